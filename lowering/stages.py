@@ -51,7 +51,8 @@ TIR_FLAT = ops("tir.* arith.* math.* vector.* scf.* cf.*", but="tir.block tir.in
 """PrimFuncs without blocks: loops, and loads and stores with final indices."""
 
 EXPLICIT_MEMORY = ops(
-    "relax.alloc_tensor relax.alloc_storage relax.storage_tensor relax.call_kernel relax.kill relax.check_args"
+    "relax.alloc_tensor relax.alloc_storage relax.storage_tensor relax.call_kernel relax.check_apart relax.kill "
+    "relax.check_args"
 )
 """What lowering puts in; not written by frontends."""
 
@@ -74,7 +75,7 @@ RELAX_CALLS = ops(
 )
 """Dataflow regions, groups, closures, and calls whose results are allocated by the compiler."""
 
-ALLOCATION = ops("relax.alloc_tensor relax.call_kernel")
+ALLOCATION = ops("relax.alloc_tensor relax.call_kernel relax.check_apart")
 """Explicit destinations."""
 
 LLVM = ops("llvm.* llvm_ext.*")

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.ops.checks import (
     AssertOp,
+    CheckApartOp,
     CheckBoolOp,
     CheckFloatOp,
     CheckFuncOp,
@@ -64,6 +65,7 @@ VM = Dialect(
         CheckBoolOp,
         CheckTupleOp,
         CheckFuncOp,
+        CheckApartOp,
         AssertOp,
         TensorDimOp,
         ShapeDimOp,

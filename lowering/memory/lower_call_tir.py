@@ -13,15 +13,19 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.shapes.fresh import FreshSymbols
+from relax_dialect.ops.aliasing import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
-from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
+from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, CheckApartOp
 from relax_dialect.ops.prim_func import find_prim_func, match_prim_func
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim
+from tir_dialect.ops.function import PrimFuncOp
+from vm_dialect import messages
 
 
 class LowerCallTIRPass(ModulePass):
@@ -32,6 +36,7 @@ class LowerCallTIRPass(ModulePass):
     ```mlir
     %y = relax.call_tir @exp(%x) : !relax.tensor<[n], f32>
     %z = relax.call_dps_packed "tile"(%y) shape(%s) : !relax.tensor<[_], f32>
+    %a = relax.call_tir_inplace @add_to(%p, %q) inplace [0] : !relax.tensor<[n], f32>
     ```
 
     After:
@@ -42,7 +47,12 @@ class LowerCallTIRPass(ModulePass):
     %s_1, %s0 = relax.match_cast %s : !relax.shape<[s0]> binds [s0]
     %z = relax.alloc_tensor : !relax.tensor<[s0], f32>
     relax.call_packed "tile"(%y, %z)
+    relax.check_apart %p, %q, "add_to: argument #0 (p): overlaps argument #1 (q): pass a copy"
+    relax.call_kernel @add_to(%p, %q) sizes [n]
     ```
+
+    An argument that is written is checked against every other one that may be the same memory, unless the PrimFunc says
+    `may_alias`.
 
     Expects `to-non-dataflow`. Pure functions are marked `force_pure`: writing a tensor that was just made cannot be
     seen from outside. A PrimFunc whose sizes are not known where it is called is an error at the call. Idempotent.
@@ -62,6 +72,10 @@ def _lower_function(func: FuncOp) -> None:
     if not calls:
         return
     names = FreshSymbols(func)
+    for call in calls:
+        # Before any call is lowered: the results of calls are still known to be new memory.
+        if isinstance(call, CallTIRInplaceOp):
+            _check_apart(call)
     for call in calls:
         if isinstance(call, CallDPSPackedOp):
             _lower_packed(call, names)
@@ -93,6 +107,31 @@ def _lower_kernel(call: CallTIROp | CallTIRInplaceOp, names: FreshSymbols) -> No
 def _refuse_unknown(call: Operation, sizes: Sequence[Dim], slots: Collection[str]) -> None:
     if any(not size.symbols.isdisjoint(slots) for size in sizes):
         fail(call, "has an argument whose shape is not known here", "bind its dimensions with 'relax.match_cast'")
+
+
+def _check_apart(call: CallTIRInplaceOp) -> None:
+    """Inserts checks of what only the run decides: whether arguments that are written overlap others."""
+    func = find_prim_func(call, call.callee)
+    if func is None or func.may_alias is not None:
+        return
+    shared = {index for index, value in enumerate(call.arguments) if _may_be_shared(value)}
+    written = shared.intersection(call.targets)
+    for index in sorted(shared):
+        for other in sorted(shared):
+            if other < index and not written.isdisjoint((index, other)):
+                message = messages.overlapping(f"{func.sym_name.data}: {_place(func, index)}", _place(func, other))
+                _insert(call, CheckApartOp(call.arguments[index], call.arguments[other], message))
+
+
+def _may_be_shared(value: SSAValue) -> bool:
+    """Whether some other value of the program may be the memory of an argument; that of a constant is nobody else's."""
+    if not isinstance(value.type, TensorType) or isinstance(origin(value).owner, ConstantOp):
+        return False
+    return who_else_sees(value, DestinationPassing) is not None
+
+
+def _place(func: PrimFuncOp, index: int) -> str:
+    return messages.argument_place(index, func.params[index].name_hint or f"p{index}")
 
 
 def _allocate(call: DestinationPassing, names: FreshSymbols, targets: Sequence[int]) -> list[SSAValue]:

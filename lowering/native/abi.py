@@ -74,6 +74,7 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "vmrt_place": _function(I32, I64, I64, I32, I64, I64, I64, I64),
     "vmrt_check_placement": _function(I32, I64, I64, I32, I64, PTR),
     "vmrt_view": _function(I32, PTR, PTR, I64, PTR),
+    "vmrt_check_apart": _function(I32, PTR, I64, PTR, I64, PTR),
     "vmrt_element_count": _function(I64, PTR),
     "vmrt_check_count": _function(I32, I64, I64, PTR),
     "vmrt_arena_take": _function(PTR, PTR, I64),

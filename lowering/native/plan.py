@@ -10,13 +10,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from lowering.diagnostics import Finding, refuse
 from vm_dialect.ops.base import ConstantOp
 from vm_dialect.ops.calls import CallKernelOp
-from vm_dialect.ops.checks import CheckOp
+from vm_dialect.ops.checks import CheckApartOp, CheckOp
 from vm_dialect.ops.memory import AllocTensorOp, KillOp, ReadCondOp, ViewOp
 from vm_dialect.ops.shapes import ShapeOfOp, TensorDimOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp
 from vm_dialect.types import F64, I1, I64, StorageType
 
-_LOCAL_USERS = (CallKernelOp, TensorDimOp, ShapeOfOp, ReadCondOp, KillOp)
+_LOCAL_USERS = (CallKernelOp, CheckApartOp, TensorDimOp, ShapeOfOp, ReadCondOp, KillOp)
 """Ops that look at a tensor and keep nothing of it."""
 
 

@@ -14,12 +14,14 @@ from relax_dialect.ops.memory import (
     AllocStorageOp,
     AllocTensorOp,
     CallKernelOp,
+    CheckApartOp,
     KillOp,
     StorageTensorOp,
 )
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.dims import Dim
 from vm_dialect.ops import calls as vm_calls
+from vm_dialect.ops import checks as vm_checks
 from vm_dialect.ops import memory as vm_memory
 from vm_dialect.ops.constants import DtypeOp
 from vm_dialect.ops.shapes import ShapeDimOp
@@ -91,6 +93,12 @@ def call_kernel(converter: Converter, op: CallKernelOp) -> None:
     """A call of a PrimFunc."""
     sizes = converter.sizes.values([size.data for size in op.sizes])
     converter.emit(vm_calls.CallKernelOp(op.callee, sizes, converter.get_all(op.arguments)))
+
+
+@converts(CheckApartOp)
+def check_apart(converter: Converter, op: CheckApartOp) -> None:
+    """A check of the machine."""
+    converter.emit(vm_checks.CheckApartOp(converter.get(op.first), converter.get(op.second), op.message))
 
 
 @converts(KillOp)

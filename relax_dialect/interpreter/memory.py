@@ -9,7 +9,7 @@ import numpy as np
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.interpreter.sizes import evaluate
-from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
+from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, CheckApartOp, KillOp, StorageTensorOp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype
@@ -71,6 +71,15 @@ def call_kernel(frame: Frame, op: CallKernelOp) -> None:
         raise ValueError(f"'{op.name}' is in no module")
     sizes = [evaluate(size.data, frame.symbols) for size in op.sizes]
     run_prim_func(func, frame.get_all(op.arguments), dict(zip(func.symbol_names, sizes, strict=True)))
+
+
+@runs(CheckApartOp)
+def check_apart(frame: Frame, op: CheckApartOp) -> None:
+    """`ValueError` if two tensors have bytes in common."""
+    first: Array = frame.get(op.first)
+    second: Array = frame.get(op.second)
+    if np.may_share_memory(first, second):
+        raise ValueError(op.message.data)
 
 
 @runs(KillOp)

@@ -1,4 +1,4 @@
-"""Explicit memory: allocation, destination-passing calls of PrimFuncs and end of life.
+"""Explicit memory: allocation, destination-passing calls of PrimFuncs, their condition, and end of life.
 
 These ops appear when a program is lowered (`lower-call-tir`, `plan-memory`, `insert-kills`). Their
 sizes are dimensions, so the rule of symbols holds for them as for types: a symbol is used only where a witness
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -30,6 +30,7 @@ from relax_dialect.ops.prim_func import check_layouts
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from relax_dialect.symbols import find_function
+from relax_dialect.traits import EffectsOfImpurity, MayBeImpure, OnlyReadsTensors
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
 from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import byte_size
@@ -252,6 +253,55 @@ class CallKernelOp(IRDLOperation):
 
 
 @irdl_op_definition
+class CheckApartOp(IRDLOperation, MayBeImpure):
+    """Raises `ValueError` with the message if two tensors have memory in common.
+
+    ```mlir
+    relax.check_apart %y, %x, "add_to: argument #1 (y): overlaps argument #0 (x): pass a copy"
+    ```
+
+    C1: rank and dtype of both are known.
+    """
+
+    name = "relax.check_apart"
+
+    first = operand_def(TensorType)
+    second = operand_def(TensorType)
+    message = prop_def(StringAttr)
+
+    traits = traits_def(EffectsOfImpurity(), OnlyReadsTensors())
+
+    def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, message: str):
+        super().__init__(operands=[first, second], properties={"message": StringAttr(message)})
+
+    @property
+    def impurity(self) -> str:
+        return "may end the program with an error"
+
+    def verify_(self) -> None:
+        for info in self.operand_types:
+            if not isinstance(info, TensorType) or info.rank is None or info.dtype is None:
+                raise VerifyException(f"'{self.name}' op expected tensors of known rank and dtype, got {info}")  # C1
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CheckApartOp:
+        first = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        second = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        op = cls(first, second, parser.parse_str_literal(" as the message"))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list((self.first, self.second), printer.print_ssa_value)
+        printer.print_string(", ")
+        printer.print_string_literal(self.message.data)
+        printer.print_op_attributes(self.attributes)
+
+
+@irdl_op_definition
 class KillOp(IRDLOperation):
     """The value is not used any more: its memory may be freed.
 
@@ -285,6 +335,7 @@ __all__ = [
     "AllocStorageOp",
     "AllocTensorOp",
     "CallKernelOp",
+    "CheckApartOp",
     "KillOp",
     "StorageTensorOp",
 ]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
 import tvm_ffi
 
 from vm_dialect import messages
 from vm_dialect.builtins.table import builtin
 from vm_dialect.dtypes import BY_FFI_NAME
 from vm_dialect.messages import render
+from vm_dialect.tensors import to_numpy
 from vm_dialect.values import kind_of
 
 _CPU = 1
@@ -117,6 +119,13 @@ def check_func(value: Any, subject: str) -> tvm_ffi.Function:
     """The value, if it is a function."""
     _expect(value, "function", subject)
     return value
+
+
+@builtin("check_apart", 3)
+def check_apart(first: tvm_ffi.Tensor, second: tvm_ffi.Tensor, message: str) -> None:
+    """`ValueError` with the message if two contiguous tensors have bytes in common."""
+    if np.may_share_memory(to_numpy(first), to_numpy(second)):
+        raise ValueError(message)
 
 
 @builtin("assert", 2, None)

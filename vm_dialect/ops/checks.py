@@ -200,6 +200,46 @@ class CheckFuncOp(CheckOp):
 
 
 @irdl_op_definition
+class CheckApartOp(BuiltinOp):
+    """Raises `ValueError` with the message if two tensors have memory in common.
+
+    ```mlir
+    vm.check_apart %y, %x, "add_to: argument #1 (y): overlaps argument #0 (x): pass a copy"
+    ```
+
+    C1: rank and dtype of both are known.
+    """
+
+    name = "vm.check_apart"
+    BUILTIN: ClassVar[str] = "check_apart"
+
+    first = operand_def(TensorType)
+    second = operand_def(TensorType)
+    message = prop_def(StringAttr)
+
+    traits = traits_def(MayRaise())
+
+    custom_directives = (Value,)
+    assembly_format = (
+        "custom<Value>($first, type($first)) `,` custom<Value>($second, type($second)) `,` $message attr-dict"
+    )
+
+    def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, message: str | StringAttr):
+        attr = StringAttr(message) if isinstance(message, str) else message
+        super().__init__(operands=[first, second], properties={"message": attr})
+
+    @override
+    def verify_(self) -> None:
+        for kind in self.operand_types:
+            if not isinstance(kind, TensorType) or kind.rank is None or kind.element is None:
+                raise VerifyException(f"'{self.name}' op expected tensors of known rank and dtype, got {kind}")  # C1
+
+    def bytecode_args(self) -> Sequence[Argument]:
+        """The tensors and the message."""
+        return (self.first, self.second, self.message.data)
+
+
+@irdl_op_definition
 class AssertOp(BuiltinOp):
     """Raises `ValueError` with the message unless the condition holds; each `{}` stands for one integer.
 

@@ -10,12 +10,14 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.native.abi import BOOL, F64, FLOAT, FUNCTION, I32, I64, INT, PAYLOAD, PTR
 from lowering.native.ops.constants import dtype_word
+from lowering.native.ops.memory import element_count
 from lowering.native.runtime_text import format_string
 from lowering.native.state import FunctionState
 from lowering.native.values import Boxed, Number
 from vm_dialect import messages
 from vm_dialect.ops.checks import (
     AssertOp,
+    CheckApartOp,
     CheckBoolOp,
     CheckFloatOp,
     CheckFuncOp,
@@ -25,6 +27,7 @@ from vm_dialect.ops.checks import (
     CheckTensorOp,
     CheckTupleOp,
 )
+from vm_dialect.types import TensorType
 
 
 def lower_check_tensor(state: FunctionState, op: CheckTensorOp) -> None:
@@ -108,6 +111,21 @@ def lower_assert(state: FunctionState, op: AssertOp) -> None:
     emit.start(following)
 
 
+def lower_check_apart(state: FunctionState, op: CheckApartOp) -> None:
+    """One call on the addresses and bytes of both."""
+    message = state.emit.address(state.shared.text(format_string(op.message.data)))
+    state.call("vmrt_check_apart", [*_bytes(state, op.first), *_bytes(state, op.second), message])
+
+
+def _bytes(state: FunctionState, tensor: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Where the memory of a tensor of known dtype begins, and how many bytes it has."""
+    element = tensor.type.element if isinstance(tensor.type, TensorType) else None
+    if element is None:
+        raise ValueError(f"expected a tensor of known dtype, got a value of type {tensor.type}")
+    size = state.emit.integer(element.itemsize)
+    return state.data(tensor), state.emit.value(llvm.MulOp(element_count(state, tensor), size))
+
+
 def _check_kind(state: FunctionState, op: CheckOp, address: SSAValue, kind: int, name: str) -> None:
     """Compares the type index."""
     emit = state.emit
@@ -136,6 +154,7 @@ LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
     CheckShapeOp: lower_check_shape,
     CheckTupleOp: lower_check_tuple,
     CheckFuncOp: lower_check_func,
+    CheckApartOp: lower_check_apart,
     CheckIntOp: lower_check_int,
     CheckBoolOp: lower_check_bool,
     CheckFloatOp: lower_check_float,

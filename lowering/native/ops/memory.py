@@ -65,7 +65,7 @@ def lower_view(state: FunctionState, op: ViewOp) -> None:
     emit, source = state.emit, state.tensor(op.tensor)
     sizes = state.numbers(op.dims)
     words, rank = state.word_array(sizes), emit.integer(len(sizes))
-    state.call("vmrt_check_count", [_element_count(state, op.tensor), rank, words])
+    state.call("vmrt_check_count", [element_count(state, op.tensor), rank, words])
     if op.result in state.plan.unboxed:
         state.values[op.result] = Unboxed(state.data(op.tensor), tuple(sizes))
         return
@@ -76,7 +76,8 @@ def lower_view(state: FunctionState, op: ViewOp) -> None:
     state.values[op.result] = state.object_at(slot, op.result, owned=True)
 
 
-def _element_count(state: FunctionState, tensor: SSAValue) -> SSAValue:
+def element_count(state: FunctionState, tensor: SSAValue) -> SSAValue:
+    """The number of elements of a tensor."""
     emit, found = state.emit, state.tensor(tensor)
     if isinstance(found, Boxed):
         return state.runtime_value("vmrt_element_count", [found.address], I64)

@@ -280,3 +280,27 @@ fail:
   call void @vmrt_fail_kind(ptr %any, ptr %format, ptr %subject)
   ret i32 -1
 }
+
+; Two tensors, each its first byte and the number of its bytes, have no memory in common; `format` is the message.
+define i32 @vmrt_check_apart(ptr %first, i64 %bytes, ptr %second, i64 %other.bytes, ptr %format) {
+entry:
+  %end = getelementptr i8, ptr %first, i64 %bytes
+  %other.end = getelementptr i8, ptr %second, i64 %other.bytes
+  %before = icmp ule ptr %end, %second
+  %behind = icmp ule ptr %other.end, %first
+  %apart = or i1 %before, %behind
+  br i1 %apart, label %done, label %check.empty
+
+check.empty:
+  %empty = icmp eq i64 %bytes, 0
+  %other.empty = icmp eq i64 %other.bytes, 0
+  %nothing = or i1 %empty, %other.empty
+  br i1 %nothing, label %done, label %fail
+
+done:
+  ret i32 0
+
+fail:
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr %format)
+  ret i32 -1
+}

@@ -8,6 +8,7 @@
 // CHECK-NEXT:    %d = relax.storage_tensor %c at 32 * n : !relax.tensor<[2 * n], f32>
 // CHECK-NEXT:    relax.call_kernel @fill(%d) sizes [2 * n]
 // CHECK-NEXT:    relax.call_kernel @nothing()
+// CHECK-NEXT:    relax.check_apart %a, %d, "fill: argument #1 (Y): overlaps argument #0 (X): pass a copy"
 // CHECK-NEXT:    relax.kill %c
 relax.func @memory[%n](%s: !relax.shape<[n]>) -> !relax.tensor<[n, 4], f32> impure {
   %a = relax.alloc_tensor : !relax.tensor<[n, 4], f32>
@@ -16,6 +17,7 @@ relax.func @memory[%n](%s: !relax.shape<[n]>) -> !relax.tensor<[n, 4], f32> impu
   %d = relax.storage_tensor %c at 32 * n : !relax.tensor<[2 * n], f32>
   relax.call_kernel @fill(%d) sizes [2 * n]
   relax.call_kernel @nothing()
+  relax.check_apart %a, %d, "fill: argument #1 (Y): overlaps argument #0 (X): pass a copy"
   relax.kill %c
   relax.return %a
 }

@@ -69,3 +69,12 @@ relax.func @make_closure_of_a_strange_layout() -> !relax.object {
   %f = relax.make_closure @behind()
   relax.return %f
 }
+
+// -----
+
+// CHECK: 'relax.check_apart' op expected tensors of known rank and dtype, got !relax.tensor<*, f32>
+relax.func @check_apart_c1(%x: !relax.tensor<[2], f32>, %y: !relax.tensor<*, f32>) -> !relax.tuple<> impure {
+  relax.check_apart %x, %y, "overlap"
+  %0 = relax.tuple()
+  relax.return %0
+}

@@ -12,6 +12,8 @@
 // CHECK-NEXT:    %b = vm.check_bool %x
 // CHECK-NEXT:    %p = vm.check_tuple %x size 2 as "p"
 // CHECK-NEXT:    %g = vm.check_func %x
+// CHECK-NEXT:    %m = vm.check_tensor %x rank 2 dtype f64
+// CHECK-NEXT:    vm.check_apart %t, %m, "f: argument #1 (y): overlaps argument #0 (x): pass a copy"
 // CHECK-NEXT:    vm.assert %b, "main: expected n = {}, got {}"(%i, %i)
 // CHECK-NEXT:    vm.assert %b, "no number"
 vm.func @checks(%x: !vm.object) {
@@ -25,6 +27,8 @@ vm.func @checks(%x: !vm.object) {
   %b = vm.check_bool %x
   %p = vm.check_tuple %x size 2 as "p"
   %g = vm.check_func %x
+  %m = vm.check_tensor %x rank 2 dtype f64
+  vm.check_apart %t, %m, "f: argument #1 (y): overlaps argument #0 (x): pass a copy"
   vm.assert %b, "main: expected n = {}, got {}"(%i, %i)
   vm.assert %b, "no number"
   vm.ret

@@ -13,3 +13,13 @@ vm.func private @assert_c1(%c: i1, %n: i64) {
   vm.assert %c, "expected {}, got {}"(%n)
   vm.ret
 }
+
+// -----
+
+// CHECK: 'vm.check_apart' op expected tensors of known rank and dtype, got !vm.tensor<_, f32>
+vm.func @check_apart_c1(%x: !vm.object) {
+  %t = vm.check_tensor %x rank 2 dtype f32
+  %u = vm.check_tensor %x dtype f32
+  vm.check_apart %t, %u, "overlap"
+  vm.ret
+}

@@ -183,3 +183,29 @@ def test_a_very_long_message(native):
     with pytest.raises(TypeError) as info:
         function(None)
     assert str(info.value) == f"{subject}: expected an int, got null"
+
+
+APART = """
+vm.func @apart(%x : !vm.object, %y : !vm.object) {
+  %a = vm.check_tensor %x rank 2 dtype f64
+  %b = vm.check_tensor %y rank 1 dtype f32
+  vm.check_apart %a, %b, "100 % apart"
+  vm.ret
+}
+"""
+
+
+def test_tensors_that_overlap(native):
+    apart = native(APART)["apart"]
+    memory = np.zeros(96, np.uint8)
+    matrix = memory[32:64].view(np.float64).reshape(2, 2)
+    for start in range(0, 96, 4):
+        vector = memory[start : start + 8].view(np.float32)
+        outcomes = [
+            _outcome(apart, matrix, vector),
+            _outcome(BUILTINS["check_apart"].function, *map(to_value, (matrix, vector)), "100 % apart"),
+        ]
+        expected = (ValueError, "100 % apart") if 24 < start < 64 else None
+        assert outcomes == [expected, expected]
+    apart(matrix, memory[40:40].view(np.float32))
+    apart(matrix[:0], memory[40:48].view(np.float32))
