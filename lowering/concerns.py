@@ -18,6 +18,7 @@ from relax_dialect.struct_info.types import PrimType, ShapeType
 CONCERNS: Mapping[str, str] = {
     "adjust-matmul-order": "relax.matmul",
     "channels-last": "relax.nn.conv1d relax.nn.conv2d relax.nn.conv3d",
+    "copy-constants": "relax.constant",
     "convert-layout": "relax.nn.conv2d",
     "expand-conv-transpose": "relax.nn.conv1d_transpose relax.nn.conv2d_transpose relax.nn.conv3d_transpose",
     "lines-as-pictures": "relax.nn.conv1d",

@@ -151,6 +151,8 @@ _TO_FUNCTIONS = (
 )
 
 _TO_KERNELS = (
+    # A caller may write into what it gets. Constants have been folded.
+    "copy-constants",
     # Everything that is not known at compile time gets a name and a check.
     "bind-unknown-dims",
     "defer-unknown-types",

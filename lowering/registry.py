@@ -49,6 +49,7 @@ PASSES: dict[str, str] = {
     "fuse-tir": "lowering.graph.fusion.fuse_tir:FuseTIRPass",
     "pack-weights": "lowering.graph.layouts.pack_weights:PackWeightsPass",
     "to-non-dataflow": "lowering.graph.to_non_dataflow:ToNonDataflowPass",
+    "copy-constants": "lowering.memory.copy_constants:CopyConstantsPass",
     "bind-unknown-dims": "lowering.shapes.bind_unknown_dims:BindUnknownDimsPass",
     "defer-unknown-types": "lowering.deferred.defer_unknown_types:DeferUnknownTypesPass",
     "convert-to-dataflow": "lowering.graph.convert_to_dataflow:ConvertToDataflowPass",

@@ -40,9 +40,9 @@ class AstypeOp(Operator, HasFolderInterface):
 
     def fold(self) -> tuple[SSAValue] | None:
         """To the dtype that the elements have, unless somebody may write into the copy: `astype %x f32  ->  %x`."""
-        from relax_dialect.canonicalization.reading import is_only_read
+        from relax_dialect.canonicalization.reading import may_be_view
 
-        return (self.x,) if self.x.type == self.result.type and is_only_read(self.result) else None
+        return (self.x,) if self.x.type == self.result.type and may_be_view(self.result, self.x) else None
 
 
 @irdl_op_definition

@@ -130,11 +130,11 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
     def fold(self) -> tuple[SSAValue] | None:
         """In the order that they have, unless somebody may write into the copy: `permute_dims %x [0, 1]  ->  %x`."""
         from relax_dialect.canonicalization.manipulation import permutation
-        from relax_dialect.canonicalization.reading import is_only_read
+        from relax_dialect.canonicalization.reading import may_be_view
 
         axes = permutation(self)
         same = axes == tuple(range(len(axes or ()))) and self.x.type == self.result.type
-        return (self.x,) if same and is_only_read(self.result) else None
+        return (self.x,) if same and may_be_view(self.result, self.x) else None
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

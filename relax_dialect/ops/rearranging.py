@@ -131,14 +131,12 @@ class LayoutTransformOp(Operator, HasFolderInterface):
         """Back to what it was: `layout_transform %y, b, a  ->  %x` of `%y = layout_transform %x, a, b`, unless blocks
         have more places, or somebody writes into one of them.
         """
-        from relax_dialect.canonicalization.reading import is_only_read
+        from relax_dialect.canonicalization.reading import may_be_view
 
         inner = self.x.owner
         if not isinstance(inner, LayoutTransformOp) or (inner.source, inner.target) != (self.target, self.source):
             return None
-        if not is_only_read(self.result) or not is_only_read(inner.x):
-            return None
-        return fold_to_same_type(inner.x, self.result)
+        return fold_to_same_type(inner.x, self.result) if may_be_view(self.result, inner.x) else None
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

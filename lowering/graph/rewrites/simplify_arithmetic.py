@@ -16,7 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.graph.dead import erase_dead
 from lowering.graph.rewrites.conversions import direct
 from lowering.locations import inherit_location
-from relax_dialect.canonicalization.reading import is_only_read
+from relax_dialect.canonicalization.reading import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.unary import UnaryOp
@@ -58,7 +58,8 @@ class SimplifyArithmeticPass(ModulePass):
     * an integer made of a narrower one is made at once of the float that both come from, if that is
       `minimum(maximum(x, a), b)` of constants in the narrow range: as quantised data are used
 
-    An operator that changes the shape, or whose result or operand somebody may write into, stays. Idempotent.
+    An operator that changes the shape, or whose result or operand somebody may write into, stays, and so does one that
+    copies an argument which is returned. Idempotent.
     """
 
     name = "simplify-arithmetic"
@@ -76,7 +77,7 @@ def _simplify(op: BinaryOp | UnaryOp | AstypeOp) -> None:
         return
     operands = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
     if isinstance(found, SSAValue):
-        if found.type != op.results[0].type or not is_only_read(op.results[0]) or not is_only_read(found):
+        if found.type != op.results[0].type or not may_be_view(op.results[0], found):
             return
         Rewriter.replace_op(op, [], [found])
     else:

@@ -26,7 +26,7 @@ from lowering.graph.rewrites.permuted_regions import (
     viewed,
 )
 from relax_dialect.canonicalization.manipulation import permutation
-from relax_dialect.canonicalization.reading import is_never_written, is_only_read
+from relax_dialect.canonicalization.reading import is_never_written, may_be_view
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
 from relax_dialect.ops.operator import Operator
@@ -104,20 +104,15 @@ def _simplify(op: PermuteDimsOp) -> None:
     source, inner = op.x, op.x.owner
     if isinstance(inner, PermuteDimsOp) and (first := permutation(inner)) is not None and is_never_written(inner.x):
         source, axes = inner.x, tuple(first[axis] for axis in axes)
-    if axes == tuple(range(len(axes))) and source.type == op.result.type and _may_be_view(source, op):
+    if axes == tuple(range(len(axes))) and source.type == op.result.type and may_be_view(op.result, source):
         replace_with(op, [], source)
-    elif _moves_only_ones(source, axes) and not is_elementwise(source.owner) and _may_be_view(source, op):
+    elif _moves_only_ones(source, axes) and not is_elementwise(source.owner) and may_be_view(op.result, source):
         shape = ShapeOp(dims_of(op.result) or ())
         replace_with(op, [shape, view := ReshapeOp(source, shape)], view.result)
     elif source is not op.x:
         made = PermuteDimsOp(source, axes)
         if made.result.type == op.result.type:
             replace_with(op, [made], made.result)
-
-
-def _may_be_view(source: SSAValue, op: PermuteDimsOp) -> bool:
-    """Whether the result may share the memory of what it is a copy of."""
-    return is_only_read(op.result) and is_never_written(source)
 
 
 def _moves_only_ones(source: SSAValue, axes: Sequence[int]) -> bool:

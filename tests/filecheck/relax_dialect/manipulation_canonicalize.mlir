@@ -19,20 +19,21 @@ relax.func @identity[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
 // CHECK-NEXT:    %[[SHAPE:.*]] = relax.shape [m, 2 * n]
 // CHECK-NEXT:    %[[NEW:.*]] = relax.reshape %x, %[[SHAPE]]
 // CHECK-NEXT:    %[[MOVED:.*]] = relax.permute_dims %x axes = [1, 2, 0]
-// CHECK-NEXT:    relax.tuple(%[[NEW]], %[[MOVED]])
-// CHECK-NEXT:    relax.exp %x
-// LOC: relax.reshape {{.*}} loc("{{.*}}manipulation_canonicalize.mlir":29:3)
-// LOC: relax.permute_dims {{.*}} loc("{{.*}}manipulation_canonicalize.mlir":31:3)
+// CHECK-NEXT:    %[[EXP:.*]] = relax.exp %x
+// CHECK-NEXT:    relax.tanh %[[NEW]]
+// CHECK-NEXT:    relax.tuple(%{{.*}}, %[[MOVED]], %[[EXP]])
+// LOC: relax.reshape {{.*}} loc("{{.*}}manipulation_canonicalize.mlir":30:3)
+// LOC: relax.permute_dims {{.*}} loc("{{.*}}manipulation_canonicalize.mlir":32:3)
 relax.func @twice[%n, %m](%x: !relax.tensor<[2, n, m], f32>) -> !relax.object {
   %s = relax.shape [m, 2 * n]
   %0 = relax.flatten %x
   %1 = relax.reshape %0, %s
   %2 = relax.permute_dims %x
   %3 = relax.permute_dims %2 axes = [1, 0, 2]
-  %4 = relax.tuple(%1, %3)
   %5 = relax.permute_dims %2
   %6 = relax.exp %5
-  %7 = relax.tuple(%4, %6)
+  %4 = relax.tanh %1
+  %7 = relax.tuple(%4, %3, %6)
   relax.return %7
 }
 

@@ -39,10 +39,23 @@ relax.func @together[%n](%x: !relax.tensor<[n, 3, 4], f32>, %y: !relax.tensor<[n
 // CHECK-LABEL: relax.func @ones
 // CHECK-NEXT:    %[[SHAPE:.*]] = relax.shape [1, 16, n, 64]
 // CHECK-NEXT:    %[[VIEW:.*]] = relax.reshape %x, %[[SHAPE]]
-// CHECK-NEXT:    relax.return %[[VIEW]]
-relax.func @ones[%n](%x: !relax.tensor<[16, 1, n, 64], f32>) -> !relax.tensor<[1, 16, n, 64], f32> {
+// CHECK-NEXT:    relax.sum %[[VIEW]]
+relax.func @ones[%n](%x: !relax.tensor<[16, 1, n, 64], f32>) -> !relax.tensor<[n, 64], f32> {
   %0 = relax.permute_dims %x axes = [1, 0, 2, 3]
-  relax.return %0
+  %1 = relax.sum %0 axes = [0, 1]
+  relax.return %1
+}
+
+// -----
+
+// A copy of an argument that is returned stays one: the caller may write into it.
+// CHECK-LABEL: relax.func @returned
+// CHECK-NEXT:    %[[COPY:.*]] = relax.permute_dims %x axes = [0, 1]
+// CHECK-NEXT:    relax.return %[[COPY]]
+relax.func @returned[%n](%x: !relax.tensor<[2, n], f32>) -> !relax.tensor<[2, n], f32> {
+  %0 = relax.permute_dims %x
+  %1 = relax.permute_dims %0
+  relax.return %1
 }
 
 // -----
