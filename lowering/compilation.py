@@ -28,8 +28,8 @@ from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
 from lowering.verify.module import verify_program
 from tir_dialect.dtypes import dtype_name
-from tir_dialect.garbage import collect_young
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.startup.garbage import collect_young
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 from vm_dialect.codegen import ConstantPool, emit_executable

@@ -13,8 +13,8 @@ from lowering.codegen.cache.module_digest import ModuleDigest
 from lowering.codegen.cache.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
 from lowering.tune.stamp import tuning_stamp
-from tir_dialect.garbage import few_collections, importing
-from tir_dialect.on_demand import definitions_on_demand
+from tir_dialect.startup.garbage import few_collections, importing
+from tir_dialect.startup.on_demand import definitions_on_demand
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 from vm_dialect.values import to_value

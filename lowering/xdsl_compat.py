@@ -194,7 +194,7 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround(
         "assembly formats are read when ops are defined, needed or not",
-        "tir_dialect/assembly_formats.py",
+        "tir_dialect/startup/assembly_formats.py",
         _formats_are_read_with_definitions,
     ),
     WorkAround(

@@ -23,8 +23,8 @@ from lowering.codegen.errors import CodegenError
 from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
 from lowering.parsing import Misbound
-from tir_dialect.garbage import few_collections
-from tir_dialect.on_demand import definitions_on_demand
+from tir_dialect.startup.garbage import few_collections
+from tir_dialect.startup.on_demand import definitions_on_demand
 
 INTERRUPTED = 130
 """The status of what Ctrl-C ended, as shells have it."""

@@ -14,9 +14,9 @@ from lowering.codegen.llvm.binding import llvm
 from lowering.codegen.llvm.compiler import CompileOptions, compile_object
 from lowering.parsing import make_context, parse_module
 from tir_dialect.analysis.fingerprint import Fingerprint
-from tir_dialect.garbage import release
-from tir_dialect.on_demand import definitions_on_demand
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.startup.garbage import release
+from tir_dialect.startup.on_demand import definitions_on_demand
 from tir_dialect.target import Target
 
 

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.text.instructions import EMITTERS
 from lowering.codegen.text.module_text import ModuleText
-from tir_dialect.garbage import release
+from tir_dialect.startup.garbage import release
 
 
 def llvm_text(module: ModuleOp) -> str:

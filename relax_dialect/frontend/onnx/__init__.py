@@ -9,8 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.onnx.errors import OnnxImportError, UnsupportedNode
-from tir_dialect.garbage import few_collections, importing
-from tir_dialect.on_demand import definitions_on_demand
+from tir_dialect.startup.garbage import few_collections, importing
+from tir_dialect.startup.on_demand import definitions_on_demand
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tir_dialect.dataclass_methods import methods_on_demand
+from tir_dialect.startup.dataclass_methods import methods_on_demand
 
 with methods_on_demand():
 

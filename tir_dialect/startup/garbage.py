@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tir_dialect.on_demand import definitions_on_demand
+from tir_dialect.startup.on_demand import definitions_on_demand
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue

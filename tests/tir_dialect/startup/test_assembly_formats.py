@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import ParseError, PyRDLOpDefinitionError
 
-from tir_dialect.assembly_formats import formats_on_demand
+from tir_dialect.startup.assembly_formats import formats_on_demand
 
 with formats_on_demand():
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tir_dialect.assembly_formats import formats_on_demand
-from tir_dialect.dataclass_methods import methods_on_demand
+from tir_dialect.startup.assembly_formats import formats_on_demand
+from tir_dialect.startup.dataclass_methods import methods_on_demand
 
 
 @contextmanager
