@@ -7,6 +7,7 @@ from importlib import import_module
 
 BENCHMARKS = (
     "overhead",
+    "pauses",
     "compile",
     "dims",
     "matmul",
