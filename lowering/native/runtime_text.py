@@ -149,4 +149,6 @@ def _code(part: str) -> str:
 
 
 def _file(name: str) -> str:
-    return (files("lowering.native") / "runtime" / f"{name}.ll").read_text(encoding="utf-8")
+    """The text of a file, in which `MOST_BYTES` stands for the limit of tensors."""
+    text = (files("lowering.native") / "runtime" / f"{name}.ll").read_text(encoding="utf-8")
+    return text.replace("MOST_BYTES", str(messages.MOST_BYTES))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
+from lowering.tune.choice import is_size
+
 
 @dataclass(frozen=True)
 class Call:
@@ -39,14 +41,10 @@ def _argument_of(data: object) -> tuple[str, tuple[int, ...]] | float:
         return data
     if isinstance(data, list) and len(pair := cast("list[object]", data)) == 2:
         dtype, shape = pair
-        if isinstance(dtype, str) and isinstance(shape, list) and all(map(_is_size, cast("list[object]", shape))):
+        if isinstance(dtype, str) and isinstance(shape, list) and all(map(is_size, cast("list[object]", shape))):
             return dtype, tuple(cast("list[int]", shape))
     raise ValueError(f"expected a number, or the dtype and the shape of a tensor, got {data}")
 
 
 def _kind(argument: tuple[str, tuple[int, ...]] | float) -> tuple[str, int] | str:
     return (argument[0], len(argument[1])) if isinstance(argument, tuple) else "number"
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48

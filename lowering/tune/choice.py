@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.codegen.cache.code_cache import cache_key
+from tir_dialect.dtypes import MOST_BYTES
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.trace import Trace
 from tir_dialect.target import NUMERIC_SETTINGS, Target
@@ -88,7 +89,7 @@ class Choice:
             return Choice(Trace.from_json(fields["trace"]))
         facts = fields.get("facts")
         if not isinstance(facts, dict) or not all(
-            name in NUMERIC_SETTINGS and _is_size(value) for name, value in cast("dict[object, object]", facts).items()
+            name in NUMERIC_SETTINGS and is_size(value) for name, value in cast("dict[object, object]", facts).items()
         ):
             raise ValueError(f"expected a trace or facts of a machine, got {data}")
         return Choice(facts=tuple(sorted(cast("dict[str, int]", facts).items())))
@@ -110,6 +111,6 @@ def _code(func: PrimFuncOp) -> str:
     return cache_key([Fingerprint()(func, ("sym_name",))])
 
 
-def _is_size(value: object) -> bool:
-    """Whether a value is a possible number of bits, bytes, registers or cores."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48
+def is_size(value: object) -> bool:
+    """Whether a value from a file is a possible extent, or number of bits, bytes, registers or cores."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_BYTES

@@ -1,7 +1,7 @@
 ; Arithmetic on the sizes of tensors.
 
 ; Bytes of a tensor of `rank` sizes at `itemsize` bytes an element; -1 after an error. It is too large with more than
-; 2^48 bytes, where sizes of 0 count as 1: with such sizes no product overflows unnoticed.
+; MOST_BYTES bytes, where sizes of 0 count as 1: with such sizes no product overflows unnoticed.
 define i64 @vmrt_byte_size(i64 %itemsize, i64 %rank, ptr %sizes) {
 entry:
   br label %head
@@ -32,7 +32,7 @@ step:
   br label %head
 
 done:
-  %too.large = icmp sgt i64 %bytes, 281474976710656
+  %too.large = icmp sgt i64 %bytes, MOST_BYTES
   %refused = or i1 %overflow, %too.large
   %result = select i1 %empty, i64 0, i64 %bytes
   br i1 %refused, label %large, label %return
@@ -49,7 +49,7 @@ large:
   ret i64 -1
 }
 
-; Whether a tensor has at most 2^48 bytes, where sizes of 0 count as 1.
+; Whether a tensor has at most MOST_BYTES bytes, where sizes of 0 count as 1.
 define i1 @vmrt_has_moderate_size(i64 %itemsize, i64 %rank, ptr %sizes) {
 entry:
   br label %head
@@ -68,7 +68,7 @@ body:
   %checked = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %bytes, i64 %factor)
   %product = extractvalue { i64, i1 } %checked, 0
   %wrapped = extractvalue { i64, i1 } %checked, 1
-  %small = icmp ule i64 %product, 281474976710656
+  %small = icmp ule i64 %product, MOST_BYTES
   %good = select i1 %wrapped, i1 false, i1 %small
   %still = and i1 %fits, %good
   %next = add nuw i64 %i, 1
