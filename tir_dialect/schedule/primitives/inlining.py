@@ -12,9 +12,11 @@ from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import ReadsOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
 from tir_dialect.schedule.legality.program_order import describe, runs_between
+from tir_dialect.schedule.rewriting.declared_reads import redeclare
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -34,31 +36,41 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
     """
     producer = element_block(self, block.op)
     allocation = own_allocation(self, producer.store.buffer)
-    loads = _loads_of(self, allocation.buffer, producer.store)
+    loads, declared = _reads_of(self, allocation.buffer, producer.store)
     positions = _positions(self, block.op, producer.store, producer.store.indices)
     _check_inputs(self, producer, loads)
     computed: dict[tuple[object, ...], SSAValue] = {}
+    read: list[LoadOp] = []
     for load in loads:
         key = (load.parent, *load.indices)
         if key not in computed:
             values = bind_iterators(self, block.op, positions, load.indices)
-            computed[key] = _clone_body(producer, values, InsertPoint.before(load))
+            computed[key], loaded = _clone_body(producer, values, InsertPoint.before(load))
+            read += loaded
         _replace_load(load, computed[key])
+    redeclare(self, declared, read)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
 
 
-def _loads_of(self: ScheduleState, buffer: SSAValue, store: StoreOp) -> list[LoadOp]:
-    """The loads that use a buffer; refuses one that anything but scalar loads and `store` uses."""
+def _reads_of(self: ScheduleState, buffer: SSAValue, store: StoreOp) -> tuple[list[LoadOp], list[ReadsOp]]:
+    """The loads that use a buffer, and what blocks declare of them.
+
+    Refuses a buffer that anything but scalar loads and `store` uses.
+    """
     loads: list[LoadOp] = []
+    declared: list[ReadsOp] = []
     for use in buffer.uses:
         op = use.operation
         if op is store:
             continue
-        if not isinstance(op, LoadOp) or op.lanes is not None:
+        if isinstance(op, ReadsOp):
+            declared.append(op)
+        elif isinstance(op, LoadOp) and op.lanes is None:
+            loads.append(op)
+        else:
             raise self.error(f'buffer "{buffer.name_hint}" is used by {describe(op)}, expected scalar loads only')
-        loads.append(op)
-    return loads
+    return loads, declared
 
 
 def _positions(self: ScheduleState, block: BlockOp, access: Operation, indices: Sequence[SSAValue]) -> list[int | None]:
@@ -102,9 +114,14 @@ def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | No
     return next((op for op in stores if op.buffer in inputs), None)
 
 
-def _clone_body(producer: ElementBlock, values: Mapping[SSAValue, SSAValue], point: InsertPoint) -> SSAValue:
+def _clone_body(
+    producer: ElementBlock, values: Mapping[SSAValue, SSAValue], point: InsertPoint
+) -> tuple[SSAValue, list[LoadOp]]:
+    """What the producer would store, and the loads in its computation."""
     mapping = clone_ops(producer.op.body.block, values, point, skip=(producer.store,))
-    return mapping.get(producer.store.value, producer.store.value)
+    made = [value.owner for old, value in mapping.items() if old not in values]
+    loads = [each for op in made if isinstance(op, Operation) for each in op.walk() if isinstance(each, LoadOp)]
+    return mapping.get(producer.store.value, producer.store.value), loads
 
 
 def clone_ops(

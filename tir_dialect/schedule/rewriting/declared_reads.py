@@ -1,0 +1,45 @@
+"""What blocks declare to read, where what they read is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.structure import ancestors, is_inside
+from tir_dialect.dims import constant
+from tir_dialect.ops.accesses import RegionAxis
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.regions import ReadsOp
+from tir_dialect.schedule.rewriting.block_motion import shape_of
+from tir_dialect.schedule.rewriting.materialize import header_value
+from tir_dialect.schedule.state import ScheduleState
+
+
+def redeclare(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[LoadOp]) -> None:
+    """Replaces what blocks declare to read of one buffer by what `loads`, which came in its place, read in them."""
+    for region in regions:
+        block = region.parent_op()
+        if isinstance(block, BlockOp):
+            for load in loads:
+                if block in ancestors(load):
+                    read = ReadsOp(load.buffer, _axes(self, block, load))
+                    near = load.parent is block.body.block
+                    Rewriter.insert_op(read, InsertPoint.before(load) if near else InsertPoint.at_end(block.body.block))
+        Rewriter.erase_op(region)
+
+
+def _axes(self: ScheduleState, block: BlockOp, load: LoadOp) -> list[RegionAxis]:
+    """The element that is loaded, or all elements where its place is known only in a loop or branch of the block."""
+    if all(_is_known(block, index) for index in load.indices):
+        return [RegionAxis(index, None) for index in load.indices]
+    ends = [header_value(self.func, extent) for extent in shape_of(load.buffer)]
+    return [RegionAxis(header_value(self.func, constant(0)), end) for end in ends]
+
+
+def _is_known(block: BlockOp, value: SSAValue) -> bool:
+    """Whether a value is known at the end of a block."""
+    home = value.owner.parent if isinstance(value.owner, Operation) else value.owner
+    return home is block.body.block or not is_inside(value, block)
