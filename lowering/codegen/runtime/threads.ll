@@ -8,8 +8,8 @@
 ; child process after `fork` starts with no threads of its own.
 ;
 ; Some systems put a worker that wakes on the processor of the caller, and leave it there: it waits until the caller has
-; done the whole loop, and so never seems busy enough to be moved. Where no worker takes part in some loops in a row, the
-; workers are kept away from the processor on which the caller is.
+; done the whole loop, or takes its time, and so never seems busy enough to be moved. Where no worker takes part in some
+; loops in a row, or one does on the caller's processor, the workers are kept away from the one on which the caller is.
 
 @limit = internal global i32 0                  ; how many threads there may be, 0: not asked yet
 @own_variable = internal constant [18 x i8] c"RELAX_NUM_THREADS\00"
@@ -21,7 +21,9 @@
 @workers = internal global i32 0                ; how many there are
 @loops = internal global i32 0, align 128       ; counts the loops; workers wait for it to change
 @sleeping = internal global i32 0, align 128    ; how many of them wait in the kernel
-@missed = internal global i32 0                 ; in how many loops, one after the other, no worker took part
+@missed = internal global i32 0                 ; in how many loops, one after the other, workers were of no use
+@caller = internal global i32 -1                ; the processor of the caller that has woken workers for this loop, or -1
+@together = internal global i32 0               ; whether a worker took part in this loop on that processor
 @avoided = internal global i32 -1               ; the processor that workers are kept away from, -1: none
 @ids = internal global [256 x i64] zeroinitializer
 
@@ -151,12 +153,14 @@ shared:
   %must_wake = icmp sgt i32 %asleep, 0
   br i1 %must_wake, label %wake, label %work
 wake:
+  %here = call i32 @sched_getcpu()
+  store atomic i32 %here, ptr @caller seq_cst, align 4
   %missed = load i32, ptr @missed
   %often = icmp sge i32 %missed, 2
   br i1 %often, label %part, label %call
 part:
   store i32 0, ptr @missed
-  call void @keep_apart()
+  call void @keep_apart(i32 %here)
   br label %call
 call:
   %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @loops, i32 129, i32 %others, ptr null, ptr null, i32 0)
@@ -168,9 +172,14 @@ work:
   %before = load i32, ptr @missed
   %one_more = add i32 %before, 1
   %most_missed = call i32 @llvm.smin.i32(i32 %one_more, i32 2)
-  %now_missed = select i1 %unused, i32 %most_missed, i32 0
-  store i32 %now_missed, ptr @missed
   call void @wait_for_team()
+  %shared_processor = load atomic i32, ptr @together seq_cst, align 4
+  %no_gain = icmp ne i32 %shared_processor, 0
+  %useless = or i1 %unused, %no_gain
+  %now_missed = select i1 %useless, i32 %most_missed, i32 0
+  store i32 %now_missed, ptr @missed
+  store atomic i32 -1, ptr @caller seq_cst, align 4
+  store atomic i32 0, ptr @together seq_cst, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4
   ret void
 }
@@ -297,9 +306,8 @@ done:
 }
 
 ; Lets the workers run on the processors that the caller may use, but for the one on which it is, if there are others.
-define internal void @keep_apart() {
+define internal void @keep_apart(i32 %here) {
   %set = alloca [16 x i64], align 8
-  %here = call i32 @sched_getcpu()
   %last = load i32, ptr @avoided
   %same = icmp eq i32 %here, %last
   %unknown = icmp uge i32 %here, 1024
@@ -409,6 +417,17 @@ enter:
   %mine = extractvalue { i32, i1 } %entered, 1
   br i1 %mine, label %work, label %join
 work:
+  %caller = load atomic i32, ptr @caller seq_cst, align 4
+  %was_woken = icmp sge i32 %caller, 0
+  br i1 %was_woken, label %compare, label %take
+compare:
+  %here = call i32 @sched_getcpu()
+  %same_processor = icmp eq i32 %here, %caller
+  br i1 %same_processor, label %note, label %take
+note:
+  store atomic i32 1, ptr @together seq_cst, align 4
+  br label %take
+take:
   %parts = load i64, ptr getelementptr (%job, ptr @job, i64 0, i32 2)
   %others = sub i64 %parts, 1
   %index = urem i64 %index_of_worker, %others

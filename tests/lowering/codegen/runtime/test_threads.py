@@ -161,6 +161,35 @@ print(len(allowed - os.sched_getaffinity(worker)))
     assert int(done.stdout) == (1 if len(os.sched_getaffinity(0)) > 1 else 0), done.stderr
 
 
+def test_workers_that_share_the_processor_of_the_caller_are_moved() -> None:
+    """They take part, but only while the caller waits, so that the loop takes no less time."""
+    program = """
+import ctypes, os, time
+from lowering.codegen.loading.symbols import library_symbol
+from tests.lowering.codegen.runtime.test_threads import BODY, PARALLEL, count_in_pool
+def tasks():
+    return set(map(int, os.listdir("/proc/self/task")))
+parallel, allowed = PARALLEL(library_symbol("relax_parallel")), os.sched_getaffinity(0)
+body, before = BODY(lambda context, first, last: time.sleep(0.001)), tasks()
+parallel(body, None, 0, 1, 2)
+(worker,) = tasks() - before
+for _ in range(100):
+    time.sleep(0.002)
+    here = ctypes.CDLL(None).sched_getcpu()
+    os.sched_setaffinity(worker, {here})
+    parallel(body, None, 0, 4, 2)
+    if os.sched_getaffinity(worker) != {here}:
+        break
+assert count_in_pool() == 100
+assert os.sched_getaffinity(0) == allowed
+assert os.sched_getaffinity(worker) <= allowed
+print(here in os.sched_getaffinity(worker))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"{len(os.sched_getaffinity(0)) == 1}\n", done.stderr
+
+
 def count_in_pool() -> int:
     """How many numbers of a hundred two threads of the pool of this process have seen."""
     seen: list[int] = []
