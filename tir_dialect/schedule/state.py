@@ -1,4 +1,4 @@
-"""The state of a schedule: the functions, the handles of their loops and blocks, and the trace."""
+"""The state of a schedule, and how primitives are called: arguments resolved, handles checked, calls recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from random import Random
 from typing import Any, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, DimSyntaxError, constant
@@ -18,8 +17,11 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.arguments import NAMED, wrong_arguments
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
+from tir_dialect.schedule.handle_table import ROOT, HandleTable
 from tir_dialect.schedule.handles import Block, Loop, handles_in, is_inside
+from tir_dialect.schedule.recording import Recording
 from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
+from tir_dialect.schedule.scope import Scope
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
@@ -36,8 +38,6 @@ SPELLING = frozenset({"preserve_unit_iters", FUNCTION})
 
 WORK_ON = "work_on"
 
-ROOT = "root"
-"""TVM's name of the block around a function, for which the function itself stands here."""
 OF_ROOT = frozenset({"get_child_blocks", "get_output_blocks"})
 """The queries that accept the root block."""
 
@@ -51,15 +51,10 @@ class ScheduleState:
         self.random = Random(seed)
         """The random number generator of the sampling primitives."""
         self.trace = Trace()
-        self._handles: dict[Operation, Loop | Block] = {}
+        self._handles = HandleTable()
+        self._scope = Scope(self.functions.current or root)
+        self._recording = Recording()
         self._running: list[str] = []
-        self._scope: Operation = self.functions.current or root
-        self._space: IndexSpace | None = None
-        self._meant: dict[int, object] = {}
-        self._decided: dict[str, object] = {}
-        self._twins: dict[Loop | Block, Loop | Block] = {}
-        self._forgotten: set[Loop | Block] = set()
-        self._roots: dict[Loop | Block, PrimFuncOp] = {}
 
     def copy(self) -> Self:
         """A schedule of a copy of the function in its current state, with a copy of the trace.
@@ -67,20 +62,14 @@ class ScheduleState:
         The handles of this schedule are valid there, too, for the copies of their loops and blocks.
         """
         root = self.functions.root.clone()
-        twin = type(self)(root)
-        twin.random.setstate(self.random.getstate())
+        other = type(self)(root)
+        other.random.setstate(self.random.getstate())
         copies = dict(zip(self.functions.root.walk(), root.walk(), strict=True))
         if (current := self.functions.current) is not None:
-            twin.functions.current = cast(PrimFuncOp, copies[current])
-        for op, handle in self._handles.items():
-            if op in copies:
-                twin._twins[handle] = twin._handles[copies[op]] = type(handle)(cast(Any, copies[op]))
-        for handle, func in self._roots.items():
-            twin._twins[handle] = twin._root(cast(PrimFuncOp, copies[func]))
-        for handle, own in self._twins.items():
-            twin._twins[handle] = twin._twins.get(own, own)
-        twin.trace = self.trace.copy(twin._twins)
-        return twin
+            other.functions.current = cast(PrimFuncOp, copies[current])
+        other._handles = self._handles.copy(copies)
+        other.trace = self.trace.copy(other._handles.copies)
+        return other
 
     @property
     def func(self) -> PrimFuncOp:
@@ -93,9 +82,7 @@ class ScheduleState:
 
         Iterators of the blocks in it stand for their bindings.
         """
-        if self._space is None:
-            self._space = IndexSpace(self._scope)
-        return self._space
+        return self._scope.space
 
     def symbol(self, loop: ForOp) -> Dim:
         """The symbol that stands for the variable of a loop."""
@@ -115,31 +102,23 @@ class ScheduleState:
 
     def changed(self) -> None:
         """Invalidates the index space after an edit; loops get new symbols."""
-        self._space = None
+        self._scope.changed()
 
     def carry(self, dims: Sequence[Dim]) -> list[Dim]:
         """Invalidates the index space after an edit, and translates dimensions to the new symbols."""
-        before = self.space
-        self._space = after = IndexSpace(self._scope)
-        names = {name for dim in dims for name in dim.symbols if name in before.variables}
-        symbols = {name: after.variable(before.variables[name].value).dim for name in names}
-        return [dim.substitute(symbols) for dim in dims]
+        return self._scope.carry(dims)
 
     def loop(self, op: ForOp) -> Loop:
         """The handle of a loop."""
-        found = self._handles.setdefault(op, Loop(op))
-        return cast(Loop, found)
+        return self._handles.loop(op)
 
     def block(self, op: BlockOp) -> Block:
         """The handle of a block."""
-        found = self._handles.setdefault(op, Block(op))
-        return cast(Block, found)
+        return self._handles.block(op)
 
     def replaced(self, block: Block, op: BlockOp) -> None:
         """Redirects a handle to another op."""
-        del self._handles[block.op]
-        block.op = op
-        self._handles[op] = block
+        self._handles.redirect(block, op)
 
     def block_named(self, name: str) -> Block:
         """The first block of that name; ScheduleError, which lists the blocks, if there is none.
@@ -151,33 +130,21 @@ class ScheduleState:
             if op.block_name.data == name:
                 return self.block(op)
         if name == ROOT:
-            return self._root(self.func)
+            return self._handles.root(self.func)
         names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
         raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
 
-    def _root(self, func: PrimFuncOp) -> Block:
-        """The handle of a function as TVM's root block; its op is a dummy in no function."""
-        found = next((handle for handle, root in self._roots.items() if root is func), None)
-        if found is None:
-            self._roots[found := Block(BlockOp(ROOT))] = func
-        return cast(Block, found)
-
     def forget(self, handle: Loop | Block) -> None:
         """Invalidates a handle."""
-        self._forgotten.add(handle)
-        if self._handles.get(handle.op) is handle:
-            del self._handles[handle.op]
-
-    def _is_root(self, value: object) -> bool:
-        return isinstance(value, Block) and value in self._roots
+        self._handles.remove(handle)
 
     def record_as(self, given: object, meant: object) -> None:
         """Records an argument of the running primitive as `meant` in the trace."""
-        self._meant[id(given)] = meant
+        self._recording.record_as(given, meant)
 
     def record_with(self, **decided: object) -> None:
         """Records additional arguments, such as sampled decisions, of the running primitive in the trace."""
-        self._decided = decided
+        self._recording.record_with(decided)
 
     def error(self, message: str) -> ScheduleError:
         """The ScheduleError of the running primitive."""
@@ -192,9 +159,9 @@ class ScheduleState:
 
     def check(self, handle: Loop | Block) -> None:
         """ScheduleError for a handle that was removed, or whose loop or block is no longer in the function."""
-        if handle in self._forgotten:
+        if self._handles.is_removed(handle):
             raise self.error(f'the handle of "{handle.name}" was removed')
-        if handle in self._roots:
+        if self._handles.is_root(handle):
             raise self.error('"root" is the function, which no block is around; name one of its blocks or loops')
         if not is_inside(handle.op, self.func):
             kind = "loop" if isinstance(handle, Loop) else "block"
@@ -206,7 +173,7 @@ class ScheduleState:
         """Calls a primitive, and records the call in the trace unless it was made by another primitive."""
         name, current = primitive.__name__, self.functions.current
         if not self._running:
-            self._meant, self._decided = {}, {}
+            self._recording = Recording()
         self._running.append(name)
         try:
             self.functions.current = self._function_of(args, kwargs) or current
@@ -232,8 +199,8 @@ class ScheduleState:
         """The arguments with handles for names of blocks; all handles are valid, and their scope is entered."""
         given, named = self._find_block(primitive, args, kwargs)
         if primitive.__name__ in OF_ROOT:
-            given = tuple(None if self._is_root(value) else value for value in given)
-            named = {key: None if self._is_root(value) else value for key, value in named.items()}
+            given = tuple(None if self._handles.is_root(value) else value for value in given)
+            named = {key: None if self._handles.is_root(value) else value for key, value in named.items()}
         handles = handles_in((*given, *named.values()))
         for handle in handles:
             self.check(handle)
@@ -249,12 +216,10 @@ class ScheduleState:
         result: Any,
     ) -> None:
         """Appends a call to the trace, with what `record_as` and `record_with` say about it."""
-        meant, decided = self._meant, self._decided
-        names = primitive.__code__.co_varnames[1 : 1 + len(args)]
-        pairs = zip(args, names, strict=False) if decided else ((arg, "") for arg in args)
-        given = [meant.get(id(arg), arg) for arg, parameter in pairs if parameter not in decided]
-        named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
-        self.trace.record(primitive.__name__, given, named | selection | decided, result)
+        code = primitive.__code__
+        names = code.co_varnames[1 : code.co_argcount]
+        given, named = self._recording.arguments(names, args, {**kwargs, **selection})
+        self.trace.record(primitive.__name__, given, named, result)
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a primitive; exceptions caused by arguments of wrong types become ScheduleErrors."""
@@ -273,13 +238,12 @@ class ScheduleState:
                 raise self.error(f"expected the name of a function, got @{name}; {self.functions.names}")
             return found
         handles = handles_in(tuple(self._own(value) for value in (*args, *kwargs.values())))
-        if handles and handles[0] in self._roots:
-            return self._roots[handles[0]]
-        return self.functions.around(handle.op for handle in handles)
+        root = self._handles.function_of(handles[0]) if handles else None
+        return self.functions.around(handle.op for handle in handles) if root is None else root
 
     def own_handle(self, handle: Loop | Block) -> Loop | Block:
         """What a handle of the schedule that this one was copied from stands for here; any other as it is."""
-        return self._twins.get(handle, handle)
+        return self._handles.own(handle)
 
     def _own(self, value: Any) -> Any:
         """An argument with handles of the schedule that this is a copy of translated, and `te` sizes as dimensions."""
@@ -311,9 +275,7 @@ class ScheduleState:
         for handle, other in zip(handles, scopes, strict=True):
             if other is not scope:
                 raise self.error(f'"{handle.name}" and "{handles[0].name}" are not in the same block')
-        if scope is not self._scope:
-            self._scope = scope
-            self.changed()
+        self._scope.enter(scope)
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the primitive `name` with arguments from a file; ScheduleError if these are not its arguments."""

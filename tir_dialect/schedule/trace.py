@@ -51,9 +51,9 @@ class Trace:
             self._number(origin, "v")
         self.instructions.append(Instruction(primitive, encoded, named, self._encode(result)))
 
-    def copy(self, twins: Mapping[Any, Handle]) -> Trace:
+    def copy(self, copies: Mapping[Any, Handle]) -> Trace:
         """A copy for another schedule, with the handles of that."""
-        numbers = {twins.get(handle, handle): ref for handle, ref in self._numbers.items()}
+        numbers = {copies.get(handle, handle): ref for handle, ref in self._numbers.items()}
         return Trace(list(self.instructions), numbers)
 
     def _encode(self, value: Value) -> Value:
