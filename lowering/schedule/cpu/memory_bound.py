@@ -21,7 +21,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:
-    from lowering.schedule.cpu.memory.scan import Scan
+    from lowering.schedule.cpu.memory.scans.scan import Scan
 
 
 def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
@@ -86,6 +86,7 @@ class _Emitter:
         return frozenset(param for param in self.func.params if param in written and param not in read)
 
     def _running_sums(self, scan: Scan) -> None:
-        from lowering.schedule.cpu.memory.scan import emit_scan
+        from lowering.schedule.cpu.memory.scans.scan_columns import emit_scan_columns
+        from lowering.schedule.cpu.memory.scans.scan_rows import emit_scan_rows
 
-        emit_scan(self.kernel, scan)
+        (emit_scan_rows if scan.is_along_rows else emit_scan_columns)(self.kernel, scan)

@@ -24,7 +24,7 @@ from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.types import IteratorKind
 
 if TYPE_CHECKING:
-    from lowering.schedule.cpu.memory.scan import Scan
+    from lowering.schedule.cpu.memory.scans.scan import Scan
 
 
 def is_understood(stages: Sequence[Stage]) -> bool:
@@ -45,7 +45,7 @@ def scan_of(stages: Sequence[Stage]) -> Scan | None:
     """The running sums that stages are; few programs have some, or need the code for them."""
     if not stages[0].of_kind(IteratorKind.SCAN):
         return None
-    from lowering.schedule.cpu.memory.scan import find_scan
+    from lowering.schedule.cpu.memory.scans.scan import find_scan
 
     return find_scan(stages)
 

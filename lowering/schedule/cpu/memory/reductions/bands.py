@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.prefetching import LINE_BYTES
-from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
@@ -38,15 +37,15 @@ class NextBand:
     """The axes along rows and lanes."""
 
     @staticmethod
-    def of(kernel: Kernel, stage: Stage, reduction: Reduction, rows: int, lane: int) -> NextBand | None:
-        """What is reduced along rows; `None` if nothing is, or a vector is not a whole line of the cache."""
+    def of(kernel: Kernel, stage: Stage, data: Iterable[LoadOp], rows: int, lane: int) -> NextBand | None:
+        """The data that lies along rows; `None` if none does, or a vector is not a whole line of the cache."""
         if kernel.target.vector_bits < 8 * LINE_BYTES:
             return None
         moving: list[LoadOp] = []
-        for load in stage.loads:
-            place, is_data = kernel.place(stage, load), load not in reduction.accumulators and load in stage.needed
+        for load in data:
+            place = kernel.place(stage, load)
             along = place.strides[lane].constant_value == 1 and place.strides[rows].terms
-            if is_data and along and not place.computed and load.buffer not in kernel.rows:
+            if along and not place.computed and load in stage.needed and load.buffer not in kernel.rows:
                 moving.append(load)
         return NextBand(kernel, stage, moving, rows, lane) if moving else None
 

@@ -54,8 +54,9 @@ class ColumnReduction:
         self.window = None if found.window is None else WindowReduction(kernel, stage, found.window)
         self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
         order = order_of(stage, reduction) if self.lanes > 1 else None
+        data = [load for load in stage.loads if load not in reduction.accumulators]
         asks = asks and self.lanes > 1 and len(self.reduced) == 1
-        ahead = NextBand.of(kernel, stage, reduction, self.reduced[0].last, self.lane.last) if asks else None
+        ahead = NextBand.of(kernel, stage, data, self.reduced[0].last, self.lane.last) if asks else None
         self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane, ahead)
         self.lanes = self.lanes if self.places is None else self.places.lanes
         border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
