@@ -152,8 +152,10 @@ class PrimFunctionReader:
 
     def _match_handles(self, reader: StaticReader) -> list[ast.stmt]:
         """Gives handles their types, and the statements that are left."""
-        matches = set(match_handles(reader, self.node, self.parameters))
-        rest = [each for each in self.node.body if each not in matches and not self._declares(reader, each)]
+        # first, since a name around the function may be the same
+        declared = [each for each in self.node.body if self._declares(reader, each)]
+        done = {*declared, *match_handles(reader, self.node, self.parameters)}
+        rest = [each for each in self.node.body if each not in done]
         declare_handles(reader, self.node, self.parameters)
         find_symbols(reader, self.node, self.parameters)
         return rest

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder.scopes import as_attribute
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.declarations import declarations
 from relax_dialect.frontend.tvmscript.text.errors import Source
 from relax_dialect.frontend.tvmscript.text.names import Aliases, suggestion
 from relax_dialect.frontend.tvmscript.text.static import StaticReader
@@ -19,6 +20,7 @@ from relax_dialect.frontend.tvmscript.text.types import TypeReader
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import ObjectType, PrimType
+from tir_dialect.dims import Dim
 from tir_dialect.symbols import Interval
 
 _OPTIONS = ("private", "pure", "check_well_formed", "s_tir", "persistent")
@@ -57,7 +59,7 @@ def parameters(source: Source, node: ast.FunctionDef) -> list[ast.arg]:
 def read_signature(reader: StaticReader, node: ast.FunctionDef, type_params: Sequence[str]) -> Signature:
     """The types of parameters and result; the dimensions that they name become visible."""
     types = TypeReader(reader)
-    for name in type_params:
+    for name in (*type_params, *_hiding(reader, node)):
         reader.declare(node, name)
     arguments = parameters(reader.source, node)
     scalars = {argument.arg for argument in arguments if _is_size(types, argument)}
@@ -74,6 +76,13 @@ def read_signature(reader: StaticReader, node: ast.FunctionDef, type_params: Seq
     signature = Signature(infos, ret)
     _read_attributes(reader, node, signature)
     return signature
+
+
+def _hiding(reader: StaticReader, node: ast.FunctionDef) -> list[str]:
+    """The dimensions that the body declares, `n = T.int64()`, where the name is that of a value around the function."""
+    pairs = [(each.targets[0], each.value) for each in node.body if isinstance(each, ast.Assign)]
+    names = [name for pair in pairs for _, name, _ in declarations(reader.aliases, *pair)]
+    return [name for name in names if name in reader.scope and not isinstance(reader.scope.find(name), Dim)]
 
 
 def _annotation(types: TypeReader, argument: ast.arg) -> StructInfo:

@@ -134,3 +134,27 @@ def test_numbers_of_a_dtype_that_the_text_names():
         assert made in str(module)
     clipped, numbers = result_of(text)
     assert (float(clipped), *numbers) == (3.0, 2.0, 0.5, -3, 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        """
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, [n], "float32")
+    B = T.match_buffer(b, [n], "float32")
+    for i in T.serial(0, n):
+        B[i] = A[i]
+""",
+        """
+@R.function
+def f(x: R.Tensor(("n",), "float32"), s: R.Shape(["m"])):
+    n, m = T.int64(), T.int64()
+    return R.broadcast_to(x, R.shape([m, n]))
+""",
+    ],
+)
+def test_a_dimension_hides_the_name_around_the_function(text):
+    assert str(parse(text, extra_vars={"n": 8, "m": 3})) == str(parse(text))
