@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerType, ReducedPrecisionFloatType, bf16, i1, i16, i32, i64
+from xdsl.dialects.builtin import IntegerType, ReducedPrecisionFloatType, bf16, i1, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.diagnostics import fail
@@ -15,16 +14,13 @@ from lowering.to_llvm.arithmetic.dim_values import DimValues
 from lowering.to_llvm.arithmetic.scalars import from_memory, memory_type
 from lowering.to_llvm.builder.function_ops import call_op
 from lowering.to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.to_llvm.calls.overlaps import check_overlaps
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.memory.addresses import first_element
-from tir_dialect.analysis.structure import root_buffer
-from tir_dialect.analysis.written import written_buffers
-from tir_dialect.dims import Dim, constant, product
-from tir_dialect.dtypes import byte_size
+from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallExternOp, CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
-from vm_dialect import messages
 
 
 def inner_name(function: str) -> str:
@@ -48,7 +44,7 @@ def lower_call(e: Emitter, op: Operation) -> None:
         e.b.call(name, passed, POINTER)
         return
     _check_sizes(e, call, callee, sizes)
-    _check_overlaps(e, call, callee)
+    check_overlaps(e, call, callee)
     e.fail_if_not_null(e.b.call(name, passed, POINTER))
 
 
@@ -72,39 +68,6 @@ def _check_sizes(e: Emitter, call: CallOp, callee: PrimFuncOp, sizes: Sequence[S
             for expected, dim in _layouts(param.type, e.buffers[argument].type):
                 equal = b.compare("eq", expected_dims(expected), e.dim(dim))
                 _require(e, equal, f"{name}: argument #{index} has another shape or layout than expected")
-
-
-def _check_overlaps(e: Emitter, call: CallOp, callee: PrimFuncOp) -> None:
-    """Fails with a `ValueError` if buffers overlap that must be apart for the callee.
-
-    Only buffers of one memory can: a buffer that is passed twice, or views of it. Views with rows that are apart from
-    each other lie between each other's, so that their first and last bytes tell nothing; these are not checked.
-    """
-    written = set[SSAValue]() if callee.may_alias is not None else written_buffers(callee)
-    params = callee.params
-    dense = [index for index, each in enumerate(call.arguments) if _is_dense(each.type)]
-    for index, other in combinations(reversed(dense), 2):
-        shared = e.state.may_alias or root_buffer(call.arguments[index]) is root_buffer(call.arguments[other])
-        if shared and not written.isdisjoint((params[index], params[other])):
-            (first, last), (other_first, other_last) = (_byte_range(e, call.arguments[each]) for each in (index, other))
-            apart = e.b.make(
-                llvm.OrOp, (e.b.compare("ule", last, other_first), e.b.compare("ule", other_last, first)), i1
-            )
-            places = [messages.argument_place(each, params[each].name_hint or f"p{each}") for each in (index, other)]
-            _require(e, apart, messages.overlapping(f"{callee.sym_name.data}: {places[0]}", places[1]))
-
-
-def _is_dense(type_: Attribute) -> bool:
-    return isinstance(type_, BufferType) and type_.has_default_strides
-
-
-def _byte_range(e: Emitter, argument: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The addresses of the first byte and after the last one; both 0 if there are no elements."""
-    b, buffer = e.b, e.buffers[argument]
-    start = b.make(llvm.PtrToIntOp, (first_element(e, buffer),), i64)
-    size = e.dim(product([*buffer.type.shape, constant(byte_size(buffer.type.dtype))]))
-    is_empty, nowhere = b.compare("eq", size, b.integer(0)), b.integer(0)
-    return b.select(is_empty, nowhere, start), b.select(is_empty, nowhere, b.add(start, size))
 
 
 def _layouts(expected: BufferType, got: BufferType) -> list[tuple[Dim, Dim]]:

@@ -1,6 +1,7 @@
 """Calls of prim_funcs, C functions and packed functions; assertions; errors from every depth."""
 
 import ctypes
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from xdsl.utils.exceptions import PassFailedException
 from lowering.codegen.cache.code_cache import NO_CACHE
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.kernels.kernels import compile_prim_funcs
+from tir_dialect.interpreter import run_prim_func
 
 
 def ffi(array: np.ndarray) -> Any:
@@ -108,6 +110,67 @@ def test_arguments_of_a_call_that_overlap(tir):
     memory = np.arange(8, dtype=np.int32)
     f(8, 5, ffi(memory), 0, 1)
     assert memory.tolist() == [0, 0, 0, 0, 0, 0, 6, 7]
+
+
+TILES = """
+tir.prim_func @add[%n, %a, %b, %c, %d](
+    %X: !tir.buffer<[a, b], i32, strides = [n, 1]>, %Y: !tir.buffer<[c, d], i32, strides = [n, 1]>
+) {
+  %zero = arith.constant 0 : index
+  %empty = arith.muli %a, %b : index
+  %some = arith.muli %c, %d : index
+  %both = arith.muli %empty, %some : index
+  %any = arith.cmpi ne, %both, %zero : index
+  tir.if %any {
+    %x = tir.load %X[%zero, %zero]
+    tir.for (%i, %j) in (%c, %d) {
+      %y = tir.load %Y[%i, %j]
+      %z = arith.addi %x, %y : i32
+      tir.store %z, %Y[%i, %j]
+    }
+  }
+}
+tir.prim_func @f[%m, %n, %a, %b, %c, %d](%A: !tir.buffer<[m, n], i32>, %i: i64, %j: i64, %k: i64, %l: i64) {
+  %i0 = arith.index_cast %i : i64 to index
+  %j0 = arith.index_cast %j : i64 to index
+  %k0 = arith.index_cast %k : i64 to index
+  %l0 = arith.index_cast %l : i64 to index
+  %i1 = arith.addi %i0, %a : index
+  %j1 = arith.addi %j0, %b : index
+  %k1 = arith.addi %k0, %c : index
+  %l1 = arith.addi %l0, %d : index
+  %P = tir.match_buffer %A[%i0 to %i1, %j0 to %j1] : !tir.buffer<[a, b], i32, strides = [n, 1]>
+  %Q = tir.match_buffer %A[%k0 to %k1, %l0 to %l1] : !tir.buffer<[c, d], i32, strides = [n, 1]>
+  tir.call @add[%n, %a, %b, %c, %d](%P, %Q)
+}"""
+
+
+def test_tiles_that_overlap(tir):
+    """Rows of one tile may lie between those of another; what overlaps is refused, as by the interpreter."""
+    module = tir(TILES)
+    f = compile_prim_funcs(module, cache=NO_CACHE).packed("f")
+    func = next(op for op in module.ops if op.sym_name.data == "f")
+    rng = np.random.default_rng(0)
+    outcomes = set()
+    for _ in range(80):
+        m, n = rng.integers(1, 6, 2)
+        a, c = rng.integers(0, m + 1, 2)
+        b, d = rng.integers(0, n + 1, 2)
+        starts = [int(rng.integers(0, most + 1)) for most in (m - a, n - b, m - c, n - d)]
+        memory = np.arange(m * n, dtype=np.int32).reshape(m, n)
+        expected = memory.copy()
+        sizes = dict(zip("abcd", map(int, (a, b, c, d)), strict=True))
+        try:
+            run_prim_func(func, [expected, *starts], sizes)
+        except ValueError as error:
+            outcomes.add("refused")
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                f(*map(int, memory.shape), *sizes.values(), ffi(memory), *starts)
+        else:
+            outcomes.add("run")
+            f(*map(int, memory.shape), *sizes.values(), ffi(memory), *starts)
+        np.testing.assert_array_equal(memory, expected)
+    assert outcomes == {"refused", "run"}
 
 
 def test_a_wrong_size_does_not_reach_the_callee(tir):
