@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from tir_dialect.new_ops import new_op
-from tir_dialect.ops.memory import vector_of
+from tir_dialect.ops.memory import lanes_of, vector_of
 
 
 def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
@@ -35,25 +35,25 @@ def row_sums(code: Code, rows: Sequence[SSAValue]) -> SSAValue:
 
 
 def folded_rows(code: Code, rows: Sequence[SSAValue], combine: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
-    """One value of each of as many vectors as they have lanes: halves of pairs are combined, then quarters."""
-    lanes, rows = len(rows), list(rows)
+    """One value of each of some vectors, a power of two and at most as many as they have lanes, in a vector of as many.
+
+    Halves of pairs are combined, then quarters; where there are no pairs left, those of one.
+    """
+    rows, count = list(rows), len(rows)
+    lanes = lanes_of(rows[0].type) or 1
     step = lanes // 2
     while step:
-        low = [lane if lane % (2 * step) < step else lane + lanes - step for lane in range(lanes)]
-        high = [lane + step if lane % (2 * step) < step else lane + lanes for lane in range(lanes)]
-        pairs = [(rows[i], rows[i + step]) for i in range(step)]
-        rows = [combine(shuffle(code, pair, low), shuffle(code, pair, high)) for pair in pairs]
+        half = len(rows) // 2
+        if half:
+            low = [lane if lane % (2 * step) < step else lane + lanes - step for lane in range(lanes)]
+            high = [lane + step if lane % (2 * step) < step else lane + lanes for lane in range(lanes)]
+            pairs = [(rows[i], rows[i + half]) for i in range(half)]
+            rows = [combine(shuffle(code, pair, low), shuffle(code, pair, high)) for pair in pairs]
+        else:
+            (value,) = rows
+            rows = [combine(value, shuffle(code, (value, value), [lane ^ step for lane in range(lanes)]))]
         step //= 2
-    return rows[0]
-
-
-def total_in_lanes(code: Code, value: SSAValue, lanes: int) -> SSAValue:
-    """The sum of a vector, in all its lanes, a power of two: halves change places, then quarters, and so on."""
-    step = lanes // 2
-    while step:
-        value = code.value(arith.AddfOp(value, shuffle(code, (value, value), [lane ^ step for lane in range(lanes)])))
-        step //= 2
-    return value
+    return rows[0] if count == lanes else shuffle(code, (rows[0], rows[0]), range(0, lanes, lanes // count))
 
 
 def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -> SSAValue:

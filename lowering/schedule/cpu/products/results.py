@@ -43,12 +43,18 @@ def as_results(product: Product, tile: SSAValue) -> Results:
 
 
 def can_store_tiles(product: Product) -> bool:
-    """Whether the output has the sums as they are, and evenly spaced rows of it lie in memory."""
+    """Whether the output has the sums as they are, and evenly spaced rows of several columns of it lie in memory."""
+    return bool(product.what.column) and can_store_sums(product)
+
+
+def can_store_sums(product: Product) -> bool:
+    """The same for any number of columns."""
     what, buffer = product.what, product.kernel.flat.get(product.what.store.buffer)
-    if product.epilogue.steps or what.is_integer or buffer is None or not what.column:
+    if product.epilogue.steps or what.is_integer or buffer is None:
         return False
     even = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
-    return even and what.output.strides[what.column[-1]] == constant(1) and buffer_type(buffer).dtype == what.element
+    beside = not what.column or what.output.strides[what.column[-1]] == constant(1)
+    return even and beside and buffer_type(buffer).dtype == what.element
 
 
 def results(product: Product, coords: Coords, turn: SSAValue) -> Results:

@@ -7,14 +7,12 @@ vector of results. The last columns of a wider product go the same way.
 
 from __future__ import annotations
 
-from functools import partial
-
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
-from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
+from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums
+from lowering.schedule.cpu.products.dot.column_tiles import Bounds, ColumnTiles, Few, possible_counts
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
-from lowering.schedule.cpu.products.dot.sums import Line, asking, line_sums
 from lowering.schedule.cpu.products.last_columns import (
     MOST_COLUMNS,
     are_very_few,
@@ -50,7 +48,13 @@ class FewColumnsProduct(WholeSums):
 
     def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
-        self._columns(coords, self.code.index(0))
+        code, n = self.code, self.product.n
+        if n.constant_value is not None:
+            if n.constant_value:
+                self._columns(coords, code.index(0))
+            return
+        with code.when(code.compare("sgt", code.dim(n, "n"), 0)):
+            self._columns(coords, code.index(0))
 
     def emit_last(self, coords: Coords) -> None:
         """The columns behind whole panels, if these are few; all columns if they are."""
@@ -65,28 +69,33 @@ class FewColumnsProduct(WholeSums):
 
     def _columns(self, coords: Coords, first: SSAValue) -> None:
         """The columns from one on, so few as it says; each task copies them for itself."""
-        code, product, what = self.code, self.product, self.product.what
+        code, product = self.code, self.product
         long = are_long(product, product.m)
-        rows = LongLines.make(product, what.rows, coords, what.row)
+        rows = LongLines.make(product, product.what.rows, coords, product.what.row)
         shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
         units = ceildiv(product.m, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            packed = self._packed(coords, first, shift)
-            sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
-            with (
-                code.loop(upper, "unit", lower=lower) as unit,
-                code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
-            ):
-                top, near = code.mul(unit, self.lanes), (packed, code.sub(j, first))
-                if long is None:
-                    self._streams(coords, top, near, sums)
-                else:
-                    with code.when(long) as branch:
-                        rows.sums(near, top, sums)
-                    with code.otherwise(branch):
-                        self._streams(coords, top, near, sums)
-                self._store({**coords, what.column: j}, top, sums)
+            few = Few(self._packed(coords, first, shift), first, code.sub(code.dim(product.n, "n"), first))
+            tiles = ColumnTiles(product, coords, few)
+            if long is None or 1 not in possible_counts(product):
+                tiles.emit((lower, upper))
+                return
+            with code.when(code.both(long, code.compare("eq", few.count, 1))) as branch:
+                self._lines(rows, tiles, (lower, upper))
+            with code.otherwise(branch):
+                tiles.emit((lower, upper))
+
+    def _lines(self, rows: LongLines, tiles: ColumnTiles, units: Bounds) -> None:
+        """One column, with rows that are read one after the other."""
+        code, lanes, dtype = self.code, self.lanes, self.product.what.element
+        sums, totals = code.alloc([lanes, lanes], dtype, "partial_sums"), tiles.memory()
+        with code.loop(units[1], "unit", lower=units[0]) as unit:
+            top = code.mul(unit, lanes)
+            rows.sums((tiles.few.copies, code.index(0)), top, sums)
+            lines = [code.load(sums, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
+            code.store(row_sums(code, lines), totals, [code.index(0)])
+            tiles.store(top, totals)
 
     @property
     def _work(self) -> Dim:
@@ -108,28 +117,3 @@ class FewColumnsProduct(WholeSums):
             value = product.element(what.columns, {**coords, what.column: j, what.reduced: r})
             code.store(value, packed.buffer, [packed.place(code, code.sub(j, first), r)])
         return packed
-
-    def _row(self, top: SSAValue, number: SSAValue) -> SSAValue:
-        """A row from `top` on; behind the last one, that."""
-        return self.code.minimum(self.code.add(top, number), self.code.sub(self.code.dim(self.product.m, "m"), 1))
-
-    def _streams(self, coords: Coords, top: SSAValue, near: tuple[Copies, SSAValue], sums: SSAValue) -> None:
-        """Partial sums of as many rows as a vector has lanes, some of which are read side by side."""
-        product, what, (packed, column) = self.product, self.product.what, near
-
-        def line(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return product.vector(what.rows, {**coords, what.row: row, what.reduced: r}, what.reduced, on)
-
-        def far(number: SSAValue) -> Line:
-            return partial(line, self._row(top, number))
-
-        ask = asking(product, what.rows, {**coords, what.row: top}, what.row)
-        line_sums(product, [partial(packed.load, product, column)], far, sums, self.lanes, ask)
-
-    def _store(self, coords: Coords, top: SSAValue, sums: SSAValue) -> None:
-        """Results of as many rows as a vector has lanes, from their partial sums."""
-        code, what = self.code, self.product.what
-        count = code.minimum(code.sub(code.dim(self.product.m, "m"), top), self.lanes)
-        with code.loop(count, "i", vectorize=False) as i:
-            total = total_in_lanes(code, code.load(sums, [i, code.index(0)], self.lanes), self.lanes)
-            self.finish.store(total, {**coords, what.row: code.add(top, i)}, code.index(1))
