@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
-_tables: WeakKeyDictionary[Operation, dict[str, Operation]] = WeakKeyDictionary()
+_tables: WeakKeyDictionary[Operation, WeakValueDictionary[str, Operation]] = WeakKeyDictionary()
+"""Tables of modules that are still there. They hold no op: an op holds its module, which would never go then."""
 
 
 def enclosing_module(op: Operation) -> ModuleOp | None:
@@ -34,12 +35,13 @@ def find_function(op: Operation, name: str) -> Operation | None:
     module = enclosing_module(op)
     if module is None:
         return None
-    found = _tables.get(module, {}).get(name)
+    table = _tables.get(module)
+    found = None if table is None else table.get(name)
     if found is not None and found.parent is module.body.block and symbol_name(found) == name:
         return found
-    table = {symbol: inner for inner in module.body.block.ops if (symbol := symbol_name(inner)) is not None}
-    _tables[module] = table
-    return table.get(name)
+    ops = {symbol: inner for inner in module.body.block.ops if (symbol := symbol_name(inner)) is not None}
+    _tables[module] = WeakValueDictionary(ops)
+    return ops.get(name)
 
 
 def called_functions(op: Operation) -> Iterator[str]:

@@ -1,5 +1,8 @@
 """Which symbols ops use and witness, bounds at an op, and the functions of a module."""
 
+import gc
+import weakref
+
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin, ModuleOp
@@ -123,6 +126,15 @@ def test_functions_are_found_after_changes(module: ModuleOp):
     module.body.block.add_op(other)
     assert find_function(main, "other") is None
     assert find_function(main, "renamed") is other
+
+
+def test_a_module_in_which_functions_were_found_is_released():
+    module = parse(PROGRAM)
+    assert find_function(module, "main") is not None
+    alive = weakref.ref(module)
+    del module
+    gc.collect()
+    assert alive() is None
 
 
 def test_nothing_is_found_outside_of_a_module(module: ModuleOp):
