@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.llvm.binding import ResourceTracker, llvm
@@ -17,6 +17,10 @@ from lowering.codegen.loading.elf import object_symbols
 from tir_dialect.target import Target
 
 _library_numbers = itertools.count()
+
+LIBRARIES_PER_LINKER = 32
+"""LLVM's linker keeps some kilobytes of each library after its code is released. It goes itself when all of them are
+released and another linker has taken its place, which takes as long to make as three libraries."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +67,16 @@ def link(
         builder.import_symbol(name, address)
     for name in defined:
         builder.export_symbol(name)
+    number = next(_library_numbers)
+    linker = _linker(number // LIBRARIES_PER_LINKER)
     try:
-        tracker = builder.link(_linker(), f"relax.{next(_library_numbers)}")
+        tracker = builder.link(linker, f"relax.{number}")
     except RuntimeError as error:
         raise CodegenError(f"cannot link: {str(error).strip()}") from error
-    return LoadedCode({name: tracker[name] for name in defined}, tracker, _linker(), keep_alive)
+    return LoadedCode({name: tracker[name] for name in defined}, tracker, linker, keep_alive)
 
 
-@cache
-def _linker() -> object:
+@lru_cache(maxsize=1)
+def _linker(turn: int) -> object:
+    """The linker of so many libraries, one after the other."""
     return llvm().create_lljit_compiler(target_machine(Target.host()), use_jit_link=True)

@@ -1,6 +1,7 @@
 import ctypes
 import gc
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,21 @@ def test_many_objects_at_once_and_again():
     del first
     gc.collect()
     assert UNARY(second.address("add7"))(1) == 8
+
+
+def test_nothing_is_left_of_released_code():
+    """A thousand libraries would leave eight megabytes in one linker."""
+    code, kept = [adder("add5", 5)], []
+
+    def load(count: int) -> int:
+        kept.extend(load_objects(code) for _ in range(count // 100))
+        for _ in range(count):
+            load_objects(code)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    before = load(200)
+    assert load(1000) - before < 3 << 20
+    assert all(UNARY(each.address("add5"))(1) == 6 for each in kept)
 
 
 def test_objects_see_each_other_and_given_symbols():
