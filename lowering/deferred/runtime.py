@@ -45,7 +45,7 @@ class DeferredFunction:
         function = self._compiled.get(key)
         if function is None:
             with self._lock:
-                function = self._compile(arguments, key)
+                function = self._compiled.get(key) or self._compile(arguments, key)
         return function(*arguments)
 
     def _compile(self, arguments: Sequence[Any], key: Key) -> Callable[..., Any]:

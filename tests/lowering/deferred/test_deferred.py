@@ -1,5 +1,7 @@
 """Ops on values of unknown rank or dtype: compiled when the values are there, in every mode."""
 
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,6 +185,33 @@ def test_deferred_code_is_built_like_the_program(mode: str, monkeypatch: pytest.
         executable = Executable.from_bytes(build(parse_module(CHAIN), mode=mode, **options).to_bytes())
         VirtualMachine(executable)["main"](from_numpy(arange(2)), from_numpy(arange(2)))
         assert seen.pop() == expected
+
+
+def test_threads_that_wait_for_code_do_not_make_it_again(monkeypatch: pytest.MonkeyPatch):
+    from lowering.deferred import runtime
+
+    built, waiting = list[ModuleOp](), threading.Barrier(4)
+
+    def watched(module: ModuleOp, **options: object) -> Executable:
+        built.append(module)
+        time.sleep(0.1)  # while the others find that there is no code
+        return build(module)
+
+    monkeypatch.setattr(runtime, "build", watched)
+    runtime.deferred_function.cache_clear()
+    run, results = runner(parse_module(CHAIN), "main", "native"), list[object]()
+
+    def work() -> None:
+        waiting.wait()
+        results.append(run(arange(3), arange(3)))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(results, [(2 * arange(3)) ** 2] * 4)
+    assert len(built) == 1
 
 
 def test_deferred_code_for_another_machine_is_made_for_ours():
