@@ -1,7 +1,7 @@
 """Blocked products: direct convolution, pixel by pixel, without packing.
 
 A unit of work is a range of pixel tiles and a group of channel blocks. A tile that is higher than its share of a line,
-and the last group of blocks, may overlap others, whose sums they recompute but do not store.
+and the last group of blocks if there are many, may overlap others, whose sums they recompute but do not store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.blocked.bordered_windows import Border, find_borders
 from lowering.schedule.cpu.blocked.hints import Hints
 from lowering.schedule.cpu.blocked.reduction_parts import ReductionPart, ReductionParts, find_reduction_parts
-from lowering.schedule.cpu.blocked.shape import Shape, step_cycles, tile_shape
+from lowering.schedule.cpu.blocked.shape import Shape, cycles_of_choice, last_blocks, tile_shape
 from lowering.schedule.cpu.blocked.sums import Blocks, find_blocks, load_of
 from lowering.schedule.cpu.blocked.tile import Tile, TileMemory
 from lowering.schedule.cpu.emit.kernel import buffer_type
@@ -49,8 +49,8 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Place:
-    """The position of a tile, its number of pixels, which of these are its own, and how many blocks overlap another
-    tile.
+    """The position of a tile, its number of pixels, and which of its pixels and blocks are its own: the first, and the
+    one after the last.
     """
 
     coords: Coords
@@ -58,8 +58,8 @@ class _Place:
     height: SSAValue
     block: SSAValue
     own: tuple[SSAValue, SSAValue]
-    """The first of them, and the one after the last: what is made of a sum may have overwritten what it is made of."""
-    done_blocks: SSAValue
+    """Pixels: what is made of a sum may have overwritten what it is made of."""
+    own_blocks: tuple[SSAValue, SSAValue]
 
 
 class BlockedProduct:
@@ -73,6 +73,8 @@ class BlockedProduct:
         self.line, self.channels = product.size(blocks.pixels), product.rounds
         self.shape = self._shape()
         self.tile = Tile(product, blocks, self.shape.blocks)
+        rest = last_blocks(product.kernel.target.tile_registers, self.channels.constant_value, self.shape.blocks)
+        self.last_tile = Tile(product, blocks, rest) if rest else None
         self.finish = Finish(product, None, None)
         lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
         self.turns = find_reduction_parts(product, blocks, self.shape, lines)
@@ -125,7 +127,7 @@ class BlockedProduct:
         code, line = self.code, self.code.dim(self.line)
         if self.line.is_constant:
             return code.dim(ceildiv(self.line, constant(self.shape.pixels)))
-        *more, least = self.shape.heights
+        least, *more = sorted(self.shape.heights)
         height, time = code.index(least), self._time(line, least)
         for each in more:
             other = self._time(line, each)
@@ -136,8 +138,12 @@ class BlockedProduct:
 
     def _time(self, line: SSAValue, height: int) -> SSAValue:
         """How long a line takes in tiles of some height, in quarters of a cycle for each step of the sums."""
-        code, cycles = self.code, round(4 * step_cycles(height, self.tile.width))
-        return code.mul(code.divide(code.add(line, height - 1), height), cycles)
+        code, registers = self.code, self.product.kernel.target.tile_registers
+        cycles = round(4 * cycles_of_choice(registers, height, self.tile.width))
+        tiles, low = code.divide(code.add(line, height - 1), height), self.shape.least_of_shares(height)
+        if low is None:
+            return code.mul(tiles, cycles)
+        return code.divide(code.mul(code.maximum(line, code.mul(tiles, low)), cycles), height)
 
     # Units
 
@@ -212,16 +218,24 @@ class BlockedProduct:
 
     def _place(self, part: _Part, position: SSAValue) -> _Place:
         """Where a tile is: it begins early enough to be whole at the end of a line or of the blocks."""
-        code, shape = self.code, self.shape
+        code = self.code
         line, place = code.divide(position, part.tiles), code.remainder(position, part.tiles)
         wanted, end = (self._share(part, each) for each in (place, code.add(place, 1)))
         height = self._next_height(code.sub(end, wanted))
         pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
-        first = code.mul(part.group, shape.blocks)
-        block = code.minimum(first, code.dim(self.channels - shape.blocks))
+        block, own_blocks = self._blocks_of(part.group)
         coords = {**part.coords, **self._coords(self.blocks.lines, line)}
         own = code.sub(wanted, pixel), code.sub(end, pixel)
-        return _Place(coords, pixel, height, block, own, code.sub(first, block))
+        return _Place(coords, pixel, height, block, own, own_blocks)
+
+    def _blocks_of(self, group: SSAValue) -> tuple[SSAValue, tuple[SSAValue, SSAValue]]:
+        """The first block of a tile, and which of its blocks are its own."""
+        code, count = self.code, self.shape.blocks
+        first = code.mul(group, count)
+        if self.last_tile is not None:
+            return first, (code.index(0), code.minimum(code.sub(code.dim(self.channels), first), count))
+        block = code.minimum(first, code.dim(self.channels - count))
+        return block, (code.sub(first, block), code.index(count))
 
     def _share(self, part: _Part, place: SSAValue) -> SSAValue:
         """Where the share of a tile of a line begins."""
@@ -248,17 +262,23 @@ class BlockedProduct:
         ahead = self.hints.of(here, weights, number, turn)
         bounds = self._bounds(place, turn)
 
-        def emit(heights: Sequence[int]) -> None:
+        def emit(tile: Tile, heights: Sequence[int]) -> None:
             most, *smaller = heights
             if not smaller:
-                self.tile.emit(most, data, weights, memory, turn, ahead, bounds)
+                tile.emit(most, data, weights, memory, turn, ahead, bounds)
                 return
             with self.code.when(self.code.compare("eq", place.height, most)) as branch:
-                self.tile.emit(most, data, weights, memory, turn, ahead, bounds)
+                tile.emit(most, data, weights, memory, turn, ahead, bounds)
             with self.code.otherwise(branch):
-                emit(smaller)
+                emit(tile, smaller)
 
-        emit(self.shape.heights)
+        if self.last_tile is None:
+            emit(self.tile, self.shape.heights)
+            return
+        with self.code.when(self.code.compare("eq", place.own_blocks[1], self.shape.blocks)) as is_whole:
+            emit(self.tile, self.shape.heights)
+        with self.code.otherwise(is_whole):
+            emit(self.last_tile, self.shape.heights)
 
     def _bounds(self, place: _Place, turn: ReductionPart | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
         """Between which steps the loops over windows, by number, read more than the zeros around the data."""
@@ -285,7 +305,7 @@ class BlockedProduct:
                 for q in range(blocks):
                     self._store_block(place, memory, row, p, code.index(q))
                 return
-            with code.loop(code.index(blocks), "q", lower=place.done_blocks, vectorize=False) as q:
+            with code.loop(place.own_blocks[1], "q", lower=place.own_blocks[0], vectorize=False) as q:
                 self._store_block(place, memory, row, p, q)
 
     def _store_block(self, place: _Place, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:

@@ -2,7 +2,8 @@
 
 A line is divided into as few tiles as possible, whose heights differ by one at most. A line of known length has tiles
 of one or two heights. For lines of symbolic length there are tiles of a few heights; each call takes the number of
-tiles that takes the least time, and a tile has the next height that exists.
+tiles that takes the least time, and a tile has the next height that exists. With many registers there are so many
+heights that the tiles of any line are as high as its shares are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ FEW = 4
 """if there are so many already."""
 SHORT = (1, 4)
 """Heights for lines shorter than the usual ones."""
+MANY_REGISTERS, ENOUGH_SUMS = 32, 8
+"""With so many registers, which are as wide as the multipliers, so few sums keep these busy."""
+FEW_GROUPS = 8
+"""In more groups of blocks one that is not whole does not count."""
 USUAL_SIDES = (8, 10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 128, *2 * (7, 14, 28, 56, 112))
 """Of pictures within networks, where nothing is known: those made of a picture of 224 are twice as frequent."""
 
@@ -43,6 +48,13 @@ class Shape:
         """How many pixels a tile has at most."""
         return self.heights[0]
 
+    def least_of_shares(self, height: int) -> int | None:
+        """The least height from which on there is each up to this one; `None` if there is none."""
+        low = height
+        while low - 1 in self.heights:
+            low -= 1
+        return low if 1 < low < height else None
+
 
 @cache
 def tile_shape(registers: int, vectors: int, pixels: int | None, blocks: int | None, joined: bool) -> Shape:
@@ -54,14 +66,38 @@ def tile_shape(registers: int, vectors: int, pixels: int | None, blocks: int | N
     best, least = Shape((1,), 1), inf
     for count in (1,) if blocks is None else range(1, min(blocks, MOST_BLOCKS) + 1):
         width = count * vectors
-        most, groups = max((registers - 1 - width) // width, 1), -(-(blocks or 1) // count)
+        most = max((registers - 1 - width) // width, 1)
         if pixels is None:
             time, heights = _few_heights(lengths, most, width)
+            if registers >= MANY_REGISTERS and not joined:
+                heights = _heights_of_any(heights, width)
+                time = _time(lengths, heights, width)
         else:
             time, heights = min(_even_heights(pixels, height, width) for height in range(most, 0, -1))
-        if groups * time < least:
-            best, least = Shape(heights, count), groups * time
+        rest = last_blocks(registers, blocks, count)
+        total = -(-((blocks or 1) - rest) // count) * time
+        total += _time(lengths, heights, rest * vectors) if rest else 0
+        if total < least:
+            best, least = Shape(heights, count), total
     return best
+
+
+def last_blocks(registers: int, blocks: int | None, count: int) -> int:
+    """How many blocks remain after the last whole group, if these have tiles of their own: where there are few groups.
+
+    Else a whole group at the end computes some blocks twice.
+    """
+    has_own = blocks is not None and registers >= MANY_REGISTERS and count < blocks < FEW_GROUPS * count
+    return blocks % count if has_own and blocks else 0
+
+
+def _heights_of_any(usual: Sequence[int], width: int) -> tuple[int, ...]:
+    """The greatest of the usual heights, and from that with enough sums to its double: one of these, or two that
+    differ by one, divide any line.
+    """
+    low = -(-ENOUGH_SUMS // width)
+    short = (max(low >> power, 1) for power in range(1, low.bit_length()))
+    return tuple(sorted({usual[0], *range(low, 2 * low), *short, 1}, reverse=True))
 
 
 def _even_heights(length: int, most: int, width: int) -> tuple[float, tuple[int, ...]]:
@@ -109,9 +145,14 @@ def _time(lengths: Sequence[int], heights: Sequence[int], width: int) -> float:
     return sum(min(of_line(each, height) for height in ascending if height <= each) / each for each in lengths)
 
 
-def step_cycles(height: int, width: int) -> float:
+def step_cycles(height: int, width: int, waiting: float = WAITING) -> float:
     """About how long one step of the sums of a tile takes: two multiply-adds, or two loads, at a time.
 
     The fewer sums there are, the more often a multiplier waits for one of them.
     """
-    return max(height * width / 2, LOADING * (height + width) / 2, LATENCY) + WAITING / (height * width)
+    return max(height * width / 2, LOADING * (height + width) / 2, LATENCY) + waiting / (height * width)
+
+
+def cycles_of_choice(registers: int, height: int, width: int) -> float:
+    """The same for the choice that a call makes; vectors as wide as the multipliers hardly wait."""
+    return step_cycles(height, width, 1 if registers >= MANY_REGISTERS else WAITING)

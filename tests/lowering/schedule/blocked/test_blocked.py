@@ -27,6 +27,7 @@ from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 
@@ -121,6 +122,7 @@ CASES = {
     "1x1, many channels": Blocked(Convolution(400, 32, 1), picture=(3, 5)),
     "followed": Blocked(Convolution(16, 32, 3, padding=1), followed=True),
     "followed, 1x1": Blocked(Convolution(16, 48, 1), followed=True),
+    "followed, five blocks": Blocked(Convolution(16, 80, 3, padding=1), followed=True),
     "followed, depthwise": Blocked(Convolution(32, 32, 3, padding=1, groups=32), followed=True),
     "followed, groups": Blocked(Convolution(32, 64, 3, padding=1, groups=2), followed=True),
     "followed, groups of 4": Blocked(Convolution(32, 32, 3, padding=1, groups=8), followed=True),
@@ -139,7 +141,10 @@ def kernel(name: str) -> PrimFuncOp:
 
 SMALL_CACHES = replace(Target.host(), l1_bytes=4096, l2_bytes=8192)
 """A machine on which sums are made in turns, and weights asked for in advance."""
-TURNS = ("3x3", "3x3, every second", "3x3, far apart", "followed", "3x3, 7x7", "1x1, many channels", "groups")
+TURNS = (
+    *("3x3", "3x3, every second", "3x3, far apart", "followed", "followed, five blocks", "3x3, 7x7"),
+    *("1x1, many channels", "groups"),
+)
 
 
 @cache
@@ -207,6 +212,16 @@ def test_nothing_is_packed_and_sums_need_no_memory(name: str) -> None:
     schedule(func, Target.parse("x86-64-v4"))
     allocated = {op.results[0].name_hint for op in func.walk() if op.name == "tir.alloc_buffer"}
     assert allocated <= {"padded", "sums", "tile"}
+
+
+def test_blocks_after_the_last_whole_group_have_tiles_of_their_own() -> None:
+    """No sum of the fifth block is made twice, where a target has vectors that keep the multipliers busy."""
+    func = kernel("followed, five blocks").clone()
+    schedule(func, Target.parse("x86-64-v4"))
+    sums = [
+        op.buffer_type.shape for op in func.walk() if isinstance(op, AllocBufferOp) and op.buffer.name_hint == "sums"
+    ]
+    assert {shape[1].constant_value for shape in sums} == {32, 48}
 
 
 def test_what_a_tile_reads_and_writes_is_asked_for() -> None:

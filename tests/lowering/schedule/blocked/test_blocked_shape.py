@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lowering.schedule.cpu.blocked.shape import MOST_BLOCKS, USUAL_SIDES, Shape, tile_shape
+from lowering.schedule.cpu.blocked.shape import (
+    MOST_BLOCKS,
+    USUAL_SIDES,
+    Shape,
+    last_blocks,
+    tile_shape,
+)
 
 REGISTERS = (16, 32)
 
@@ -27,6 +33,24 @@ def test_the_lines_of_usual_pictures_make_no_sum_twice(registers: int) -> None:
 def test_lines_of_unknown_length_have_tiles_for_the_usual_ones() -> None:
     shape = tile_shape(16, 1, None, 32, False)
     assert [sum(tiles_of(shape, side)) for side in (7, 14, 28, 56)] == [7, 14, 28, 56]
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 4, 5, 11, 32])
+def test_a_line_of_unknown_length_can_be_divided_without_remainder_with_many_registers(blocks: int) -> None:
+    heights = tile_shape(32, 1, None, blocks, False).heights
+    for line in range(4, 200):
+        shares = [(line // tiles, -(-line // tiles)) for tiles in range(1, line)]
+        assert any(low in heights and high in heights for low, high in shares if low > 2), (line, heights)
+
+
+def test_blocks_after_the_last_group() -> None:
+    assert [last_blocks(32, blocks, 2) for blocks in (None, 1, 4, 5, 15, 33)] == [0, 0, 0, 1, 1, 0]
+    assert last_blocks(16, 5, 2) == 0
+
+
+def test_from_which_share_on_tiles_are_as_high() -> None:
+    shape = Shape((14, 7, 6, 5, 4, 2, 1), 2)
+    assert [shape.least_of_shares(height) for height in shape.heights] == [None, 4, 4, 4, None, None, None]
 
 
 @pytest.mark.parametrize("registers", REGISTERS)
