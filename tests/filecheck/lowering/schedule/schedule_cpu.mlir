@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are; but for many rows that come from far away, columns that fit the cache are packed first. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns, and asks for the next one where rows are a page apart. Each asks for where the next one goes, below or in the next panel, once for a line.
+// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with all at once; with one column, long rows start where vectors may. With few rows or columns, both are used from where they are; but for many rows that come from far away, columns that fit the cache are packed first. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns, and asks for the next one where rows are a page apart. Each asks for where the next one goes, below or in the next panel, once for a line.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
@@ -19,7 +19,9 @@
 // CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[32 * floordiv(k + 7, 8) + 32], f32, align = 64>
 // CHECK:             %partial_sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, align = 64>
 // CHECK:               tir.call unchecked @relax.routine.lines.f32.4x16{{.*}}](%copies, %A_1, %partial_sums)
-// CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
+// CHECK:               tir.call unchecked @relax.routine.columns.f32.4x1{{.*}}](%copies, %A_1, %C_1)
+// CHECK:               tir.call unchecked @relax.routine.columns.f32.4x2{{.*}}](%copies, %A_1, %C_1)
+// CHECK:               tir.call unchecked @relax.routine.columns.f32.2x4{{.*}}](%copies, %A_1, %C_1)
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
 // CHECK:           %packed_columns = tir.alloc_buffer
@@ -102,7 +104,8 @@ tir.prim_func @dot[%n, %k](%x: !tir.buffer<[k], f32>, %W: !tir.buffer<[n, k], f3
 // CHECK-LABEL: tir.prim_func @followed
 // CHECK-NOT:     packed_rows
 // CHECK-NOT:     alloc_buffer : !tir.buffer<[20
-// CHECK:         math.fma
+// CHECK:         tir.call unchecked @relax.routine.columns.f32.2x4{{.*}}](%copies, %A_1, %totals{{.*}})
+// CHECK:         tir.call unchecked @relax.routine.tile.f32.6x16{{.*}}, %tile)
 // CHECK:         tir.load %tile
 // CHECK:         tir.load %bias_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         arith.addf {{.*}} : vector<8xf32>
