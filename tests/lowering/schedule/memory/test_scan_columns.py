@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.cache.code_cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
