@@ -11,7 +11,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache.code_cache import NO_CACHE
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
