@@ -25,6 +25,9 @@ from tir_dialect.types import IteratorKind
 LINE_BYTES = 64
 """A line of the caches."""
 
+AHEAD_BYTES = 4096
+"""Later lines are so far away."""
+
 PART_OF_L2 = 32
 """Rows of light passes are asked for if they fit such a part of the second-level cache: longer ones would be gone."""
 
@@ -46,6 +49,47 @@ class PrefetchedRow:
             index = code.add(start, further)
             index = index if self.factor is None else code.mul(index, self.factor)
             code.prefetch(self.memory, [code.add(self.start, index)], 1)
+
+
+@dataclass(frozen=True)
+class FarRow:
+    """A row of memory of which later lines are asked for, if the buffer is larger than the caches.
+
+    Prefetchers follow loads of parts of lines better than those of whole lines, which take up to a tenth longer.
+    """
+
+    memory: SSAValue
+    start: SSAValue
+    """The index of its first element."""
+    is_far: SSAValue
+
+    def prefetch(self, code: Code, start: SSAValue, count: int) -> None:
+        """Asks for so many elements a page behind those from `start` on; the next row may begin there."""
+        size = byte_size(buffer_type(self.memory).dtype)
+        with code.when(self.is_far):
+            for further in range(0, count, max(1, LINE_BYTES // size)):
+                index = code.add(code.add(self.start, start), AHEAD_BYTES // size + further)
+                code.prefetch(self.memory, [index], 2)
+
+
+def far_rows(kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue], lane: int) -> list[FarRow]:
+    """What a stage loads along a lane at a place of the other axes, where a vector is a whole line."""
+    if kernel.target.vector_bits < 8 * LINE_BYTES:
+        return []
+    code, written, found = kernel.code, {store.buffer for store in stage.stores}, list[FarRow]()
+    for load in stage.loads:
+        place = kernel.place(stage, load)
+        is_row = place.strides[lane].constant_value == 1 and not place.computed
+        if is_row and load in stage.needed and load.buffer not in written and load.buffer not in kernel.rows:
+            start = code.linear(place.base, [(value, place.strides[axis]) for axis, value in at.items()])
+            found.append(FarRow(kernel.memory(load), start, is_far(kernel, load)))
+    return found
+
+
+def is_far(kernel: Kernel, load: LoadOp, part: int = 1) -> SSAValue:
+    """Whether a buffer is larger than such a part of the last-level cache, so that it comes from memory."""
+    room = kernel.target.l3_bytes // part // byte_size(load.buffer_type.dtype)
+    return kernel.code.compare("sgt", kernel.code.dim(product(load.buffer_type.shape)), room)
 
 
 @dataclass(frozen=True)

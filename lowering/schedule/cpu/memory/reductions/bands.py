@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.prefetching import LINE_BYTES
+from lowering.schedule.cpu.emit.prefetching import LINE_BYTES, is_far
 from lowering.schedule.cpu.structure.stages import Stage
-from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
 
@@ -18,7 +17,7 @@ BAND = 8
 """Rows that are read side by side: as many streams as the machine follows."""
 
 PART_OF_L3 = 2
-"""A matrix that takes more than such a part of the last-level cache comes from memory."""
+"""A matrix that takes more than such a part of the last-level cache comes from memory, for the most part."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class NextBand:
 
     def _is_wanted(self, load: LoadOp) -> SSAValue:
         """Whether the matrix comes from memory, and a band of it has room in the second-level cache."""
-        code, target, size = self.kernel.code, self.kernel.target, byte_size(load.buffer_type.dtype)
-        is_far = code.compare("sgt", code.dim(product(load.buffer_type.shape)), target.l3_bytes // PART_OF_L3 // size)
+        code, size = self.kernel.code, byte_size(load.buffer_type.dtype)
         step = self.kernel.place(self.stage, load).strides[self.rows]
-        return code.both(is_far, code.compare("sle", code.dim(step), target.l2_bytes // BAND // size))
+        fits = code.compare("sle", code.dim(step), self.kernel.target.l2_bytes // BAND // size)
+        return code.both(is_far(self.kernel, load, PART_OF_L3), fits)

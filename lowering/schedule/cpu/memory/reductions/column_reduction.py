@@ -180,6 +180,6 @@ def one_by_one(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[i
 
 def sweep_row(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
     """The same, by what all kinds of reductions have in common."""
-    accumulators = Sweep(kernel, [stage], stage.of_kind(IteratorKind.REDUCE), {0: reduction}).emit(at)
+    accumulators = Sweep(kernel, [stage], stage.of_kind(IteratorKind.REDUCE), {0: reduction}, asks=True).emit(at)
     if accumulators is not None:
         accumulators.write(accumulators.finish())

@@ -18,7 +18,7 @@ from tir_dialect.types import BufferType, LoopKind
 
 def emit_shared_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> None:
     """The code of a stage without axes that stay."""
-    sweep = Sweep(kernel, [stage], range(len(stage.axes)), {0: reduction})
+    sweep = Sweep(kernel, [stage], range(len(stage.axes)), {0: reduction}, asks=True)
     tasks = kernel.tasks(work_of(stage))
     outermost = sweep.outermost
     if tasks.constant_value == 1 or not reduction.combine or outermost is None:

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
-from lowering.schedule.cpu.emit.prefetching import PrefetchedAccess, PrefetchedRow
+from lowering.schedule.cpu.emit.prefetching import FarRow, PrefetchedAccess, PrefetchedRow, far_rows
 from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap, registers_of_a_turn
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
@@ -47,7 +47,11 @@ class Sweep:
     elsewhere: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
     """Values of axes around for stages that are at another row than the others."""
 
+    asks: bool = False
+    """Whether sums ask for later elements of operands that are larger than the caches."""
+
     def __post_init__(self) -> None:
+        self._far: list[FarRow] = []
         self._prefetched: list[PrefetchedRow] = []
         self.code = self.kernel.code
         self.groups = group_axes(self.kernel, self.stages, self.axes)
@@ -134,6 +138,8 @@ class Sweep:
         axis = None if self.lane is None else self.lane.last
         row = max(at, default=0)
         self._prefetched = [each.start(self.kernel, at, row) for each in self.ahead]
+        if self.asks and axis is not None and self.unroll > 1:
+            self._far = [far for stage in self.stages for far in far_rows(self.kernel, stage, at, axis)]
         # Who reads a result of a reduction here reads that of another row, which is there before.
         maps = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
         written = {store.buffer for stage in maps for store in stage.stores}
@@ -180,5 +186,5 @@ class Sweep:
         low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
         masks = masks_are_cheap(self.kernel, self.stages)
         shape = IterationShape(self.lanes, self.registers, self.width, self.unroll, masks)
-        row = Row(self.kernel, step, shape, self.shared, self._prefetched, low, high, is_first=len(self.groups) == 1)
+        row = Row(self.kernel, step, shape, self.shared, self._prefetched, low, high, self._far, len(self.groups) == 1)
         row.emit(accumulators)

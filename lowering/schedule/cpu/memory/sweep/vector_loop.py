@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.prefetching import PrefetchedRow
+from lowering.schedule.cpu.emit.prefetching import FarRow, PrefetchedRow
 from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
 from lowering.schedule.cpu.memory.sweep.several_rows import emit_rows
@@ -60,6 +60,8 @@ class Row:
     """What is asked for on the way."""
     low: SSAValue | None
     high: SSAValue
+    far: Sequence[FarRow]
+    """What wide turns ask for."""
     is_first: bool
     """Whether nothing was gathered before."""
 
@@ -132,6 +134,8 @@ class Row:
         with code.loop(code.divide(end, step), "v", lower=first) as turn:
             start = self._from(code.mul(turn, step))
             self._prefetch(start, step)
+            for each in self.far if step > self.shape.width else ():
+                each.prefetch(code, start, step)
             self._turn(start, step, None, sums)
         return end
 
