@@ -1,3 +1,5 @@
+import os
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +35,19 @@ def test_saving_replaces_the_file_or_leaves_it(everything: Executable, tmp_path:
     assert Executable.load(path) == everything
     with pytest.raises(FileNotFoundError):
         everything.save(tmp_path / "missing" / "m.rvm")
+
+
+def test_files_have_the_usual_permissions(everything: Executable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The umask, which all threads have in common, is left alone; and no name is too long for a temporary one."""
+    umask = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "umask")
+            everything.save(path := tmp_path / ("m" * 251 + ".rvm"))
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_python_source_rebuilds_it(everything: Executable):

@@ -7,8 +7,8 @@ Nothing in a file is ever evaluated.
 from __future__ import annotations
 
 import os
+import secrets
 import struct
-import tempfile
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -44,14 +44,12 @@ def to_bytes(executable: Executable) -> bytes:
 def write_file(executable: Executable, path: str | PathLike[str]) -> None:
     """Writes the file in one step: nobody sees half of it, whatever happens meanwhile."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    # Not mkstemp, whose files are private: an executable has the permissions of any other new file. What these are
+    # cannot be asked without setting the umask of all threads.
+    temporary = target.parent / f".{target.name[:50]}.{secrets.token_hex(8)}"
     try:
-        with os.fdopen(handle, "wb") as stream:
+        with temporary.open("xb") as stream:
             _write(executable, stream)
-        # mkstemp makes private files; an executable gets the permissions of any other new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):
