@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import (
     CallSiteLoc,
     FileLineColLoc,
     FusedLoc,
-    IntAttr,
     LocationAttr,
     NameLoc,
     NoneAttr,
@@ -62,11 +61,6 @@ def keep_locations() -> PatternRewriterListener:
         operation_modification_handler=[modified],
         operation_removal_handler=[settle],
     )
-
-
-def file_location(filename: str, line: int, column: int) -> FileLineColLoc:
-    """`loc("filename":line:column)`; line and column count from 1."""
-    return FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
 
 
 def named_location(name: str, inner: LocationAttr = UNKNOWN_LOC) -> NameLoc:

@@ -2,13 +2,22 @@ from dataclasses import dataclass
 
 import pytest
 from xdsl.dialects import arith, test
-from xdsl.dialects.builtin import UNKNOWN_LOC, CallSiteLoc, FusedLoc, LocationAttr, ModuleOp, i32
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    ModuleOp,
+    StringAttr,
+    i32,
+)
 from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 
 from lowering.locations import (
     Place,
-    file_location,
     fused_location,
     inherit_location,
     keep_locations,
@@ -17,8 +26,8 @@ from lowering.locations import (
     place,
 )
 
-HERE = file_location("a.mlir", 3, 5)
-THERE = file_location("b.mlir", 1, 1)
+HERE = FileLineColLoc(StringAttr("a.mlir"), IntAttr(3), IntAttr(5))
+THERE = FileLineColLoc(StringAttr("b.mlir"), IntAttr(1), IntAttr(1))
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from tir_dialect.dims.atoms import SymbolAtom
-from tir_dialect.dims.division import ceildiv, floordiv
-from tir_dialect.dims.expr import Dim, symbol
-from tir_dialect.dims.lattice import maximum, minimum
+from tir_dialect.dims.expr import Dim
 from tir_dialect.dims.text import DimLike, to_dim
 
 End: TypeAlias = int | Dim | None
@@ -74,33 +71,6 @@ class Bounds(Mapping[str, Ends]):
         """These bounds with some intervals replaced."""
         return Bounds({**self._entries, **entries})
 
-    def assuming(self, *dims: DimLike) -> Bounds:
-        """These bounds narrowed by the knowledge that every one of `dims` is at least 0, as extents of tensors are.
-
-        A dimension that is linear in a symbol bounds that symbol: `n - 1` gives `n >= 1`, `8 - 2 * n` gives `n <= 4`,
-        `n - m` gives `n >= m` (the last symbol of the alphabet is the one that is bounded). Others are passed over.
-        ValueError where an interval becomes empty.
-        """
-        narrowed = self
-        for dim in map(to_dim, dims):
-            found = _last_linear(dim)
-            if found is not None:
-                narrowed = narrowed._narrowed(*found)
-        return narrowed
-
-    def _narrowed(self, name: str, factor: int, rest: Dim) -> Bounds:
-        """Bounds with `factor * name + rest >= 0`."""
-        if any(name in self.related(other) for other in rest.symbols):
-            return self
-        low, high = self[name]
-        if factor > 0:
-            found = ceildiv(-rest, factor)
-            low = found if low is None else maximum(low, found)
-        else:
-            found = floordiv(rest, -factor)
-            high = found if high is None else minimum(high, found)
-        return self.with_entries({name: (low, high)})
-
     def related(self, name: str) -> frozenset[str]:
         """The symbols that the ends of this symbol's interval depend on, directly or through others."""
         return self._related.get(name, _NOTHING)
@@ -117,17 +87,6 @@ class Bounds(Mapping[str, Ends]):
 
 
 _NOTHING: frozenset[str] = frozenset()
-
-
-def _last_linear(dim: Dim) -> tuple[str, int, Dim] | None:
-    """`(name, k, rest)` with `dim == k * name + rest` for the last symbol that `rest` does not use."""
-    for coefficient, monomial in reversed(dim.terms):
-        if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], SymbolAtom):
-            name = monomial[0][0].name
-            rest = dim - coefficient * symbol(name)
-            if name not in rest.symbols:
-                return name, coefficient, rest
-    return None
 
 
 def _end(value: DimLike | None) -> End:

@@ -257,38 +257,6 @@ def test_impossible_bounds_are_refused():
         Bounds({"i": (0, "n - 1"), "n": ("i + 1", None)})
 
 
-def test_extents_that_exist_narrow_bounds():
-    narrowed = Bounds({"n": (0, 100)}).assuming("n - 1", "8 - 2 * m", "z - k", "floordiv(q - 3, 2)", "a * b - 1")
-    assert narrowed == Bounds({"n": (1, 100), "m": (0, 4), "z": ("max(0, k)", None)})
-    assert Prover(Bounds().assuming("n - m", "m - n")).equal("n", "m") is True
-    assert Bounds().assuming("n - m", "m - n * n") == Bounds({"n": ("max(0, m)", None)})
-    prover = Prover(narrowed)
-    assert prover.less_equal("k", "z") is True
-    assert prover.less_equal("z", "n") is None
-    assert prover.equal("broadcast(n + 1, k)", "n + 1") is True
-    with pytest.raises(ValueError, match=r"bounds of 'n' are empty: \[200, 100\]"):
-        narrowed.assuming("n - 200")
-
-
-@settings(deadline=None, derandomize=True, max_examples=200)
-@given(trees(("+", "-", "*", "//"), size=4), trees(("+", "-", "*"), size=4), trees(size=4))
-def test_assumptions_are_never_contradicted(first: Tree, second: Tree, tree: Tree):
-    try:
-        facts, dim = (build(first), build(second)), build(tree)
-        prover = Prover(Bounds(dict.fromkeys("kmn", (-2, 4))).assuming(*facts))
-    except (ZeroDivisionError, ValueError):
-        assume(False)
-        raise
-    positive, (least, greatest) = prover.less_equal(1, dim), prover.range(dim)
-    for env in environments(-2, 4):
-        number, assumed = value(tree, env), (value(first, env), value(second, env))
-        if number is None or any(fact is None or fact < 0 for fact in assumed):
-            continue
-        assert positive in (None, number >= 1)
-        assert least is None or least <= number
-        assert greatest is None or number <= greatest
-
-
 def test_default_symbols_may_be_negative_when_bounds_say_so():
     assert Prover({"n": (None, None)}).less_equal(0, "n") is None
     assert Prover({"n": (-1, None)}).less_equal(-1, "n") is True
