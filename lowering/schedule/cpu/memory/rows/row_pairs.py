@@ -1,13 +1,14 @@
-"""Two rows at a time, each pass over both: what waits at the ends of a row waits for two, and what rows have in common,
-such as the factors of columns, is loaded once for both.
+"""Unroll and jam by two rows, each pass over both: what waits at the ends of a row waits for two, and what rows have in
+common, such as the factors of columns, is loaded once for both.
 
-That takes many registers. In one pass over a row and the next one (`overlaps.py`) long rows would be lost from the
-first-level cache.
+That takes many registers. Otherwise rows are pipelined (`row_pipeline.py`): while that shares nothing between rows, it
+needs no more registers than two different passes do. Long rows with factors go by pairs, since a pass over the end of a
+row and the beginning of the next would lose the factors from the first-level cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
@@ -17,14 +18,11 @@ from lowering.schedule.cpu.emit.kernel import Kernel, RowBlock
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.memory.chains import Row
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.rows.row_order import At, Pass
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.types import IteratorKind
-
-At = Mapping[int, SSAValue]
-Pass = Callable[[Sequence[Stage], int, At, Mapping[Stage, At]], None]
-"""Emits stages together, which have so many axes for rows, at a row; some of them at another."""
 
 ROWS = 2
 

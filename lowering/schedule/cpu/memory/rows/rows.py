@@ -1,4 +1,4 @@
-"""The code of stages that share rows: row by row, overlapping with the next one, or several side by side."""
+"""The code of stages that share rows, in the order that suits them (`row_order.py`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from lowering.schedule.cpu.memory.chains import Row, find_row
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.rows.one_pass_moments import join_moments
-from lowering.schedule.cpu.memory.rows.overlaps import Overlap, find_overlap
-from lowering.schedule.cpu.memory.rows.row_blocks import RowBlocks, find_row_blocks
+from lowering.schedule.cpu.memory.rows.row_blocks import find_row_blocks
+from lowering.schedule.cpu.memory.rows.row_order import RowOrder
 from lowering.schedule.cpu.memory.rows.row_pairs import ROWS, RowPairs, go_by_pairs, twins_of
+from lowering.schedule.cpu.memory.rows.row_pipeline import Passes, RowPipeline, find_passes
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Program, Stage, rewritten
 from tir_dialect.dims import maximum
@@ -40,7 +41,6 @@ class Rows:
     ahead: Mapping[Stage, Sequence[PrefetchedAccess]] = field(
         default_factory=dict[Stage, Sequence[PrefetchedAccess]], init=False
     )
-    overlap: Overlap | None = field(default=None, init=False)
 
     def emit(self, row: Row) -> None:
         """Short rows side by side, the others one after the other, shared among threads."""
@@ -64,25 +64,29 @@ class Rows:
             self._rows_alone(row, groups, part)
 
     def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
-        """One row after the other."""
+        """Rows by pairs, in a pipeline, or one after the other."""
         row = self._with_joined_moments(row)
-        self.overlap = find_overlap(self.kernel, row, self.reductions)
-        by_pairs = self.overlap is not None and go_by_pairs(self.kernel, row, groups[-1], self.reductions)
+        passes = find_passes(self.kernel, row, self.reductions)
+        by_pairs = passes is not None and go_by_pairs(self.kernel, row, groups[-1], self.reductions)
         if isinstance(by_pairs, SSAValue):
             with self.kernel.code.when(by_pairs) as branch:
                 self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
             with self.kernel.code.otherwise(branch):
-                self._rows_in_order(row, groups, part)
+                self._rows_one_by_one(row, groups, part, passes)
         elif by_pairs:
             self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
         else:
-            self._rows_in_order(row, groups, part)
+            self._rows_one_by_one(row, groups, part, passes)
 
-    def _rows_in_order(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
+    def _rows_one_by_one(
+        self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None, passes: Passes | None
+    ) -> None:
+        """Rows in a pipeline, if there are passes for one, or one after the other."""
         self._allocate_rows(row, 1)
         self._prepare_columns(row)
-        self.ahead = {} if self.overlap else prefetched_accesses(self.kernel, row.sweeps, row.depth)
-        self._row_loops(row, groups, {}, part, None)
+        self.ahead = {} if passes else prefetched_accesses(self.kernel, row.sweeps, row.depth)
+        pipeline = None if passes is None else RowPipeline(self.kernel, row, groups[-1], passes, self._row_part)
+        self._row_loops(row, groups, {}, part, pipeline)
 
     def _pairs(self, row: Row, along: Group) -> RowPairs:
         self._allocate_rows(row, ROWS)
@@ -129,41 +133,18 @@ class Rows:
         groups: Sequence[Group],
         at: Mapping[int, SSAValue],
         part: tuple[SSAValue, SSAValue] | None,
-        blocks: RowBlocks | RowPairs | None,
+        order: RowOrder | None,
     ) -> None:
         if not groups:
             for items in row.sweeps:
                 self._row_part(items, row.depth, at)
             return
         low, high = (None, self.kernel.code.dim(groups[0].extent)) if part is None else part
-        if blocks is not None and len(groups) == 1:
-            blocks.emit(at, low, high)
-            return
-        if blocks is None and self.overlap is not None and len(groups) == 1:
-            self._overlapping_rows(self.overlap, groups[0].last, row.depth, at, low, high)
+        if order is not None and len(groups) == 1:
+            order.emit(at, low, high)
             return
         with self.kernel.code.loop(high, "row", lower=low) as index:
-            self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, blocks)
-
-    def _overlapping_rows(
-        self, passes: Overlap, axis: int, depth: int, at: Mapping[int, SSAValue], low: SSAValue | None, high: SSAValue
-    ) -> None:
-        """Rows along an axis, each of which is finished while the next one is begun."""
-        code = self.kernel.code
-        first = code.index(0) if low is None else low
-        with code.loop(high, "row", lower=low) as index:
-            here, following = {**at, axis: index}, {**at, axis: code.add(index, 1)}
-            with code.when(code.compare("eq", index, first)):
-                for stages in (*passes.before, passes.first):
-                    self._row_part(stages, depth, here)
-            for stages in passes.middle:
-                self._row_part(stages, depth, here)
-            with code.when(code.compare("slt", following[axis], high)) as is_followed:
-                for stages in passes.before:
-                    self._row_part(stages, depth, following)
-                self._row_part((*passes.first, *passes.last), depth, following, dict.fromkeys(passes.last, here))
-            with code.otherwise(is_followed):
-                self._row_part(passes.last, depth, here)
+            self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, order)
 
     def _row_part(
         self,

@@ -1,4 +1,4 @@
-"""Fuses the last pass over a row with the first one over the next row.
+"""Software pipelining of rows: the last pass over a row is fused with the first one over the next row.
 
 The one waits for its stores, the other for its loads; the arithmetic of both fills the time. What precedes the first
 pass, such as a sum of a few elements, is done for the next row before this one's last pass.
@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.prefetching import computes_much
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.chains import Row
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.rows.row_order import At, Pass
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.types import IteratorKind
 
 
 @dataclass(frozen=True)
-class Overlap:
+class Passes:
     """The passes over a row, in order."""
 
     before: Sequence[Sequence[Stage]]
@@ -28,11 +32,42 @@ class Overlap:
     last: Sequence[Stage]
 
 
-def find_overlap(kernel: Kernel, row: Row, reductions: Mapping[Stage, Reduction]) -> Overlap | None:
+@dataclass(frozen=True)
+class RowPipeline:
+    """The rows along a group of axes, each of which is finished while the next one is begun."""
+
+    kernel: Kernel
+    row: Row
+    along: Group
+    passes: Passes
+    emit_pass: Pass
+
+    def emit(self, at: At, low: SSAValue | None, high: SSAValue) -> None:
+        """The rows from `low` to before `high`, for given values of the axes around."""
+        code, axis, passes = self.kernel.code, self.along.last, self.passes
+        first = code.index(0) if low is None else low
+        with code.loop(high, "row", lower=low) as index:
+            here, following = {**at, axis: index}, {**at, axis: code.add(index, 1)}
+            with code.when(code.compare("eq", index, first)):
+                self._emit((*passes.before, passes.first), here)
+            self._emit(passes.middle, here)
+            with code.when(code.compare("slt", following[axis], high)) as is_followed:
+                self._emit(passes.before, following)
+                fused = (*passes.first, *passes.last)
+                self.emit_pass(fused, self.row.depth, following, dict.fromkeys(passes.last, here))
+            with code.otherwise(is_followed):
+                self._emit([passes.last], here)
+
+    def _emit(self, passes: Sequence[Sequence[Stage]], at: At) -> None:
+        for stages in passes:
+            self.emit_pass(stages, self.row.depth, at, {})
+
+
+def find_passes(kernel: Kernel, row: Row, reductions: Mapping[Stage, Reduction]) -> Passes | None:
     """Passes of which the last stores results, and the first makes sums of the row; `None` if others do."""
     last, depth = row.sweeps[-1], row.depth
     number = next(n for n, stages in enumerate(row.sweeps) if stages[0].extents == last[0].extents)
-    found = Overlap(row.sweeps[:number], row.sweeps[number], row.sweeps[number + 1 : -1], last)
+    found = Passes(row.sweeps[:number], row.sweeps[number], row.sweeps[number + 1 : -1], last)
     if found.first is last or len(last[0].axes) == depth or any(stage in reductions for stage in last):
         return None
     early = [stage for stages in (*found.before, found.first) for stage in stages]
