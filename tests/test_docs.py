@@ -32,3 +32,40 @@ def test_the_backend_of_the_byoc_page_runs() -> None:
     output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
     left = re.findall(r"= relax\.(call_dps_packed|matmul|sigmoid|cos|exp|sum)\b", output)
     assert left == ["call_dps_packed", "cos", "exp", "sum"]
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_files_that_pages_name_exist() -> None:
+    """By the end of the path, as far as it is given."""
+    files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*"))
+    paths = {f"/{path.relative_to(ROOT).as_posix()}" for path in files}
+    ends = {path[index:] for path in paths for index in range(len(path)) if path[index] == "/"}
+    missing = [
+        f"{page.relative_to(ROOT)}: {name}"
+        for page in PAGES
+        for name in re.findall(r"`([\w/]+\.(?:py|ll))`", page.read_text())
+        if f"/{name}" not in ends and name not in OF_THE_READER
+    ]
+    assert not missing
+
+
+FOLDERS = ("relax_dialect", "tir_dialect", "vm_dialect", "lowering", "tools", "examples", "tests", "benchmarks", "docs")
+OF_THE_READER = {"model.py"}
+"""Files in examples of commands."""
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in PAGES
+        for target, path, anchor in re.findall(r"\]\((([\w./-]+\.\w+)(?:#([\w-]*))?)\)", page.read_text())
+        if not (page.parent / path).is_file() or (anchor and anchor not in _anchors(page.parent / path))
+    ]
+    assert not broken
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
