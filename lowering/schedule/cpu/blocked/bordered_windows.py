@@ -41,6 +41,19 @@ class Border:
             bounds.append(code.minimum(count, left if self.step == 1 else code.divide(left, self.step)))
         return bounds[0], bounds[1]
 
+    def tiles(self, count: int, extent: Dim, number: Dim) -> Dim:
+        """For how many tiles places of the window are within the data, if `extent` results are divided into a `number`
+        of tiles: the sum over all `count` places.
+        """
+        found, length = constant(0), maximum(extent, constant(1))
+        for place in range(count):
+            shift = self.low - self.step * place
+            first = max(-(-shift // self.stride), 0)
+            last = minimum(extent, ceildiv(self.length + shift, constant(self.stride)))
+            used = ceildiv(last * number, length) - ceildiv(number * (first + 1), length) + 1
+            found = found + maximum(used, constant(0))
+        return found
+
     def inside(self, count: Dim, extent: Dim) -> tuple[Dim, Dim]:
         """The first of `extent` results whose window of `count` places is within the data, and how many these are."""
         first = minimum(extent, constant(-(-self.low // self.stride)))

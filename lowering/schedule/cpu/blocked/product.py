@@ -29,6 +29,8 @@ from tir_dialect.ops.memory import LoadOp
 
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
+FAR = 4
+"""Pixels of a low tile: windows whose elements are as far apart have places at the border that a tile can leave out."""
 TASKS_PER_THREAD = 16
 """Threads take the last ones singly, so that they end at about the same time."""
 
@@ -141,9 +143,22 @@ class BlockedProduct:
         code, registers = self.code, self.product.kernel.target.tile_registers
         cycles = round(4 * cycles_of_choice(registers, height, self.tile.width))
         tiles, low = code.divide(code.add(line, height - 1), height), self.shape.least_of_shares(height)
+        far = next((each for number, each in self.borders.items() if self._is_far(number, each)), None)
+        used = tiles
+        if far is not None:
+            count = self.product.what.stage.extents[far.window].constant_value or 0
+            used = code.dim(far.tiles(count, self.line, ceildiv(self.line, constant(height))))
         if low is None:
-            return code.mul(tiles, cycles)
-        return code.divide(code.mul(code.maximum(line, code.mul(tiles, low)), cycles), height)
+            return code.mul(used, cycles)
+        pixels = code.maximum(line, code.mul(tiles, low))
+        if far is not None:
+            pixels = code.divide(code.mul(used, pixels), code.maximum(tiles, 1))
+        return code.divide(code.mul(pixels, cycles), height)
+
+    def _is_far(self, number: int, border: Border) -> bool:
+        """Whether elements of a window are so far apart that some meet only zeros for all pixels of a tile."""
+        known = self.tile.extents[number].is_constant
+        return known and (border.axis,) == self.blocks.pixels and border.step >= FAR
 
     # Units
 
