@@ -9,8 +9,10 @@ dimensions. A size whose symbols have upper bounds is planned at its greatest va
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum
 
@@ -51,6 +53,12 @@ class _Slot:
     size: Dim
     users: list[int] = field(default_factory=list[int])
 
+    def make_room(self, size: Dim, prover: Prover) -> None:
+        """Lets the slot be as large as that, or larger."""
+        if prover.less_equal(size, self.size) is not True:
+            larger = prover.less_equal(self.size, size) is True
+            self.size = size if larger else maximum(self.size, size)
+
 
 def aligned(size: Dim) -> Dim:
     """`size` rounded up to a multiple of `ALIGNMENT`."""
@@ -79,16 +87,16 @@ def plan(buffers: Sequence[Buffer], prover: Prover) -> Plan:
 def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: dict[int, Dim]) -> Dim:
     """Place the buffers of constant size; returns the bytes used."""
     constants = {i: value for i, size in enumerate(sizes) if (value := size.constant_value) is not None}
-    placed: list[tuple[int, int, Buffer]] = []  # begin, end, buffer
+    placed: list[tuple[int, int, Buffer]] = []  # begin, end, buffer; by begin
     for i in sorted(constants, key=lambda i: (-constants[i], buffers[i].start)):
         offset = 0
-        for begin, end, other in sorted(placed, key=lambda block: block[0]):
+        for begin, end, other in placed:
             if not other.overlaps(buffers[i]):
                 continue
             if offset + constants[i] <= begin:
                 break
             offset = max(offset, end)
-        placed.append((offset, offset + constants[i], buffers[i]))
+        insort(placed, (offset, offset + constants[i], buffers[i]), key=lambda block: block[0])
         offsets[i] = constant(offset)
     return constant(max((end for _, end, _ in placed), default=0))
 
@@ -96,29 +104,32 @@ def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: di
 def _share_slots(buffers: Sequence[Buffer], sizes: Sequence[Dim], prover: Prover) -> list[_Slot]:
     """Give every buffer of symbolic size a slot whose other users are dead while it lives."""
     slots: list[_Slot] = []
-    for i, buffer in enumerate(buffers):
-        if sizes[i].is_constant:
-            continue
-        free = [slot for slot in slots if not any(buffers[user].overlaps(buffer) for user in slot.users)]
-        slot = _best_slot(free, sizes[i], prover)
-        if slot is None:
-            slot = _Slot(sizes[i])
-            slots.append(slot)
-        elif prover.less_equal(sizes[i], slot.size) is not True:
-            larger = prover.less_equal(slot.size, sizes[i]) is True
-            slot.size = sizes[i] if larger else maximum(slot.size, sizes[i])
-        slot.users.append(i)
+    free: list[int] = []  # in the order in which they were made
+    busy: list[tuple[int, int]] = []  # a heap of the last step of a slot's user, and the slot
+    for i in sorted((i for i, size in enumerate(sizes) if not size.is_constant), key=lambda i: buffers[i].start):
+        while busy and busy[0][0] < buffers[i].start:
+            insort(free, heappop(busy)[1])
+        number = _best_slot(slots, free, sizes[i], prover)
+        if number is None:
+            number = len(slots)
+            slots.append(_Slot(sizes[i]))
+        else:
+            free.remove(number)
+            slots[number].make_room(sizes[i], prover)
+        slots[number].users.append(i)
+        heappush(busy, (buffers[i].end, number))
     return slots
 
 
-def _best_slot(free: Sequence[_Slot], size: Dim, prover: Prover) -> _Slot | None:
+def _best_slot(slots: Sequence[_Slot], free: Sequence[int], size: Dim, prover: Prover) -> int | None:
     """The slot of equal size, else the first that is large enough, else the first that has to grow."""
+    equal = next((number for number in free if slots[number].size is size), None)
+    if equal is not None:
+        return equal
 
-    def rank(slot: _Slot) -> int:
-        if slot.size is size:
-            return 0
-        if prover.less_equal(size, slot.size) is True:
+    def rank(number: int) -> int:
+        if prover.less_equal(size, slots[number].size) is True:
             return 1
-        return 2 if prover.less_equal(slot.size, size) is True else 3
+        return 2 if prover.less_equal(slots[number].size, size) is True else 3
 
     return min(free, key=rank, default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -68,9 +69,11 @@ def plan_function(func: FuncOp) -> list[Arena]:
     """Plans one function; returns the arenas it made."""
     facts = lifetimes(func.body)
     prover = prover_at(func.body.block.first_op) if func.body.block.first_op is not None else Prover()
+    witnesses = _Witnesses(func.body, facts)
     groups: dict[InsertPointKey, list[AllocTensorOp]] = {}
     for alloc in _planned(func.body):
-        groups.setdefault(_known_at(alloc, bounded(tensor_bytes(alloc.result.type), prover)), []).append(alloc)
+        point = witnesses.known_at(alloc, bounded(tensor_bytes(alloc.result.type), prover))
+        groups.setdefault(point, []).append(alloc)
     return [_place(point, allocs, facts, prover) for point, allocs in groups.items()]
 
 
@@ -95,21 +98,38 @@ def _planned(body: Region) -> Iterator[AllocTensorOp]:
             yield op
 
 
-def _known_at(alloc: AllocTensorOp, size: Dim) -> InsertPointKey:
-    """The place where the last of the size's symbols is bound: going outwards and upwards from the allocation."""
-    symbols = set(size.symbols)
-    op: Operation = alloc
-    while (block := op.parent) is not None:
-        before = op.prev_op
-        while before is not None and symbols:
-            if not symbols.isdisjoint(_witnessed(before.results)):
-                return InsertPointKey(block, before)
-            before = before.prev_op
-        parent = block.parent_op()
-        if parent is None or isinstance(parent, FuncOp) or not symbols.isdisjoint(_witnessed(block.args)):
-            return InsertPointKey(block, None)
-        op = parent
-    raise ValueError("an allocation has to be inside a function")
+class _Witnesses:
+    """The ops of a function whose results say what symbols are."""
+
+    def __init__(self, body: Region, facts: Lifetimes):
+        self._facts = facts
+        self._ops: dict[tuple[Block | None, str], list[Operation]] = {}
+        """Those of a block for a symbol, in order."""
+        for op in body.walk():
+            for symbol in _witnessed(op.results):
+                self._ops.setdefault((op.parent, symbol), []).append(op)
+
+    def known_at(self, alloc: AllocTensorOp, size: Dim) -> InsertPointKey:
+        """The place where the last of the size's symbols is bound: going outwards and upwards from the allocation."""
+        op: Operation = alloc
+        while (block := op.parent) is not None:
+            before = [last for symbol in size.symbols if (last := self._last(block, symbol, op)) is not None]
+            if before:
+                return InsertPointKey(block, max(before, key=self._step))
+            parent = block.parent_op()
+            if parent is None or isinstance(parent, FuncOp) or not size.symbols.isdisjoint(_witnessed(block.args)):
+                return InsertPointKey(block, None)
+            op = parent
+        raise ValueError("an allocation has to be inside a function")
+
+    def _last(self, block: Block, symbol: str, op: Operation) -> Operation | None:
+        """The last one in a block before an op."""
+        ops = self._ops.get((block, symbol), [])
+        count = bisect_left(ops, self._step(op), key=self._step)
+        return ops[count - 1] if count else None
+
+    def _step(self, op: Operation) -> int:
+        return self._facts.steps[op]
 
 
 def _witnessed(values: Sequence[SSAValue]) -> set[str]:

@@ -14,7 +14,7 @@ from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
 from lowering.memory.inplace import Pair, inplace_pairs, write_in_place
-from lowering.memory.lifetime import Lifetimes, escapes, lifetimes
+from lowering.memory.lifetime import Lifetimes, leaves, lifetimes
 from lowering.memory.variants import Variants
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.prim_func import find_prim_func
@@ -86,6 +86,8 @@ class _Function:
     def __init__(self, func: FuncOp, kernels: _Kernels):
         self._func, self._kernels = func, kernels
         self._facts: Lifetimes = lifetimes(func.body)
+        self._last: dict[SSAValue, int | None] = {}
+        """The last use of each tensor that has been asked for, which many calls may have written in place since."""
 
     def rewrite(self) -> None:
         """All calls, in program order."""
@@ -109,10 +111,15 @@ class _Function:
                 and _first_use(target) is call
                 and not any(_memory(value) is source for value in others)
                 and list(call.arguments).count(operand) == 1
-                and not escapes(source.owner)
-                and self._facts.last_use(source) == self._facts.steps[call]
+                and self._last_use(source) == self._facts.steps[call]
             ):
                 yield pair
+
+    def _last_use(self, tensor: SSAValue) -> int | None:
+        """The step of the last use; `None` if it may be after the function has returned."""
+        if tensor not in self._last:
+            self._last[tensor] = None if leaves(tensor) else self._facts.last_use(tensor)
+        return self._last[tensor]
 
     def _replace(self, call: CallKernelOp, kernel: PrimFuncOp, pair: Pair) -> None:
         operand, result = (call.arguments[number] for number in pair)
@@ -125,6 +132,8 @@ class _Function:
         inherit_location(call, made)
         self._facts.steps[made] = self._facts.ends[made] = self._facts.steps[call]
         Rewriter.replace_op(call, made, [])
+        source, last, later = _memory(operand), self._facts.steps[call], self._last_use(result)
+        self._last[source] = None if later is None else max(last, later)
         result.replace_all_uses_with(operand)
         if isinstance(result.owner, Operation):
             Rewriter.erase_op(result.owner)

@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.memory.parts import Place, can_be_part, copied_parts, in_place_of, only_copies, without_copies
+from lowering.memory.parts import Copied, Place, can_be_part, copied_parts, in_place_of, only_copies, without_copies
 from lowering.memory.variants import Variants
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.prim_func import find_prim_func
@@ -56,21 +56,23 @@ class WritePartsInPlacePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Every function by itself, calls from the last to the first."""
-        variants = Variants(op)
+        variants, copied = Variants(op), dict[PrimFuncOp, Sequence[Copied]]()
         for func in op.ops:
             if isinstance(func, FuncOp):
                 for call in reversed([inner for inner in func.body.walk() if isinstance(inner, CallKernelOp)]):
-                    _join(call, variants)
+                    _join(call, variants, copied)
         variants.remove_unused()
 
 
-def _join(call: CallKernelOp, variants: Variants) -> None:
-    """Moves the parts that a call copies to their places, and leaves out the copies."""
+def _join(call: CallKernelOp, variants: Variants, known: dict[PrimFuncOp, Sequence[Copied]]) -> None:
+    """Moves the parts that a call copies to their places, and leaves out the copies; kernels' copies become `known`."""
     kernel = find_prim_func(call, call.callee)
     if kernel is None:
         return
+    if kernel not in known:
+        known[kernel] = tuple(copied_parts(kernel))
     moved = dict[int, Operation]()
-    for copied in copied_parts(kernel):
+    for copied in known[kernel]:
         part, whole = (call.arguments[number].owner for number in (copied.operand, copied.result))
         if not isinstance(part, AllocTensorOp) or not isinstance(whole, AllocTensorOp) or part is whole:
             continue

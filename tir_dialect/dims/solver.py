@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from heapq import heappop, heappush
+
+from typing_extensions import override
 
 from tir_dialect.dims.atoms import SymbolAtom
 from tir_dialect.dims.bounds import Bounds
@@ -112,11 +115,17 @@ def match(patterns: Sequence[DimLike], values: Sequence[int], known: Mapping[str
 
 def determined(patterns: Sequence[Dim]) -> frozenset[str]:
     """The symbols for which `solve` finds a value, whatever the values of the patterns are."""
+    return _determined(tuple(patterns))
+
+
+@lru_cache(maxsize=1024)
+def _determined(patterns: tuple[Dim, ...]) -> frozenset[str]:
+    """Many calls are of one function."""
     names = frozenset[str]().union(*(pattern.symbols for pattern in patterns))
     if all(pattern.as_symbol is not None for pattern in patterns):
         return names
     values = [(pattern, intern_dim(((1, ((SymbolAtom.get(f"value.{i}"), 1),)),))) for i, pattern in enumerate(patterns)]
-    return frozenset(_Solver(values, names, Prover(), Bounds()).bindings())
+    return frozenset(_Unchecked(values, names, Prover(), Bounds()).bindings())
 
 
 class _Solver:
@@ -235,6 +244,14 @@ class _Solver:
         pattern = self._patterns[users[0]][0]
         hint = f"expected '{missing[0]}' alone in some dimension, or one that is linear in it"
         raise MatchError(f"cannot solve {pattern} for '{missing[0]}': {hint}", users[0])
+
+
+class _Unchecked(_Solver):
+    """Only says what can be solved for: values of which nothing is known may pass every check."""
+
+    @override
+    def _check(self, kind: CheckKind, lhs: Dim, rhs: Dim, source: int) -> None:
+        pass
 
 
 def _split_linear(pattern: Dim, name: str, bindings: Mapping[str, Dim]) -> tuple[int, Dim] | None:
