@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import Variable
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
-from tir_dialect.dims import Dim, Prover, constant, maximum, minimum
+from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.indices.digits import ONE, as_sum, digit_range
+from tir_dialect.schedule.indices.digits import Digit, as_sum, digit_range
 from tir_dialect.schedule.legality.accesses import Access, Axis
 from tir_dialect.schedule.state import ScheduleState
 
@@ -96,7 +97,7 @@ def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None
 
 def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp]) -> bool:
     names = {self.symbol(loop).as_symbol or "" for loop in loops}
-    used: set[str] = set()
+    digits: list[Digit] = []
     for axis in access.axes:
         found = None if axis.low is None else as_sum(self.space, axis.low, names)
         if found is None:
@@ -104,10 +105,37 @@ def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp]) -> b
         reach = axis.width
         for term in found.terms:
             values = digit_range(self.space, term.digit)
-            if values is None or term.digit.low is not ONE or not used.isdisjoint(term.digit.source.symbols):
+            if values is None or self.space.prover.equal(term.factor, reach) is not True:
                 return False
-            if self.space.prover.equal(term.factor, reach) is not True:
-                return False
-            used |= term.digit.source.symbols & names
             reach = term.factor * values
+        digits += [term.digit for term in found.terms]
+    return _take_all(self, digits, names)
+
+
+def _take_all(self: ScheduleState, digits: Sequence[Digit], names: AbstractSet[str]) -> bool:
+    """Whether the digits take all combinations of their values while the loops `names` run."""
+    used: set[str] = set()
+    for source in dict.fromkeys(digit.source for digit in digits):
+        own = [digit for digit in digits if digit.source is source]
+        if not used.isdisjoint(source.symbols):
+            return False
+        used |= source.symbols & names
+        if own != [Digit(source)] and not _take_all_of(self, source, own):
+            return False
     return True
+
+
+def _take_all_of(self: ScheduleState, source: Dim, digits: Sequence[Digit]) -> bool:
+    """Whether digits of one loop variable are different ones, and those above them are whole."""
+    variable = self.space.variables.get(source.as_symbol or "")
+    if variable is None or variable.upper is None or variable.lower is None:
+        return False
+    equal, extent = self.space.prover.equal, variable.upper
+    first = next((digit for digit in digits if digit.low not in {each.high for each in digits}), None)
+    chain = [] if first is None else [first]
+    while chain and (following := next((each for each in digits if each.low is chain[-1].high), None)) is not None:
+        chain.append(following)
+    if len(chain) < len(digits) or equal(variable.lower, 0) is not True:
+        return False
+    whole = chain[-1].high or chain[-1].low
+    return equal(ceildiv(extent, whole) * whole, extent) is True

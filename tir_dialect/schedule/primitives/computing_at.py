@@ -54,8 +54,7 @@ def compute_at(
     iterators number, upwards or downwards.
 
     Refuses blocks that write parameters, or at other indices; consumers outside of the loop; inputs that change before
-    the block would run; and iterations of
-    parallel, vectorized or bound loops that would share what the block touches.
+    the block would run; and iterations of parallel, vectorized or bound loops that would share what the block touches.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
     move_in_any_order(self, block, loop, move)

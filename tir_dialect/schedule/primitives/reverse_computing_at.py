@@ -19,6 +19,7 @@ from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buf
 from tir_dialect.schedule.legality.boxes import box_in, is_dense
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.consumer_ranges import available
+from tir_dialect.schedule.legality.moved_instances import check_same_instances
 from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.rewriting.block_motion import (
@@ -59,8 +60,8 @@ def reverse_compute_at(
     that there is. It may read by quotients and remainders, `B[v // 4, v % 4]`, as layouts are changed.
 
     Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
-    inputs and outputs that others use in between; and iterations of
-    parallel, vectorized or bound loops that would share what the block touches.
+    blocks that would run for other elements than before; inputs and outputs that others use in between; and iterations
+    of parallel, vectorized or bound loops that would share what the block touches.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
     move_in_any_order(self, block, loop, move)
@@ -76,6 +77,7 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     _check_others(self, op, target, writes)
     _check_outside_values(self, op, target)
     ranges = available(self, op, _boxes(self, target, writes), loop.name)
+    check_same_instances(self, op, target, ranges)
     inputs = read_buffers(op)
     point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
