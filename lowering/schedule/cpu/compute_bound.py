@@ -19,7 +19,7 @@ from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot.dot import DotProduct, can_dot, dots_may_pay
 from lowering.schedule.cpu.products.dot.few_columns import FewColumnsProduct, can_have_few_columns
 from lowering.schedule.cpu.products.dot.long_dot import LongDotProduct, can_long_dot
-from lowering.schedule.cpu.products.last_columns import leaves_last, most_columns
+from lowering.schedule.cpu.products.last_columns import leaves_last, most_columns, narrow_step
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.products.packed.packed import PackedProduct
@@ -201,6 +201,16 @@ def _small_ways(product: Product) -> list[SmallWay]:
     return found
 
 
+def _last_step(product: Product, ways: Sequence[SmallWay]) -> SSAValue:
+    """The steps of columns behind which very few are separate: narrow ones where products are streamed."""
+    code, width, narrow = product.code, product.tiles.width, narrow_step(product)
+    streamed = [way for way in ways if isinstance(way, StreamedProduct)]
+    if not streamed:
+        return code.index(width)
+    is_best = streamed[0].is_best
+    return code.index(narrow) if is_best is None else code.select(is_best, code.index(narrow), code.index(width))
+
+
 def _emit_best(product: Product, ways: Sequence[SmallWay], coords: Coords) -> None:
     """The first of some ways that is best in a call; packed panels if there is none."""
     if not ways:
@@ -208,7 +218,7 @@ def _emit_best(product: Product, ways: Sequence[SmallWay], coords: Coords) -> No
         return
     way, *others = ways
     if isinstance(way, FewColumnsProduct) and leaves_last(product):
-        way.emit_last(coords)
+        way.emit_last(coords, _last_step(product, others))
         n, most = product.code.dim(product.n, "n"), product.code.dim(most_columns(product))
         with product.code.when(product.code.compare("sgt", n, most)):
             _emit_best(product, others, coords)

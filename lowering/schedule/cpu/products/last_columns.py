@@ -1,6 +1,7 @@
-"""Columns after the last whole panel: very few of them are multiplied separately.
+"""Columns after the last whole panel, or vector: very few of them are multiplied separately.
 
-A panel takes at least as long as one vector of columns, even for a single column.
+A panel takes at least as long as one vector of columns, even for a single column. Where the last panel may be as narrow
+as a vector, very few columns behind that are separate, too.
 """
 
 from __future__ import annotations
@@ -24,15 +25,22 @@ def lies_in_rows(product: Product) -> bool:
     return plain and several and product.is_contiguous(what.rows, what.reduced)
 
 
-def leaves_last(product: Product) -> bool:
-    """Whether there may be very few columns behind whole panels, which are then no part of `panels`."""
+def narrow_step(product: Product) -> int:
+    """Steps of columns where the last panel may be narrow: vectors, if they have more lanes than columns are few."""
+    lanes = product.tiles.lanes
+    return lanes if lanes > MOST_COLUMNS else product.tiles.width
+
+
+def leaves_last(product: Product, step: int | None = None) -> bool:
+    """Whether there may be very few columns behind whole steps, vectors or panels."""
     what, rows = product.what, product.m.constant_value
     if not lies_in_rows(product) or product.is_contiguous(what.columns, what.reduced):
         return False
     if not product.is_contiguous(what.columns, what.column) or (rows is not None and rows <= FEW_ROWS):
         return False
     known = product.n.constant_value
-    return known is None or (known > MOST_COLUMNS and 0 < known % product.tiles.width <= MOST_COLUMNS)
+    step = step or narrow_step(product)
+    return known is None or (known > MOST_COLUMNS and 0 < known % step <= MOST_COLUMNS)
 
 
 def most_columns(product: Product) -> Dim:
@@ -49,15 +57,19 @@ def are_very_few(product: Product) -> bool | None:
     return columns <= (most or MOST_COLUMNS)
 
 
-def most_last(product: Product) -> Dim:
-    """How many columns behind whole panels are very few, less than a panel has."""
-    return minimum(constant(product.tiles.width - 1), most_columns(product))
+def most_last(product: Product, step: int) -> Dim:
+    """How many columns behind whole steps are very few, fewer than a step has."""
+    return minimum(constant(step - 1), most_columns(product))
 
 
-def panels(product: Product) -> Dim:
-    """How many panels there are, where columns are not very few in all."""
-    width = product.tiles.width
-    if leaves_last(product):
-        spare = constant(width - 1) - most_last(product)
-        return maximum(floordiv(product.n + spare, constant(width)), minimum(product.n, constant(1)))
-    return ceildiv(product.n, constant(width)) * product.rounds
+def main_columns(product: Product, step: int) -> Dim:
+    """How many columns there are without very few behind whole steps, where columns are not very few in all."""
+    if not leaves_last(product, step):
+        return product.n
+    steps = floordiv(product.n + (constant(step - 1) - most_last(product, step)), constant(step))
+    return minimum(product.n, maximum(steps, constant(1)) * step)
+
+
+def panels(product: Product, step: int) -> Dim:
+    """How many panels have these columns."""
+    return ceildiv(main_columns(product, step), constant(product.tiles.width)) * product.rounds

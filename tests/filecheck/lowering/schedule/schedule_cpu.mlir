@@ -22,7 +22,7 @@
 // CHECK:               tir.call unchecked @relax.routine.columns.f32.4x1{{.*}}](%copies, %A_1, %C_1)
 // CHECK:               tir.call unchecked @relax.routine.columns.f32.4x2{{.*}}](%copies, %A_1, %C_1)
 // CHECK:               tir.call unchecked @relax.routine.columns.f32.2x4{{.*}}](%copies, %A_1, %C_1)
-// CHECK:         arith.cmpi sle
+// CHECK:         arith.cmpi sgt
 // CHECK:         tir.if
 // CHECK:           %packed_columns = tir.alloc_buffer
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})

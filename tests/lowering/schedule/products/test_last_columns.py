@@ -24,7 +24,7 @@ relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], f32>, %y: !relax.tensor<[
 }"""
 
 
-@pytest.mark.parametrize("n", [8, 9, 32, 33, 36, 37, 65, 97, 100])
+@pytest.mark.parametrize("n", [8, 9, 17, 20, 21, 32, 33, 36, 37, 50, 65, 97, 100])
 def test_any_number_of_columns(n: int) -> None:
     for m, k in ((0, 3), (1, 70), (2, 5), (17, 0), (31, 1), (40, 600)):
         check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
@@ -50,7 +50,7 @@ def test_many_rows_and_few_columns(n: int) -> None:
 
 def test_what_follows_is_computed_for_the_last_columns_too() -> None:
     rng = np.random.default_rng(0)
-    for m, k, n in ((1, 3, 2), (20, 40, 34), (30, 700, 36), (30, 5, 8)):
+    for m, k, n in ((1, 3, 2), (20, 40, 34), (30, 700, 36), (30, 5, 8), (30, 70, 19)):
         x, y, z = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
         result = np.from_dlpack(compiled(FOLLOWED)(*map(from_dlpack, (x, y, z))))
         np.testing.assert_allclose(result, np.maximum(x.astype("f8") @ y + z, 0), rtol=1e-4, atol=1e-4)
@@ -65,7 +65,7 @@ relax.func @main[%k](%x: !relax.tensor<[{m}, k], f32>, %y: !relax.tensor<[k, {n}
 }}"""
 
 
-@pytest.mark.parametrize(("m", "n"), [(3, 33), (20, 65), (29, 36), (29, 37), (18, 4)])
+@pytest.mark.parametrize(("m", "n"), [(3, 33), (20, 65), (29, 36), (29, 37), (18, 4), (29, 18), (29, 53), (20, 113)])
 def test_known_numbers_of_columns(m: int, n: int) -> None:
     rng = np.random.default_rng(n)
     for k in (0, 1, 130):
@@ -79,6 +79,15 @@ def test_no_panel_is_made_for_very_few_columns(n: int, is_narrow: bool) -> None:
     func = kernel(known(40, n))
     schedule(func, Target.parse("x86-64-v4 cores=2"))
     assert ("tile.f32.14x16" in str(func)) is is_narrow
+
+
+@pytest.mark.parametrize(
+    ("n", "are_separate"), [(12, False), (17, True), (20, True), (21, False), (48, False), (50, True)]
+)
+def test_very_few_columns_behind_a_vector_of_a_narrow_panel(n: int, are_separate: bool) -> None:
+    func = kernel(known(40, n))
+    schedule(func, Target.parse("x86-64-v4 cores=2"))
+    assert ("relax.routine.columns." in str(func)) is are_separate
 
 
 @pytest.mark.parametrize(

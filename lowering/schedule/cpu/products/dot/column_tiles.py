@@ -14,7 +14,7 @@ from lowering.schedule.cpu.products.dot.column_sums import ColumnSums
 from lowering.schedule.cpu.products.dot.long_lines import Copies
 from lowering.schedule.cpu.products.dot.sums import L3_PART, Ask, Line, asking
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS
+from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, narrow_step
 from lowering.schedule.cpu.products.operands import Matrix, operand
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import can_store_sums
@@ -39,7 +39,8 @@ def possible_counts(product: Product) -> Sequence[int]:
     known = product.n.constant_value
     if known is None:
         return range(1, MOST_COLUMNS + 1)
-    return (known if known <= MOST_COLUMNS else known % product.tiles.width,)
+    rests = {known} if known <= MOST_COLUMNS else {known % narrow_step(product), known % product.tiles.width}
+    return sorted(rest for rest in rests if 0 < rest <= MOST_COLUMNS)
 
 
 class ColumnTiles:

@@ -20,6 +20,7 @@ from lowering.schedule.cpu.products.last_columns import (
     lies_in_rows,
     most_columns,
     most_last,
+    narrow_step,
 )
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
@@ -56,12 +57,14 @@ class FewColumnsProduct(WholeSums):
         with code.when(code.compare("sgt", code.dim(n, "n"), 0)):
             self._columns(coords, code.index(0))
 
-    def emit_last(self, coords: Coords) -> None:
-        """The columns behind whole panels, if these are few; all columns if they are."""
+    def emit_last(self, coords: Coords, step: SSAValue) -> None:
+        """The columns behind whole steps, if these are few; all columns if they are."""
         code, product = self.code, self.product
         n = code.dim(product.n, "n")
-        rest = code.remainder(n, product.tiles.width)
-        before = code.select(code.compare("sle", rest, code.dim(most_last(product))), code.sub(n, rest), n)
+        rest = code.remainder(n, step)
+        before = code.select(
+            code.compare("sle", rest, code.dim(most_last(product, narrow_step(product)))), code.sub(n, rest), n
+        )
         few = code.compare("sle", n, code.dim(most_columns(product)))
         first = code.select(few, code.index(0), before)
         with code.when(code.compare("slt", first, n)):
@@ -100,10 +103,10 @@ class FewColumnsProduct(WholeSums):
     @property
     def _work(self) -> Dim:
         """How many products there are."""
-        product, width = self.product, self.product.tiles.width
+        product, step = self.product, narrow_step(self.product)
         count = product.n
-        if leaves_last(product) and width > MOST_COLUMNS:  # all are behind whole panels if they are few
-            count = count - width * floordiv(count, constant(width))
+        if leaves_last(product) and step > MOST_COLUMNS:  # all are behind whole steps if they are few
+            count = count - step * floordiv(count, constant(step))
         return product.m * count * product.k
 
     def _packed(self, coords: Coords, first: SSAValue, shift: SSAValue) -> Copies:

@@ -26,6 +26,6 @@ def in_one_vector(product: Product, left: SSAValue, emit: Callable[[Product], No
 def _may_be_narrow(product: Product) -> bool:
     """Whether one vector may hold the columns of the last panel."""
     known = product.n.constant_value
-    if known is not None and leaves_last(product):
+    if known is not None and leaves_last(product, product.tiles.width):
         return False
     return product.tiles.vectors > 1 and (known is None or 0 < known % product.tiles.width <= product.tiles.lanes)

@@ -49,7 +49,7 @@ class PackedProduct:
         self.step = tiles.lanes * ceildiv(ceildiv(self.k, self.turns), constant(tiles.lanes))
         self.room = tiles.depth * tiles.height // tiles.rows
         self.all_strips = ceildiv(self.m, constant(tiles.rows))
-        self.all_panels = panels_of(product)
+        self.all_panels = panels_of(product, tiles.width)
         square = -(-tiles.width // tiles.rows) if len(line_starts(product)) == 1 else 0
         units = self.all_strips, self.all_panels
         self.rows, self.columns = shares(threads_for(product), *units, self.given, square)

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
+from lowering.schedule.cpu.products.last_columns import main_columns, narrow_step
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel
 from lowering.schedule.cpu.products.product import Product
 from tir_dialect.dtypes import byte_size
@@ -19,7 +20,7 @@ Emit = Callable[[MicroKernel, SSAValue], None]
 
 def has_narrow_panels(product: Product) -> bool:
     """Whether the last panel may have fewer columns."""
-    known = product.n.constant_value
+    known = main_columns(product, narrow_step(product)).constant_value
     return known is None or known % product.tiles.width != 0
 
 

@@ -16,6 +16,7 @@ from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.last_columns import main_columns, narrow_step
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Prefetch, TileOperands, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed, Matrix, lies_evenly, operand
@@ -155,7 +156,7 @@ class StreamedProduct:
 
     def _emit(self, coords: Coords, routine: _Called | None) -> None:
         code, product = self.code, self.product
-        panels = panels_of(product)
+        panels = panels_of(product, narrow_step(product))
         threads = product.threads(PRODUCTS_PER_TASK)
         rows = block_rows(product.m, threads, panels, self.groups[0])
         blocks = maximum(ceildiv(product.m, rows), constant(1))
@@ -165,7 +166,7 @@ class StreamedProduct:
                 self._units(coords, units, panels, rows)
             else:
                 kind, places, buffers = routine
-                sizes = (panels, rows, self.turns, self.depth, product.k, product.m, product.n)
+                sizes = (panels, rows, self.turns, self.depth, product.k, product.m, self._columns)
                 values = [*units, *map(code.dim, sizes), *places]
                 rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
                 product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
@@ -190,6 +191,11 @@ class StreamedProduct:
         values = [code.index(each) if isinstance(each, int) else each for each in places]
         routine = StreamedRoutine(self._kind, tuple(self._heights()), step, has_narrow_panels(product))
         return routine, values, [rows.buffer, columns.buffer, sums]
+
+    @property
+    def _columns(self) -> Dim:
+        """How many columns there are without very few that are multiplied separately."""
+        return main_columns(self.product, narrow_step(self.product))
 
     @property
     def _kind(self) -> MicroKernel:
@@ -231,7 +237,7 @@ class StreamedProduct:
             self._groups(kind, narrow, coords, code.add(left, first), bounds, rows)
 
         if has_narrow_panels(product):
-            in_narrow_tiles(code, self._kind, code.sub(code.dim(product.n), left), emit)
+            in_narrow_tiles(code, self._kind, code.sub(code.dim(self._columns), left), emit)
         else:
             emit(self._kind, code.index(0))
 
@@ -285,7 +291,7 @@ class StreamedProduct:
         columns = Computed(product, what.columns, {**coords, what.column: left}, what.column)
         if height == 1:  # one row does little but read, which is as fast without
             kind = replace(kind, prefetches=())
-        count = code.sub(code.dim(product.n), left)
+        count = code.sub(code.dim(self._columns), left)
         with code.loop(code.divide(code.sub(end, first), height), "group") as group:
             top = code.add(first, code.mul(group, height))
             rows = Computed(product, what.rows, {**coords, what.row: top}, what.row)

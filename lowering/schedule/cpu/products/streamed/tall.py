@@ -14,6 +14,7 @@ from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.cache_lines import line_starts
+from lowering.schedule.cpu.products.last_columns import main_columns, narrow_step
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import micro_kernel
 from lowering.schedule.cpu.products.product import Product
@@ -78,11 +79,13 @@ def emit_tall(
     """
     code, tiles = product.code, product.tiles
     (row, row_each, column, column_step, out, out_each), (rows, columns, output) = places, buffers
-    product_panels, strips = panels_of(product), ceildiv(product.m, constant(height))
+    step = narrow_step(product)
+    product_panels, strips = panels_of(product, step), ceildiv(product.m, constant(height))
     room = product_panels * product.k * tiles.width
     pieces = maximum(minimum(floordiv(room, constant(PACKED_PER_TASK)), product_panels), constant(1))
     packed = code.value(FlattenOp(code.alloc([room], product.what.element, "packed_columns")))
-    panels, k, m, n = (code.dim(size) for size in (product_panels, product.k, product.m, product.n))
+    n = code.dim(main_columns(product, step))
+    panels, k, m = (code.dim(size) for size in (product_panels, product.k, product.m))
     packing = PackingRoutine(product.what.element, tiles.lanes, tiles.vectors)
     with shared_units(code, product_panels, minimum(threads, pieces), whole=True) as units:
         sizes = [*units, k, n, column, column_step]
