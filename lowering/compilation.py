@@ -22,7 +22,7 @@ from lowering.codegen.loading.elf import object_symbols
 from lowering.codegen.runtime.support import prepare_support
 from lowering.deferred.options import set_options
 from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
-from lowering.locations import names, place
+from lowering.locations import names, source_position
 from lowering.native.runtime_objects import common_runtime
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
@@ -174,4 +174,4 @@ def _parameter(param: SSAValue) -> KernelParameter:
 
 def _describe(location: LocationAttr) -> str:
     """What errors and profiles show of a location: imported names if there are some, else the place in the file."""
-    return ", ".join(names(location)) or str(place(location))
+    return ", ".join(names(location)) or str(source_position(location))

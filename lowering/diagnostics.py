@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.excerpt import excerpts
-from lowering.locations import place
+from lowering.locations import source_position
 
 MAX_SHOWN = 20
 """A report shows so many findings and counts the rest."""
@@ -38,7 +38,7 @@ class Finding:
 
     def headline(self) -> str:
         """`file:line:column: error: message (in @function)`; the place is left out if unknown."""
-        where = str(place(self.op.location))
+        where = str(source_position(self.op.location))
         function = _symbol_around(self.op)
         return f"{where + ': ' if where else ''}error: {self.message}{f' (in @{function})' if function else ''}"
 

@@ -83,7 +83,7 @@ def fused_location(locations: Iterable[LocationAttr]) -> LocationAttr:
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePosition:
     """Where an op comes from, as a person reads it."""
 
     name: str | None = None
@@ -101,23 +101,23 @@ class Place:
         return " ".join(part for part in (position, name) if part)
 
 
-def place(location: Attribute) -> Place:
+def source_position(location: Attribute) -> SourcePosition:
     """The outermost name and the innermost file position of a location.
 
     A fused location answers with its first part, a call site with its callee.
     """
     match location:
         case FileLineColLoc():
-            return Place(None, location.filename.data, location.line.data, location.column.data)
+            return SourcePosition(None, location.filename.data, location.line.data, location.column.data)
         case NameLoc():
-            inner = place(location.location)
-            return Place(location.desc.data, inner.filename, inner.line, inner.column)
+            inner = source_position(location.location)
+            return SourcePosition(location.desc.data, inner.filename, inner.line, inner.column)
         case CallSiteLoc():
-            return place(location.callee)
+            return source_position(location.callee)
         case FusedLoc(locations=ArrayAttr(data=(first, *_))):
-            return place(first)
+            return source_position(first)
         case _:
-            return Place()
+            return SourcePosition()
 
 
 def names(location: Attribute) -> tuple[str, ...]:

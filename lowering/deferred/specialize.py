@@ -15,7 +15,7 @@ from lowering.diagnostics import InvalidModule
 from lowering.graph.functions.specialization import bind_symbols
 from lowering.graph.result_types import ResultTypes
 from lowering.graph.substitution import all_symbols
-from lowering.locations import place
+from lowering.locations import source_position
 from relax_dialect.inference import Refuted
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.misfit import kind_of_misfit
@@ -67,7 +67,7 @@ def _at(op: Operation, message: str) -> str:
     parent = op.parent_op()
     function = op if isinstance(op, FuncOp) else parent
     name = f"{function.sym_name.data}: " if isinstance(function, FuncOp) else ""
-    where = str(place(op.location))
+    where = str(source_position(op.location))
     return f"{name}{message}{f' at {where}' if where else ''}"
 
 

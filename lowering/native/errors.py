@@ -8,7 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import SSAValue
 
-from lowering.locations import names, place
+from lowering.locations import names, source_position
 from lowering.native.abi import RUNTIME
 from lowering.native.emitter import Emitter
 from lowering.native.globals import ModuleGlobals
@@ -26,7 +26,7 @@ def backtrace_line(location: LocationAttr, function: str) -> str:
 
     The imported name of an op stands behind that of the function.
     """
-    where, imported = place(location), names(location)
+    where, imported = source_position(location), names(location)
     caller = f"{function} ({', '.join(imported)})" if imported else function
     if where.filename is not None:
         return f'  File "{where.filename}", line {where.line}, in {caller}\n'

@@ -30,8 +30,8 @@ class FlattenBuffersPass(ModulePass):
     tir.prim_func @f[%m, %n](%X: !tir.buffer<[m * n], f32>) {
       %stride = tir.dim n
       ... %row = arith.muli %i, %stride : index
-          %place = arith.addi %row, %j : index
-          tir.load %X[%place]
+          %offset = arith.addi %row, %j : index
+          tir.load %X[%offset]
     ```
 
     The native ABI of a function stays: a buffer is an address. A buffer is left unchanged if it has views, is passed to
@@ -89,26 +89,26 @@ def _extent(type_: BufferType) -> Dim:
 
 def _rewrite(op: LoadOp | StoreOp, buffer: SSAValue, type_: BufferType) -> None:
     ops: list[Operation] = []
-    place = _place(ops, op.indices, type_)
+    offset = _offset(ops, op.indices, type_)
     if isinstance(op, LoadOp):
-        new: LoadOp | StoreOp = LoadOp(buffer, [place], lanes=op.lanes, mask=op.mask)
+        new: LoadOp | StoreOp = LoadOp(buffer, [offset], lanes=op.lanes, mask=op.mask)
     else:
-        new = StoreOp(op.value, buffer, [place], mask=op.mask)
+        new = StoreOp(op.value, buffer, [offset], mask=op.mask)
     new.attributes |= op.attributes
     inherit_location(op, [*ops, new])
     Rewriter.insert_op(ops, InsertPoint.before(op))
     Rewriter.replace_op(op, new)
 
 
-def _place(ops: list[Operation], indices: Sequence[SSAValue], type_: BufferType) -> SSAValue:
+def _offset(ops: list[Operation], indices: Sequence[SSAValue], type_: BufferType) -> SSAValue:
     """Emits `offset + sum(index * stride)`, without terms that are 0 and factors that are 1."""
 
     def emit(op: Operation) -> SSAValue:
         ops.append(op)
         return op.results[0]
 
-    place = emit(DimOp(type_.offset)) if type_.offset.terms else None
+    offset = emit(DimOp(type_.offset)) if type_.offset.terms else None
     for index, stride in zip(indices, type_.strides, strict=True):
         step = index if stride.constant_value == 1 else emit(arith.MuliOp(index, emit(DimOp(stride))))
-        place = step if place is None else emit(arith.AddiOp(place, step))
-    return emit(DimOp(0)) if place is None else place
+        offset = step if offset is None else emit(arith.AddiOp(offset, step))
+    return emit(DimOp(0)) if offset is None else offset

@@ -45,7 +45,7 @@ class VectorizePass(ModulePass):
     """Length of the inner loop."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Splits in place, innermost loops first."""
+        """Splits in first, innermost loops first."""
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, ForOp)]):
             if loop.kind.data is LoopKind.VECTORIZED and constant_bounds(loop) is None:
                 _split(loop, self.lanes)
@@ -81,11 +81,11 @@ def _split(loop: ForOp, lanes: int) -> None:
 def _fill(loop: ForOp, inner: ForOp, outer: ForOp, lower: SSAValue, count: SSAValue) -> None:
     """The body for the iteration `lower + trip * lanes + lane`."""
     base = arith.MuliOp(outer.induction_var, count)
-    place = arith.AddiOp(lower, base)
-    index = arith.AddiOp(place, inner.induction_var)
+    first = arith.AddiOp(lower, base)
+    index = arith.AddiOp(first, inner.induction_var)
     index.result.name_hint = loop.induction_var.name_hint
     values: dict[SSAValue, SSAValue] = {loop.induction_var: index.result}
-    inner.body.block.add_ops([base, place, index])
+    inner.body.block.add_ops([base, first, index])
     inner.body.block.add_ops([op.clone(values) for op in loop.body.block.ops])
 
 

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import fail
-from lowering.locations import place
+from lowering.locations import source_position
 from lowering.to_vm.checks import TypeChecks
 from lowering.to_vm.constants import Constants
 from lowering.to_vm.sizes import Sizes, UnboundSymbolError
@@ -126,7 +126,7 @@ class Converter:
 
     def at(self, what: str) -> str:
         """`what` with the place in the source of the op that is being converted."""
-        where = str(place(self._current.location)) if self._current is not None else ""
+        where = str(source_position(self._current.location)) if self._current is not None else ""
         return f"{what} at {where}" if where else what
 
     # Control

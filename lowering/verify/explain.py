@@ -6,7 +6,7 @@ from xdsl.ir import Block, ErasedSSAValue, Operation, OpResult, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
 from lowering.diagnostics import Finding
-from lowering.locations import place
+from lowering.locations import source_position
 from lowering.verify.symbols import witnesses
 
 
@@ -104,5 +104,5 @@ def _name(value: SSAValue) -> str:
 def _at(value: SSAValue) -> str:
     """` at file:line:column` of the definition, if it is known."""
     owner = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner
-    where = str(place(owner.location)) if owner is not None else ""
+    where = str(source_position(owner.location)) if owner is not None else ""
     return f" at {where}" if where else ""

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding
-from lowering.locations import place
+from lowering.locations import source_position
 from relax_dialect.interfaces import InfersResultTypes, unknown_results
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import ObjectType
@@ -71,7 +71,7 @@ def _redefinitions(module: ModuleOp) -> Iterator[Finding]:
     first: dict[str, Operation] = {}
     for op in module.ops:
         if (name := symbol_name(op)) is not None and (known := first.setdefault(name, op)) is not op:
-            where = str(place(known.location))
+            where = str(source_position(known.location))
             yield Finding.at(op, f"@{name} is defined already{f' at {where}' if where else ''}; give it another name")
 
 

@@ -17,13 +17,13 @@ from xdsl.ir import Operation
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker, RewritePattern
 
 from lowering.locations import (
-    Place,
+    SourcePosition,
     fused_location,
     inherit_location,
     keep_locations,
     named_location,
     names,
-    place,
+    source_position,
 )
 
 HERE = FileLineColLoc(StringAttr("a.mlir"), IntAttr(3), IntAttr(5))
@@ -33,18 +33,18 @@ THERE = FileLineColLoc(StringAttr("b.mlir"), IntAttr(1), IntAttr(1))
 @pytest.mark.parametrize(
     ("location", "expected", "text"),
     [
-        (UNKNOWN_LOC, Place(), ""),
-        (HERE, Place(None, "a.mlir", 3, 5), "a.mlir:3:5"),
-        (named_location("conv1"), Place("conv1"), '"conv1"'),
-        (named_location("conv1", HERE), Place("conv1", "a.mlir", 3, 5), 'a.mlir:3:5 "conv1"'),
-        (fused_location([named_location("conv1"), HERE]), Place("conv1"), '"conv1"'),
-        (CallSiteLoc(HERE, THERE), Place(None, "a.mlir", 3, 5), "a.mlir:3:5"),
+        (UNKNOWN_LOC, SourcePosition(), ""),
+        (HERE, SourcePosition(None, "a.mlir", 3, 5), "a.mlir:3:5"),
+        (named_location("conv1"), SourcePosition("conv1"), '"conv1"'),
+        (named_location("conv1", HERE), SourcePosition("conv1", "a.mlir", 3, 5), 'a.mlir:3:5 "conv1"'),
+        (fused_location([named_location("conv1"), HERE]), SourcePosition("conv1"), '"conv1"'),
+        (CallSiteLoc(HERE, THERE), SourcePosition(None, "a.mlir", 3, 5), "a.mlir:3:5"),
     ],
     ids=str,
 )
-def test_place(location: LocationAttr, expected: Place, text: str):
-    assert place(location) == expected
-    assert str(place(location)) == text
+def test_place(location: LocationAttr, expected: SourcePosition, text: str):
+    assert source_position(location) == expected
+    assert str(source_position(location)) == text
 
 
 def test_fused_location_has_each_known_part_once():

@@ -3,7 +3,7 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, Stri
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
-from lowering.locations import place
+from lowering.locations import source_position
 from lowering.parsing import LocatedParser, make_context, parse_module
 
 TEXT = """\
@@ -18,7 +18,7 @@ func.func @f(%a: i32) -> i32 {
 
 def test_every_op_knows_where_it_was_written():
     module = parse_module(TEXT, "f.mlir")
-    found = {op.name: str(place(op.location)) for op in module.walk() if op is not module}
+    found = {op.name: str(source_position(op.location)) for op in module.walk() if op is not module}
     assert found == {
         "func.func": "f.mlir:2:1",
         "arith.addi": "f.mlir:3:3",

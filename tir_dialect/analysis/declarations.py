@@ -20,13 +20,13 @@ from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
 def undeclared_access(block: BlockOp) -> str | None:
     """An access of `block` that its declarations do not allow: which one, and why; `None` if none can be shown.
 
-    A buffer that is not declared counts everywhere; what the block writes it may read, too, and what tells places it
-    need not declare. A place counts only where the access is unconditional, and where its buffer is declared once.
+    A buffer that is not declared counts everywhere; what the block writes it may read, too, and what computes indices
+    need not be declared. An index counts only where the access is unconditional, and where its buffer is declared once.
     """
     for kind, access in ((ReadsOp, LoadOp), (WritesOp, StoreOp)):
         declared = [op for op in block.body.block.ops if isinstance(op, kind)]
         if declared:
-            found = _undeclared_buffer(block, declared, access) or _undeclared_place(block, declared, access)
+            found = _undeclared_buffer(block, declared, access) or _undeclared_index(block, declared, access)
             if found is not None:
                 return found
     return None
@@ -37,17 +37,17 @@ def _undeclared_buffer(block: BlockOp, declared: Sequence[RegionOp], kind: type[
     known = {root_buffer(op.buffer) for op in declared}
     if kind is LoadOp:
         known |= {root_buffer(op.buffer) for op in accesses if isinstance(op, StoreOp)}
-    places = _behind_places(block)
+    computing = _index_computations(block)
     for op in accesses:
         root = root_buffer(op.buffer)
-        if isinstance(op, kind) and op not in places and root not in known and not is_inside(root, block):
+        if isinstance(op, kind) and op not in computing and root not in known and not is_inside(root, block):
             return f"a '{op.name}' of {name_of(root)}, which it does not declare{place_of(op)}"
     return None
 
 
-def _behind_places(block: BlockOp) -> set[Operation]:
+def _index_computations(block: BlockOp) -> set[Operation]:
     """The ops that compute indices of accesses, and ends of regions."""
-    pending = [index.owner for op in ops_in(block.body) for index in _places(op)]
+    pending = [index.owner for op in ops_in(block.body) for index in _indices(op)]
     found: set[Operation] = set()
     while pending:
         op = pending.pop()
@@ -57,7 +57,7 @@ def _behind_places(block: BlockOp) -> set[Operation]:
     return found
 
 
-def _places(op: Operation) -> Sequence[SSAValue]:
+def _indices(op: Operation) -> Sequence[SSAValue]:
     match op:
         case LoadOp() | StoreOp():
             return op.indices
@@ -67,7 +67,7 @@ def _places(op: Operation) -> Sequence[SSAValue]:
             return ()
 
 
-def _undeclared_place(block: BlockOp, declared: Sequence[RegionOp], kind: type[LoadOp | StoreOp]) -> str | None:
+def _undeclared_index(block: BlockOp, declared: Sequence[RegionOp], kind: type[LoadOp | StoreOp]) -> str | None:
     buffers = [op.buffer for op in declared]
     regions = {op.buffer: op for op in declared if buffers.count(op.buffer) == 1}
     if not regions:
@@ -102,10 +102,10 @@ def _reaches(space: IndexSpace, op: LoadOp | StoreOp, region: RegionOp) -> Itera
 def wrong_length(view: MatchBufferOp) -> str | None:
     """A description of a range of `view` whose length provably differs from the extent of the view."""
     space = IndexSpace(view)
-    for place, axis, extent in ranges(view):
+    for dimension, axis, extent in ranges(view):
         first, end = space.dim_of(axis.lower), space.dim_of(axis.upper)
         if first is not None and end is not None and space.prover.equal(end - first, extent) is False:
-            return f"expected {end - first} elements in dimension {place} of {name_of(view.buffer)}, got {extent}"
+            return f"expected {end - first} elements in dimension {dimension} of {name_of(view.buffer)}, got {extent}"
     return None
 
 
@@ -119,9 +119,9 @@ class Range(NamedTuple):
 def ranges(view: MatchBufferOp) -> Iterator[tuple[int, Range, Dim]]:
     """The ranges of a view: the dimension of the buffer, the ends, and how long the view says that it is."""
     extents = iter(view.view_type.shape)
-    for place, axis in enumerate(view.axes):
+    for dimension, axis in enumerate(view.axes):
         if axis.upper is not None:
-            yield place, Range(axis.lower, axis.upper), next(extents)
+            yield dimension, Range(axis.lower, axis.upper), next(extents)
 
 
 def is_as_long(space: IndexSpace, part: Range, extent: Dim) -> bool:

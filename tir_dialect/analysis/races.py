@@ -60,8 +60,8 @@ class _Iterations:
             return None
         for store, always in self._stores(self._loop, True):
             if not is_inside(root_buffer(store.buffer), self._loop):
-                place = [*store.indices, *view_offsets(store.buffer)]
-                if (always and self._is_shared(place)) or self._combines(store, place):
+                indices = [*store.indices, *view_offsets(store.buffer)]
+                if (always and self._is_shared(indices)) or self._combines(store, indices):
                     return store
         return None
 
@@ -87,19 +87,19 @@ class _Iterations:
             case _:
                 return not isinstance(op, IfOp | WhileOp | InitOp)
 
-    def _is_shared(self, place: Sequence[SSAValue]) -> bool:
-        """Whether the first two iterations have the same place."""
+    def _is_shared(self, indices: Sequence[SSAValue]) -> bool:
+        """Whether the first two iterations access the same element."""
         first, name = self._variable.lower, self._variable.dim.as_symbol
         if first is None or name is None:
             return False
-        for dim in map(self._dim, place):
+        for dim in map(self._dim, indices):
             if dim is None or dim.substitute({name: first}) is not dim.substitute({name: first + 1}):
                 return False
         return True
 
-    def _combines(self, store: StoreOp, place: Sequence[SSAValue]) -> bool:
-        """Whether iterations differ in what a block around the store reduces over, but not in the place."""
-        if self._dependence.of_all(place):
+    def _combines(self, store: StoreOp, indices: Sequence[SSAValue]) -> bool:
+        """Whether iterations differ in what a block around the store reduces over, but not in the element."""
+        if self._dependence.of_all(indices):
             return False
         inside = takewhile(lambda op: op is not self._loop, ancestors(store))
         iterators = [each for op in inside if isinstance(op, BlockOp) for each in op.iterators]

@@ -60,8 +60,8 @@ def size_conditions(func: PrimFuncOp) -> tuple[SizeCondition, ...]:
     """The conditions that can be neither proved nor refuted for all sizes, in program order, without repetitions.
 
     Of the accesses, views and iterators that `wrong_access` looks at: those that run unconditionally. Where a condition
-    fails, one of these leaves its range. Where all hold, none does whose place is an expression of loop variables with
-    least and greatest values that are attained; of other places, as data tell them, it is known that there is one.
+    fails, one of these leaves its range. Where all hold, none does whose index is an expression of loop variables with
+    least and greatest values that are attained; of other indices, such as data, it is known that there is a valid one.
     The function has to be verified.
     """
     space = IndexSpace(func)
@@ -101,7 +101,7 @@ def _open(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCond
 
 
 def _somewhere(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCondition]:
-    """That there is a place at all, where data or something else that is no expression of loop variables tells it."""
+    """That there is a valid index at all, where it is data or otherwise no expression of loop variables."""
     least, end = access.reach.first + access.reach.width, access.reach.end
     lengths = None if space.less_equal(least, end) else access.lengths(space, least, end)
     if lengths is not None:

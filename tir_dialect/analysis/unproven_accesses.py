@@ -72,7 +72,7 @@ class _Finder:
             if CHECKED not in op.attributes:
                 found = tuple(self._open(op, loops, known))
                 yield from found
-                known = (*known, *(fact for place in found for fact in self._asserted(place)))
+                known = (*known, *(fact for access in found for fact in self._asserted(access)))
             yield from self._inside(op, loops, known)
 
     def _inside(self, op: Operation, loops: tuple[Variable, ...], known: Facts) -> Iterator[UnprovenAccess]:
@@ -122,14 +122,14 @@ class _Finder:
                 is_data = dim is None or self._space.is_data(dim)
                 yield UnprovenAccess(op, axis, reach, mask, f"{self._name}: {what}", is_data)
 
-    def _asserted(self, place: UnprovenAccess) -> Facts:
+    def _asserted(self, access: UnprovenAccess) -> Facts:
         """What is known once a view or an iterator has been asserted to be in bounds; nothing for loads and stores."""
-        if isinstance(place.op, LoadOp | StoreOp):
+        if isinstance(access.op, LoadOp | StoreOp):
             return ()
-        dim = self._space.dim_of(place.reach.start) if isinstance(place.reach.start.type, IndexType) else None
+        dim = self._space.dim_of(access.reach.start) if isinstance(access.reach.start.type, IndexType) else None
         if dim is None:
             return ()
-        return place.reach.first - dim, dim + place.reach.width - place.reach.end
+        return access.reach.first - dim, dim + access.reach.width - access.reach.end
 
 
 def _all_reaches(op: Operation, space: DataSpace) -> Iterator[tuple[str, Reach, SSAValue | None]]:

@@ -37,7 +37,7 @@ class BlockTree:
 
     def __init__(self, entry: Block) -> None:
         self._numbers = {id(entry): 0}
-        """The place of each block in the order of starts, in which dominators come first. Blocks stay, so that their
+        """The number of each block in the order of starts, in which dominators come first. Blocks stay, so that their
         identities do, which are quicker than their hashes."""
         self._above = [0]
         """The number of the nearest dominator, by the number of a block."""
@@ -73,23 +73,24 @@ class BlockTree:
             at = self._above[at]
         return at == number
 
-    def place(self, value: SSAValue) -> int:
+    def number_of(self, value: SSAValue) -> int:
         """How late a value is there: the number of its block. Constants are in the entry block."""
         block = value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
         return 0 if block is None else self._numbers[id(block)]
 
     @staticmethod
     def block_of(value: SSAValue) -> Block | None:
-        """The block that a value is known from; None for what is not placed yet."""
+        """The block that a value is known from; None for what is in no block yet."""
         return value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
 
-    def home(self, place: int, block: Block, levels: int | None = None) -> Block:
-        """The block in which to compute, for `block`, a value known from `place` on: outside of the loops in which it
-        is invariant, or of the innermost `levels` of them.
+    def home(self, number: int, block: Block, levels: int | None = None) -> Block:
+        """The block in which to compute, for `block`, a value known from the block of that number on.
+
+        It is outside of the loops in which the value is invariant, or of the innermost `levels` of them.
         """
-        number = self._numbers[id(block)]
+        current = self._numbers[id(block)]
         for loop in self.loops if levels is None else self.loops[-levels:]:
-            if place <= self._numbers[id(loop.front)] < number:
+            if number <= self._numbers[id(loop.front)] < current:
                 return loop.front
         return block
 
@@ -121,4 +122,4 @@ class BlockTree:
 
     def changes(self, loop: Loop, value: SSAValue) -> bool:
         """Whether a value varies in the current loop."""
-        return self.place(value) > self._numbers[id(loop.front)]
+        return self.number_of(value) > self._numbers[id(loop.front)]

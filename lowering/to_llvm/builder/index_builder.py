@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.to_llvm.builder.block_tree import Loop
-from lowering.to_llvm.builder.placed_builder import PlacedBuilder
+from lowering.to_llvm.builder.hoisting_builder import HoistingBuilder
 from lowering.to_llvm.builder.vector_types import is_vector
 from tir_dialect.ops.memory import i32_array
 
@@ -31,7 +31,7 @@ Terms: TypeAlias = "tuple[tuple[SSAValue, int], ...]"
 """Values with their factors."""
 
 
-class IndexBuilder(PlacedBuilder):
+class IndexBuilder(HoistingBuilder):
     """Arithmetic of i64, or vectors of it; numbers fold.
 
     That of sizes and loop variables has no signed overflow, since the sizes have been checked. That of numbers from
@@ -165,7 +165,7 @@ class IndexBuilder(PlacedBuilder):
         """What is known first comes first."""
         found = self._ranks.get(value)
         if found is None:
-            found = self._ranks[value] = self.tree.place(value), len(self._ranks)
+            found = self._ranks[value] = self.tree.number_of(value), len(self._ranks)
         return found
 
     def _are_apart(self, terms: Terms) -> bool:
@@ -173,7 +173,7 @@ class IndexBuilder(PlacedBuilder):
         return len({self._home(term) for term, _ in terms}) > 1
 
     def _home(self, value: SSAValue) -> Block:
-        return self.tree.home(self.tree.place(value), self.block)
+        return self.tree.home(self.tree.number_of(value), self.block)
 
     # Addresses.
 

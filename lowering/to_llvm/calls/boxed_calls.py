@@ -43,7 +43,7 @@ def lower_call_boxed(e: Emitter, op: Operation) -> None:
     function = lookup_function(e, call.function.data)
     given = b.make(llvm.IntToPtrOp, (e.scalar(call.values),), POINTER)
     boxes = slot(e, llvm.LLVMArrayType(call.count + 1, ANY))
-    held = [_pass(e, given, boxes, place) for place in range(call.count)]
+    held = [_pass(e, given, boxes, index) for index in range(call.count)]
     result = b.element(boxes, b.integer(call.count), ANY)
     store_fields(e, result, ANY, [b.integer(NONE, i32), b.integer(0, i32), b.integer(0)])
     arguments = (function, boxes, b.integer(call.count, i32), result)
@@ -55,10 +55,10 @@ def lower_call_boxed(e: Emitter, op: Operation) -> None:
     _copy(e, result, b.element(given, b.integer(call.count), ANY), 2)
 
 
-def _pass(e: Emitter, given: SSAValue, boxes: SSAValue, place: int) -> SSAValue:
+def _pass(e: Emitter, given: SSAValue, boxes: SSAValue, index: int) -> SSAValue:
     """Copies a box; gives where the tensor object is that was made for it, or null."""
     b = e.b
-    source, target = (b.element(array, b.integer(place), ANY) for array in (given, boxes))
+    source, target = (b.element(array, b.integer(index), ANY) for array in (given, boxes))
     _copy(e, source, target, 2)
     held = slot(e, POINTER)
     b.store(e.null(), held, 8)

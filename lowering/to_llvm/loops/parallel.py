@@ -40,7 +40,7 @@ class Captured:
 
 
 class _Context:
-    """What the threads of a loop share: the values that it captures, behind the place of an error if it can fail."""
+    """What the threads of a loop share: the values that it captures, behind the pointer to an error if it can fail."""
 
     def __init__(self, types: Sequence[Attribute], can_fail: bool) -> None:
         self.result = POINTER if can_fail else None
@@ -157,12 +157,12 @@ def _define_thread(e: Emitter, name: str, shared: _Context) -> None:
     )
 
 
-def _keep_error(b: LLVMBuilder, error: SSAValue, place: SSAValue) -> None:
+def _keep_error(b: LLVMBuilder, error: SSAValue, address: SSAValue) -> None:
     failed, done = b.new_block(), b.new_block()
-    address = b.make(llvm.PtrToIntOp, (error,), i64)
-    b.branch_if(b.compare("eq", address, b.integer(0)), done, failed)
+    number = b.make(llvm.PtrToIntOp, (error,), i64)
+    b.branch_if(b.compare("eq", number, b.integer(0)), done, failed)
     b.start(failed)
-    b.insert(llvm.StoreOp(error, place, alignment=8, ordering=_MONOTONIC))
+    b.insert(llvm.StoreOp(error, address, alignment=8, ordering=_MONOTONIC))
     b.branch(done)
     b.start(done)
 
@@ -171,7 +171,7 @@ _MONOTONIC = 2
 
 
 def _alignment(type_: Attribute) -> int:
-    """What is known of the place of a value in the context."""
+    """The alignment of a value in the context."""
     return 8 if type_ in (i64, POINTER) else 1
 
 

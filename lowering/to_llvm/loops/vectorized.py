@@ -131,8 +131,8 @@ def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
 def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:
     if any(op.buffer is not accesses[0].buffer for op in accesses):
         return False
-    for places in zip(*[op.indices for op in accesses], strict=True):
-        dims = {evaluator.dim_of(place) for place in {id(place): place for place in places}.values()}
+    for indices in zip(*[op.indices for op in accesses], strict=True):
+        dims = {evaluator.dim_of(index) for index in {id(index): index for index in indices}.values()}
         if len(dims) == 1 and _grows_with(dims.pop(), lane):
             return True
     return False

@@ -101,7 +101,7 @@ def bounded(f: Floats, value: SSAValue, limit: float) -> SSAValue:
     return _in_pieces(f.b, (value,), least)
 
 
-def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
+def chosen(f: Floats, table: Sequence[float], indices: SSAValue) -> SSAValue:
     """The number of the table, of 16 or 32, that the lowest bits of each lane say."""
     halves = [f.b.elements(list(table[i : i + REGISTER]), FLOATS) for i in range(0, len(table), REGISTER)]
 
@@ -110,7 +110,7 @@ def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
             return f.b.intrinsic("llvm.x86.avx512.permvar.sf.512", (halves[0], *parts), FLOATS)
         return f.b.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", (halves[0], *parts, halves[1]), FLOATS)
 
-    return _in_pieces(f.b, (places,), choose)
+    return _in_pieces(f.b, (indices,), choose)
 
 
 def exponent_of(f: Floats, value: SSAValue) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Logarithms of f32 by tables in registers: at most 1.6 units in the last place off (`registers.has_registers`).
+"""Logarithms of f32 by tables in registers: at most 1.6 units in the last place off (`avx512.has_registers`).
 
 With m from 3/4 to 3/2 and `r = m / c - 1`, `log (2**e * m) = e * log 2 + log c + r * q(r)`, where the first four digits
 of m choose c, and q is a polynomial. The two intervals beside 1, where a logarithm is small, have c = 1. The
@@ -50,11 +50,11 @@ def log10(f: Floats, x: SSAValue) -> SSAValue:
 
 def _logarithm(f: Floats, x: SSAValue, base: float, quotient: Sequence[float], of_two: Sequence[float]) -> SSAValue:
     """A logarithm, that of 2 as parts of increasing size; of 0 and infinity the exponent is infinite, and decides."""
-    mantissa, exponent, places = _parts(f, x)
-    whole = chosen(f, [-math.log(each) / math.log(base) for each in _RECIPROCALS], places)
+    mantissa, exponent, indices = _parts(f, x)
+    whole = chosen(f, [-math.log(each) / math.log(base) for each in _RECIPROCALS], indices)
     for part in of_two:
         whole = f.fused(exponent, f.number(part), whole)
-    r = f.fused(mantissa, chosen(f, _RECIPROCALS, places), f.number(-1.0))
+    r = f.fused(mantissa, chosen(f, _RECIPROCALS, indices), f.number(-1.0))
     return f.fused(r, f.polynomial(r, quotient), whole)
 
 
@@ -63,13 +63,13 @@ def log_of_sum(f: Floats, x: SSAValue, lost: SSAValue, *, keeps_rest: bool) -> S
 
     From 1 to 9/8 c is 1, so that a logarithm is the sum of others only where it is greater than what they lack.
     """
-    mantissa, exponent, places = _parts(f, x)
+    mantissa, exponent, indices = _parts(f, x)
     reciprocals = (1.0, 1.0, *_RECIPROCALS[2:])
-    inverse = chosen(f, reciprocals, places)
+    inverse = chosen(f, reciprocals, indices)
     lost = scaled(f, lost, f.sub(f.number(-0.0), exponent))
     first = f.fused(mantissa, inverse, f.number(-1.0))
     r = f.fused(lost, inverse, first)
-    whole = f.fused(exponent, f.number(math.log(2.0)), chosen(f, [-math.log(each) for each in reciprocals], places))
+    whole = f.fused(exponent, f.number(math.log(2.0)), chosen(f, [-math.log(each) for each in reciprocals], indices))
     part = f.mul(f.polynomial(r, _TAIL), r)
     if not keeps_rest:
         return f.add(whole, f.fused(part, r, r))

@@ -53,8 +53,8 @@ def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     mantissa, exponent = mantissa_of(f, x), exponent_of(f, x)
     is_half = b.compare_floats("olt", mantissa, f.number(1.0))
     exponent = b.select(is_half, f.add(exponent, f.number(1.0)), exponent)
-    places = b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(18)), f.integers)
-    distance, inverse = f.sub(mantissa, chosen(f, CENTRES, places)), chosen(f, _RECIPROCALS, places)
+    indices = b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(18)), f.integers)
+    distance, inverse = f.sub(mantissa, chosen(f, CENTRES, indices)), chosen(f, _RECIPROCALS, indices)
     r = f.mul(distance, inverse)
     low = f.fused(distance, inverse, f.sub(f.number(-0.0), r))
     square = f.mul(r, r)
@@ -63,9 +63,9 @@ def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     lost = f.fused(minus_half, square, f.sub(r, near))
     low = f.fused(minus_half, f.fused(r, r, f.sub(f.number(-0.0), square)), low)
     low = f.add(f.fused(f.mul(r, square), f.polynomial(r, _CUBIC), low), lost)
-    whole = f.fused(exponent, f.number(LN2_HIGH), chosen(f, _HIGH, places))
+    whole = f.fused(exponent, f.number(LN2_HIGH), chosen(f, _HIGH, indices))
     high = f.add(whole, near)
-    rest = f.fused(exponent, f.number(LN2_LOW), chosen(f, _LOW, places))
+    rest = f.fused(exponent, f.number(LN2_LOW), chosen(f, _LOW, indices))
     return high, f.add(f.add(f.sub(near, f.sub(high, whole)), rest), low)
 
 

@@ -111,17 +111,17 @@ def exp(f: Floats, x: SSAValue) -> SSAValue:
 def erf(f: Floats, x: SSAValue) -> SSAValue:
     """The error function; around 0 it is `x + x * p(x)`, since 1.128 has too few bits."""
     size = f.at_most(f.magnitude(x), ERF_END)
-    places, rest = _intervals(f, size, ERF_STEP)
+    indices, rest = _intervals(f, size, ERF_STEP)
     is_near = f.b.compare_floats("oeq", size, rest)  # Not a bound of its own, which might round otherwise
-    middle = f.b.select(is_near, rest, chosen(f, ERF[0], places))
-    return f.with_sign(f.fma(_polynomial(f, ERF[1:], places, rest), rest, middle), x)
+    middle = f.b.select(is_near, rest, chosen(f, ERF[0], indices))
+    return f.with_sign(f.fma(_polynomial(f, ERF[1:], indices, rest), rest, middle), x)
 
 
 def tanh(f: Floats, x: SSAValue) -> SSAValue:
     """The hyperbolic tangent."""
     size = f.at_most(f.magnitude(x), TANH_END)
-    places, rest = _intervals(f, size, TANH_STEP)
-    return f.with_sign(_polynomial(f, TANH, places, rest), x)
+    indices, rest = _intervals(f, size, TANH_STEP)
+    return f.with_sign(_polynomial(f, TANH, indices, rest), x)
 
 
 def _intervals(f: Floats, x: SSAValue, step: float) -> tuple[SSAValue, SSAValue]:
@@ -131,9 +131,9 @@ def _intervals(f: Floats, x: SSAValue, step: float) -> tuple[SSAValue, SSAValue]
     return f.bits(rounded), f.fma(number, f.number(-step), x)
 
 
-def _polynomial(f: Floats, table: Sequence[Sequence[float]], places: SSAValue, x: SSAValue) -> SSAValue:
+def _polynomial(f: Floats, table: Sequence[Sequence[float]], indices: SSAValue, x: SSAValue) -> SSAValue:
     """`c0 + c1 * x + ...` with the coefficients of each lane's interval."""
-    result = chosen(f, table[-1], places)
+    result = chosen(f, table[-1], indices)
     for coefficients in reversed(table[:-1]):
-        result = f.fma(result, x, chosen(f, coefficients, places))
+        result = f.fma(result, x, chosen(f, coefficients, indices))
     return result

@@ -102,8 +102,8 @@ def _turns_of_large(d: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     The product of x and a digit is exact, and so is what is left of it modulo 4; the sum is kept in two parts.
     """
     total, low = d.number(0.0), d.number(0.0)
-    for place, digit in enumerate(TWO_OVER_PI):
-        part = d.mul(x, d.number(digit * 2.0 ** (-24 * (place + 1))))
+    for position, digit in enumerate(TWO_OVER_PI):
+        part = d.mul(x, d.number(digit * 2.0 ** (-24 * (position + 1))))
         part = d.sub(part, d.mul(floor(d, d.mul(part, d.number(0.25))), d.number(4.0)))
         grown = d.add(total, part)
         moved = d.sub(grown, total)

@@ -35,9 +35,9 @@ from tir_dialect.ops.view import ViewOp
 def lower_load(e: Emitter, op: Operation) -> None:
     """Loads an element, or one for each lane."""
     result = op.results[0]
-    memory, *place = op.operands
+    memory, *operands = op.operands
     buffer = e.buffers[memory]
-    offset, lanes = _place(e, buffer, place, lane_count(result.type))
+    offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(result.type))
     if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
         value = e.b.load(address_at(e, buffer, offset), buffer.element, buffer.alignment)
     else:
@@ -48,9 +48,9 @@ def lower_load(e: Emitter, op: Operation) -> None:
 
 def lower_store(e: Emitter, op: Operation) -> None:
     """Stores an element, or one for each lane."""
-    value, memory, *place = op.operands
+    value, memory, *operands = op.operands
     buffer = e.buffers[memory]
-    offset, lanes = _place(e, buffer, place, lane_count(value.type))
+    offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(value.type))
     if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
         stored = to_memory(e.b, e.scalar(value), buffer.type.element_type)
         e.b.store(stored, address_at(e, buffer, offset), buffer.alignment)
@@ -67,9 +67,9 @@ def lower_prefetch(e: Emitter, op: Operation) -> None:
     buffer = e.buffers[prefetch.buffer]
     offset = element_offset(e, buffer, [e.scalar(index) for index in prefetch.indices])
     assert isinstance(offset, SSAValue)  # of scalars
-    place = b.element(buffer.pointer, offset, buffer.element, inside=False)
+    address = b.element(buffer.pointer, offset, buffer.element, inside=False)
     read, locality, data = (b.integer(number, i32) for number in (0, 4 - prefetch.level.value.data, 1))
-    b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [place, read, locality, data], []))
+    b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, read, locality, data], []))
 
 
 def lower_match_buffer(e: Emitter, op: Operation) -> None:
@@ -95,7 +95,7 @@ def lower_view(e: Emitter, op: Operation) -> None:
     e.buffers[view.view] = Buffer(pointer, view.view_type)
 
 
-def _place(
+def _offset_and_lanes(
     e: Emitter, buffer: Buffer, operands: Sequence[SSAValue], count: int | None
 ) -> tuple[LaneValue, Lanes | None]:
     """Offset and lanes of an access to so many elements, if it is of a vector: otherwise lanes are the loop's.

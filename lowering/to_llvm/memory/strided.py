@@ -41,27 +41,27 @@ def load_strided(e: Emitter, buffer: Buffer, base: SSAValue, step: int, lanes: L
     result: SSAValue | None = None
     kept = [0] * count
     for piece, start in enumerate(starts):
-        place_of = {lane: lane * step - start for lane, owner in enumerate(owners) if owner == piece}
-        places = {place: lane for lane, place in place_of.items()}
-        loaded = _load(e, buffer, b.add(base, b.integer(start)), lanes, places)
+        position_of = {lane: lane * step - start for lane, owner in enumerate(owners) if owner == piece}
+        lane_at = {position: lane for lane, position in position_of.items()}
+        loaded = _load(e, buffer, b.add(base, b.integer(start)), lanes, lane_at)
         if result is None:
-            result, kept = loaded, [place_of.get(lane, 0) for lane in range(count)]
+            result, kept = loaded, [position_of.get(lane, 0) for lane in range(count)]
             continue
-        order = [count + place_of[lane] if lane in place_of else kept[lane] for lane in range(count)]
+        order = [count + position_of[lane] if lane in position_of else kept[lane] for lane in range(count)]
         result, kept = _shuffled(b, result, loaded, order), list(range(count))
     assert result is not None  # there are two pieces or more
     return result
 
 
-def _load(e: Emitter, buffer: Buffer, start: SSAValue, lanes: Lanes, places: dict[int, int]) -> SSAValue:
-    """A vector from `start` on, of which the places of some lanes are needed."""
+def _load(e: Emitter, buffer: Buffer, start: SSAValue, lanes: Lanes, lane_at: dict[int, int]) -> SSAValue:
+    """A vector from `start` on, of which elements are needed for the lanes that `lane_at` gives them."""
     b, alignment = e.b, buffer.alignment
     vector = vector_of(buffer.element, lanes.count)
     address = address_at(e, buffer, start)
     if lanes.mask is None:
         return b.load(address, vector, alignment)
     nothing = b.integer(0, VectorType(i1, [lanes.count]))
-    mask = _shuffled(b, lanes.mask, nothing, [places.get(place, lanes.count) for place in range(lanes.count)])
+    mask = _shuffled(b, lanes.mask, nothing, [lane_at.get(position, lanes.count) for position in range(lanes.count)])
     return b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
 
 

@@ -76,7 +76,7 @@ class ArgumentReader:
         message = messages.wrong_rank(subject, type_.rank)
         errors.require(b.compare("eq", rank, b.integer(type_.rank)), "TypeError", message, [rank])
         dtype = lookup(type_.dtype)
-        code, bits = (b.make(llvm.ZExtOp, (field(b, tensor, place, i8),), i64) for place in (_CODE, _BITS))
+        code, bits = (b.make(llvm.ZExtOp, (field(b, tensor, offset, i8),), i64) for offset in (_CODE, _BITS))
         expected = dtype.dlpack
         parts = [b.compare("eq", code, b.integer(expected[0])), b.compare("eq", bits, b.integer(expected[1]))]
         parts.append(b.compare("eq", field(b, tensor, _LANES, i16), b.integer(1, i16)))

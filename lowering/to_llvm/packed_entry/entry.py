@@ -44,7 +44,7 @@ class _PackedEntry:
         self.b = LLVMBuilder(self.module, [POINTER, POINTER, i32, POINTER])
         self.errors = PackedErrors(self.b)
         self.reader = ArgumentReader(self.b, self.errors)
-        self.places = [messages.argument_place(index, param.name) for index, param in enumerate(signature.params)]
+        self.subjects = [messages.argument_place(index, param.name) for index, param in enumerate(signature.params)]
         self.values: list[SSAValue | TensorArgument] = []
         self.patterns = list(signature.dimensions())
         self.layouts = layout_symbols([param.type for param in signature.params])
@@ -70,7 +70,7 @@ class _PackedEntry:
         return self.module.finish()
 
     def _subject(self, index: int) -> str:
-        return f"{self.signature.name}: {self.places[index]}"
+        return f"{self.signature.name}: {self.subjects[index]}"
 
     def _check_count(self, given: SSAValue, skipped: SSAValue) -> SSAValue:
         """Whether the sizes come first; an error for any other number of arguments."""
@@ -84,8 +84,8 @@ class _PackedEntry:
     def _read(self, arguments: SSAValue, skipped: SSAValue) -> None:
         b = self.b
         for index, param in enumerate(self.signature.params):
-            place = b.mul(b.add(skipped, b.integer(index)), b.integer(ANY_BYTES))
-            argument = b.element(arguments, place, i8)
+            offset = b.mul(b.add(skipped, b.integer(index)), b.integer(ANY_BYTES))
+            argument = b.element(arguments, offset, i8)
             if isinstance(param.type, BufferType):
                 self.values.append(self.reader.tensor(argument, self._subject(index), param.type))
             else:
@@ -110,9 +110,9 @@ class _PackedEntry:
     def _place(self, source: int) -> str:
         if source < len(self.patterns):
             index, axis, _ = self.patterns[source]
-            return messages.dimension_place(self.places[index], axis)
+            return messages.dimension_place(self.subjects[index], axis)
         layout = self.layouts[source - len(self.patterns)]
-        return f"{self.places[layout.param]} {'offset' if layout.axis is None else f'stride {layout.axis}'}"
+        return f"{self.subjects[layout.param]} {'offset' if layout.axis is None else f'stride {layout.axis}'}"
 
     # Symbols.
 
@@ -258,5 +258,5 @@ class _PackedEntry:
                     (first, last), (other_first, other_last) = ranges[index], ranges[other]
                     tests = b.compare("ule", last, other_first), b.compare("ule", other_last, first)
                     apart = b.make(llvm.OrOp, tests, i1)
-                    message = messages.overlapping(self._subject(index), self.places[other])
+                    message = messages.overlapping(self._subject(index), self.subjects[other])
                     self.errors.require(apart, "ValueError", message)

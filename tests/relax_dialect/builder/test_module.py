@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, NameLoc
 from xdsl.utils.exceptions import VerifyException
 
-from lowering.locations import place
+from lowering.locations import source_position
 from lowering.parsing import parse_module
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import BuilderError, op, tensor
@@ -144,11 +144,11 @@ def test_locations_are_those_of_the_caller():
     add, relu = bb.lookup_binding(y), bb.lookup_binding(z)
     assert add is not None
     assert relu is not None
-    here = place(add.location)
+    here = source_position(add.location)
     assert here.filename == __file__
     assert "y = x + 1" in Path(__file__).read_text().splitlines()[here.line - 1]
     assert isinstance(relu.location, NameLoc)
-    assert place(relu.location).name == "layer1/conv"
+    assert source_position(relu.location).name == "layer1/conv"
     func = bb.lookup("main")
     assert func is not None
     assert isinstance(func.location, FileLineColLoc)

@@ -19,7 +19,7 @@ from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array
 
 
-class PlacedBuilder(ConstantBuilder):
+class HoistingBuilder(ConstantBuilder):
     """The blocks of one function, and what is known to be computed in them."""
 
     def __init__(self, argument_types: Sequence[Attribute]) -> None:
@@ -39,14 +39,14 @@ class PlacedBuilder(ConstantBuilder):
         return super().finish()
 
     def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
-        """A block that is not yet placed."""
+        """A block that is in no function yet."""
         block = Block(arg_types=argument_types)
         for argument in block.args:
             argument.location = self.location
         return block
 
     def start(self, block: Block) -> None:
-        """Places a block after the others and goes on in it."""
+        """Appends a block after the others and goes on in it."""
         self.tree.start(block)
         self.blocks.append(block)
         self.block = block
@@ -77,7 +77,7 @@ class PlacedBuilder(ConstantBuilder):
         found = self._computed.get(key)
         if found is None or not self.is_there(found):
             op = new_op(kind, operands, (result_type,), properties, self.location)
-            self._place(op, operands, is_vector(result_type))
+            self._insert_early(op, operands, is_vector(result_type))
             found = self._computed[key] = op.results[0]
             self._movable.append(found)
         return found
@@ -87,9 +87,9 @@ class PlacedBuilder(ConstantBuilder):
         block = self.tree.block_of(value)
         return block is not None and self.tree.dominates(block, self.block)
 
-    def _place(self, op: Operation, operands: Sequence[SSAValue], is_vector: bool) -> None:
-        place = max(map(self.tree.place, operands), default=0)
-        home = self.tree.home(place, self.block, levels=1 if is_vector else None)
+    def _insert_early(self, op: Operation, operands: Sequence[SSAValue], is_vector: bool) -> None:
+        number = max(map(self.tree.number_of, operands), default=0)
+        home = self.tree.home(number, self.block, levels=1 if is_vector else None)
         last = home.last_op
         if home is self.block or last is None:
             home.add_op(op)
