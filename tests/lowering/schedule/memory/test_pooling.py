@@ -83,3 +83,13 @@ def test_large_windows_have_lanes_along_the_results(pooling: str) -> None:
     )
     schedule(func, TARGET)
     assert any(isinstance(op, StoreOp) and op.buffer.name_hint == "row" for op in func.walk())
+
+
+def test_short_rows_of_windows_are_work_as_well() -> None:
+    """1,024 rows of four results are too few additions for two threads, but take as long as twice as many."""
+    func = kernel_of_program(
+        "relax.func @main(%x: !relax.tensor<[1, 256, 13, 13], f32>) {\n"
+        "%y = relax.nn.max_pool2d %x pool_size = [3, 3] strides = [3, 3]\nrelax.return %y\n}"
+    )
+    schedule(func, Target.parse("x86-64-v3 cores=2"))
+    assert any(isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL for op in func.walk())

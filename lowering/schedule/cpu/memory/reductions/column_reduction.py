@@ -35,6 +35,8 @@ from tir_dialect.types import IteratorKind
 ROW_END = 16
 """To make one number of a vector of sums takes as long as so many elements."""
 
+ROW_OF_WINDOWS = 48
+"""The same for a row of windows, however short: it goes through memory."""
 FEW_RESULTS = 3
 """Up to so many windows of a row are reduced one by one."""
 
@@ -71,6 +73,9 @@ class ColumnReduction:
     @property
     def work(self) -> Dim:
         """About how many additions' time the stage takes."""
+        if self.window is not None:
+            rows = product(group.extent for group in self.spatial if group is not self.lane)
+            return work_of(self.stage) + rows * ROW_OF_WINDOWS
         ends = product(group.extent for group in self.spatial) if self.lane in self.reduced else constant(0)
         return work_of(self.stage) + ends * ROW_END
 
