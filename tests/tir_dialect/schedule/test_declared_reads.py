@@ -6,7 +6,9 @@ import pytest
 
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect.analysis.regions import block_regions
+from tir_dialect.schedule import Schedule
 
 PROGRAM = """
 tir.prim_func @f[%n](%X: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n], i32>, %Z: !tir.buffer<[n], i32>) {{
@@ -53,3 +55,9 @@ def test_an_element_that_only_a_loop_knows():
     sch = scheduled(func, lambda sch: sch.compute_inline("A"))
     (region,) = (each for each in block_regions(sch.get_block("C").op).reads if each.buffer.name_hint == "X")
     assert [str(axis.extent) for axis in region.axes] == ["n"]
+
+
+def test_more_is_declared_than_is_loaded():
+    text = PROGRAM.format("", "").replace("reads %A[%v]", "reads %A[%zero to %n]")
+    message = 'block "C" declares to read more of buffer "A" than it loads, expected the elements of its loads'
+    refuses(Schedule(parse_prim_func(text)), message, "compute_inline", "A")

@@ -16,7 +16,7 @@ from tir_dialect.ops.regions import ReadsOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
 from tir_dialect.schedule.legality.program_order import describe, runs_between
-from tir_dialect.schedule.rewriting.declared_reads import redeclare
+from tir_dialect.schedule.rewriting.declared_reads import check_declared, redeclare
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -32,13 +32,15 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
         -> for i: C[i] = g(f(A[i]))
 
     Refuses blocks that do more than store one element per instance at its iterators, buffers that are parameters or
-    that others write or see as a whole, and inputs that change before the result is used.
+    that others write, see as a whole or declare to read more of than they load, and inputs that change before the
+    result is used.
     """
     producer = element_block(self, block.op)
     allocation = own_allocation(self, producer.store.buffer)
     loads, declared = _reads_of(self, allocation.buffer, producer.store)
     positions = _positions(self, block.op, producer.store, producer.store.indices)
     _check_inputs(self, producer, loads)
+    check_declared(self, declared, loads)
     computed: dict[tuple[object, ...], SSAValue] = {}
     read: list[LoadOp] = []
     for load in loads:

@@ -13,9 +13,24 @@ from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.regions import ReadsOp
+from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
+
+
+def check_declared(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[LoadOp]) -> None:
+    """Refuses a block that declares to read more of a buffer than its loads of it show."""
+    for region in regions:
+        block = region.parent_op()
+        own = [load for load in loads if any(op is block for op in ancestors(load))]
+        points = all(axis.upper is None for axis in region.axes)
+        moving = [load for load in own if isinstance(block, BlockOp) and not _is_element(block, load)]
+        if not own or not (points or moving):
+            raise self.error(
+                f'{describe(region)} declares to read more of buffer "{region.buffer.name_hint}" than it loads, '
+                "expected the elements of its loads; leave the declaration out"
+            )
 
 
 def redeclare(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[LoadOp]) -> None:
@@ -33,10 +48,15 @@ def redeclare(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[L
 
 def _axes(self: ScheduleState, block: BlockOp, load: LoadOp) -> list[RegionAxis]:
     """The element that is loaded, or all elements where its place is known only in a loop or branch of the block."""
-    if all(_is_known(block, index) for index in load.indices):
+    if _is_element(block, load):
         return [RegionAxis(index, None) for index in load.indices]
     ends = [header_value(self.func, extent) for extent in shape_of(load.buffer)]
     return [RegionAxis(header_value(self.func, constant(0)), end) for end in ends]
+
+
+def _is_element(block: BlockOp, load: LoadOp) -> bool:
+    """Whether all indices of a load are known at the end of a block."""
+    return all(_is_known(block, index) for index in load.indices)
 
 
 def _is_known(block: BlockOp, value: SSAValue) -> bool:
