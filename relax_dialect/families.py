@@ -80,7 +80,7 @@ LANGUAGE: Mapping[str, str] = {
     "fused": "fused",
     "guard": "guard",
     "loops": "while for",
-    "memory": "alloc_tensor alloc_storage storage_tensor call_kernel kill",
+    "memory": "alloc_tensor alloc_storage storage_tensor call_kernel check_apart kill",
     "structure": "func closure return",
 }
 """Families of which programs are made: functions, calls, control flow, memory."""
