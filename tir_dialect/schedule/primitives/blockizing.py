@@ -119,6 +119,8 @@ def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[Fo
     if found is None or found.low.terms or not found.high.symbols <= set(self.func.symbol_names):
         raise self.error(f'the loops inside do not move iterator "{hint}" of block "{name}" over a tile')
     extent = self.space.prover.simplify(found.high + 1)
+    if self.space.less_equal(extent, 0) is True:
+        raise self.error(f'the loops inside have no iteration in which block "{name}" runs')
     base = binding - part
     if self.space.prover.divisible(base, extent) is not True:
         raise self.error(

@@ -56,7 +56,7 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
 
 
 def _reads_of(self: ScheduleState, buffer: SSAValue, store: StoreOp) -> tuple[list[LoadOp], list[ReadsOp]]:
-    """The loads that use a buffer, and what blocks declare of them.
+    """The loads that use a buffer, in program order, and what blocks declare of them.
 
     Refuses a buffer that anything but scalar loads and `store` uses.
     """
@@ -72,7 +72,8 @@ def _reads_of(self: ScheduleState, buffer: SSAValue, store: StoreOp) -> tuple[li
             loads.append(op)
         else:
             raise self.error(f'buffer "{buffer.name_hint}" is used by {describe(op)}, expected scalar loads only')
-    return loads, declared
+    order = {op: position for position, op in enumerate(self.func.walk())}
+    return sorted(loads, key=lambda load: order[load]), declared
 
 
 def _positions(self: ScheduleState, block: BlockOp, access: Operation, indices: Sequence[SSAValue]) -> list[int | None]:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
+from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
@@ -16,7 +18,7 @@ from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.legality.program_order import describe, touches
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
 from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
@@ -42,7 +44,7 @@ def side_by_side(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAVal
 def _unwritten(readers: Sequence[BlockOp], buffer: SSAValue) -> tuple[Operation | None, Operation | None]:
     """The place, or `None` and what writes the buffer in the innermost place around all of the readers."""
     writer = None
-    for tops in _levels(readers):
+    for tops in _levels(readers, buffer):
         body, first = tops[0].parent, tops[0]
         if body is None or any(top.parent is not body for top in tops):
             continue
@@ -60,7 +62,7 @@ def readers_beside(block: BlockOp, buffer: SSAValue) -> list[BlockOp]:
 
     These stand around it, as far outside as nobody writes the buffer, up to the writers before and behind.
     """
-    for op in _path(block):
+    for op in _path(block, buffer):
         body = op.parent
         if body is None or _writer_in(op, buffer) is not None:
             continue
@@ -85,7 +87,7 @@ def _writer_in(op: Operation, buffer: SSAValue) -> Operation | None:
 def unshared_place(self: ScheduleState, block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
     """The outermost op around a block in which nobody else reads the buffer, except some blocks."""
     reader = None
-    for op in _path(block):
+    for op in _path(block, buffer):
         users = (inner for inner in op.walk() if touches(inner, {buffer}, writes_only=False))
         reader = next((u for u in users if not any(is_inside(u, each) for each in (block, *besides))), None)
         if reader is None:
@@ -93,15 +95,16 @@ def unshared_place(self: ScheduleState, block: BlockOp, buffer: SSAValue, beside
     raise self.error(f'block "{block.block_name.data}" does not write buffer "{buffer.name_hint}"')
 
 
-def _levels(readers: Sequence[BlockOp]) -> list[list[Operation]]:
+def _levels(readers: Sequence[BlockOp], buffer: SSAValue) -> list[list[Operation]]:
     """The ops around the readers, outermost first: level by level one of each."""
-    return [list(level) for level in zip(*(_path(reader) for reader in readers), strict=False)]
+    return [list(level) for level in zip(*(_path(reader, buffer) for reader in readers), strict=False)]
 
 
-def _path(block: BlockOp) -> list[Operation]:
-    """The ops in the scope of a block that hold it, outermost first, and the block."""
+def _path(block: BlockOp, buffer: SSAValue) -> list[Operation]:
+    """The ops in the scope of a block that hold it but not the buffer, outermost first, and the block."""
     nest = nest_of(block)
-    return [op for op in reversed([block, *ancestors(block)]) if is_inside(op, nest)]
+    around = [op for op in reversed([block, *ancestors(block)]) if is_inside(op, nest)]
+    return [op for op in around if not is_defined_inside(buffer, op)]
 
 
 def loop_around(op: Operation) -> ForOp | None:
@@ -140,14 +143,23 @@ def check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, place:
         if iterator.kind is not IteratorKind.SPATIAL and dependence.of(iterator.binding) - inside:
             raise self.error(f'others read buffer "{hint}" in the loops over which block "{name}" reduces')
     for op in block.walk():
-        if isinstance(op, LoadOp) and op.buffer is buffer and _is_update(op, block):
+        if isinstance(op, LoadOp) and op.buffer is buffer and _is_update(self, op, block):
             raise self.error(f'block "{name}" updates buffer "{hint}" without an init')
 
 
-def _is_update(load: LoadOp, block: BlockOp) -> bool:
+def _is_update(self: ScheduleState, load: LoadOp, block: BlockOp) -> bool:
     """Whether the load is in a block that stores to the buffer, too, and no init around it has stored before."""
     around = [op for op in ancestors(load) if isinstance(op, BlockOp) and is_inside(op, block)]
-    inits = (op.init for op in around if op.init is not None)
+    inits = (op.init for op in around if op.init is not None and _is_started(self, op, load))
     if any(touches(op, {load.buffer}, writes_only=True) for init in inits for op in init.walk()):
         return False
     return any(touches(op, {load.buffer}, writes_only=True) for op in around[0].walk())
+
+
+def _is_started(self: ScheduleState, block: BlockOp, load: LoadOp) -> bool:
+    """Whether the init of a block has an instance for what it loads: not where loops leave out the start of a range."""
+    reduced = [number for number, iterator in enumerate(block.iterators) if iterator.kind.is_reduced]
+    values = {block.body.block.args[number] for number in reduced}
+    if Dependence(values.__contains__, through_bindings=False).of_all(load.indices):
+        return False
+    return init_placement(block) is not None or reaches_all(self, block, reduced)

@@ -1,0 +1,133 @@
+"""Loops that run over a part of a range: what a block leaves out stays as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.tir import parse_prim_func
+from tests.tir_dialect.schedule.support import scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
+from tir_dialect.schedule import Schedule
+
+SUMS = """
+tir.prim_func @f[%n](%A: !tir.buffer<[n + 2], i32>, %C: !tir.buffer<[n + 2], i32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %all = tir.dim n + 2
+  %zero = arith.constant 0 : i32
+  tir.for (%i, %r) in (%all, {0}) {{
+    tir.block "C" (%vi = {1} %i in %all, %vr = reduce %r in %all) {{
+      tir.init {{
+        tir.store %zero, %C[%vi]
+      }}
+      %c = tir.load %C[%vi]
+      %a = tir.load %A[%vr]
+      %s = arith.addi %c, %a : i32
+      tir.store %s, %C[%vi]
+    }}
+  }}
+}}
+"""
+
+COPIES = {
+    "cache_write": ("C", 0, "local"),
+    "reindex": ("C", 0, "write"),
+    "reindex_cache_write": ("C", 0, "local", "(i, r) -> (i)"),
+}
+
+
+@pytest.mark.parametrize("primitive", ["cache_write", "reindex"])
+def test_a_reduction_without_its_first_instance_updates(primitive):
+    sch = Schedule(parse_prim_func(SUMS.format("%c1 to %all", "spatial")))
+    refuses(sch, 'block "C" updates buffer "C" without an init', primitive, *COPIES[primitive])
+
+
+def test_a_scan_starts_its_first_element_only():
+    sch = Schedule(parse_prim_func(SUMS.format("%all", "scan")))
+    refuses(sch, 'block "C" updates buffer "C" without an init', "cache_write", "C", 0, "local")
+
+
+@pytest.mark.parametrize("range", ["%all", "%n", "%c0 to %n"])
+@pytest.mark.parametrize("primitive", COPIES)
+def test_a_reduction_with_its_first_instance(range, primitive):
+    if primitive != "cache_write" and range != "%all":
+        return
+    func = parse_prim_func(SUMS.format(range, "spatial"))
+    scheduled(func, lambda sch: getattr(sch, primitive)(*COPIES[primitive]))
+
+
+EMPTY = """
+tir.prim_func @f[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
+  %c0 = arith.constant 0 : index
+  tir.for (%i) in (%c0) {
+    tir.block "C" (%v = spatial %i in %n) {
+      %a = tir.load %A[%v]
+      tir.store %a, %C[%v]
+    }
+  }
+}
+"""
+
+
+def test_blockize_of_loops_without_iterations():
+    sch = Schedule(parse_prim_func(EMPTY))
+    refuses(sch, 'the loops inside have no iteration in which block "C" runs', "blockize", sch.get_loops("C")[0])
+
+
+LOCAL = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n, m], i32>) {
+  tir.for (%i) in (%n) {
+    %B = tir.alloc_buffer : !tir.buffer<[n, m], i32>
+    tir.for (%j) in (%m) {
+      tir.block "B" (%vi = spatial %i in %n, %vj = spatial %j in %m) {
+        %a = tir.load %A[%vi, %vj]
+        tir.store %a, %B[%vi, %vj]
+      }
+    }
+    tir.for (%j) in (%m) {
+      tir.block "C" (%vi = spatial %i in %n, %vj = spatial %j in %m) {
+        %b = tir.load %B[%vi, %vj]
+        tir.store %b, %C[%vi, %vj]
+      }
+    }
+  }
+}
+"""
+
+
+def test_copies_of_a_buffer_stay_where_it_is_allocated():
+    scheduled(parse_prim_func(LOCAL), lambda sch: sch.cache_write("B", 0, "local", ["C"]))
+    scheduled(parse_prim_func(LOCAL), lambda sch: sch.cache_read("C", 0, "local"))
+
+
+TWICE = """
+tir.prim_func @f[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
+  %B = tir.alloc_buffer : !tir.buffer<[n], i32>
+  tir.for (%i) in (%n) {
+    tir.block "B" (%v = spatial %i in %n) {
+      %a = tir.load %A[%v]
+      %b = arith.addi %a, %a : i32
+      tir.store %b, %B[%v]
+    }
+  }
+  tir.for (%i) in (%n) {
+    tir.block "C" (%v = spatial %i in %n) {
+      %one = tir.load %B[%v]
+      %square = arith.muli %one, %one : i32
+      %two = tir.load %B[%v]
+      %sum = arith.addi %square, %two : i32
+      tir.store %sum, %C[%v]
+    }
+  }
+}
+"""
+
+
+def test_an_element_that_is_loaded_twice_is_computed_before_both():
+    def transform(sch):
+        sch.cache_read("C", 0, "local")
+        sch.compute_inline("B")
+        sch.compute_inline("B_local")
+
+    scheduled(parse_prim_func(TWICE), transform)
+    scheduled(parse_prim_func(TWICE), lambda sch: sch.compute_inline("B"))
