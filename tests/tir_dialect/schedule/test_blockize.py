@@ -227,3 +227,22 @@ def test_what_follows_several_blocks_is_always_the_same():
         return str(sch.func)
 
     assert len({scheduled_text() for _ in range(16)}) == 1
+
+
+def test_loops_around_a_block_of_several_with_conditions():
+    """Blocks inside refer to its iterators, whatever becomes of the loops."""
+
+    def wrapped(sch):
+        i, _ = sch.get_loops("B")
+        sch.split(i, [None, 4])
+        return sch.blockize([sch.get_block("B")])
+
+    def fused(sch):
+        outer, inner, _ = sch.get_loops(wrapped(sch))
+        sch.fuse(outer, inner)
+
+    def parted(sch):
+        sch.loop_partition(sch.get_loops(wrapped(sch))[0], ["floordiv(n, 8)"])
+
+    scheduled(elementwise(), fused)
+    scheduled(elementwise(), parted)

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.rewriting.edits import blocks_in, rebuild_block, set_condition
@@ -67,8 +68,14 @@ def simplify_bindings(self: ScheduleState, root: Operation) -> None:
         _simplify_block(self, block)
 
 
+def _space_of(self: ScheduleState, block: BlockOp) -> IndexSpace:
+    """What the bindings of a block may refer to: of a block around it only the iterators, not the loops outside."""
+    around = enclosing_block(block)
+    return self.space if around is None else IndexSpace(around)
+
+
 def _simplify_block(self: ScheduleState, block: BlockOp) -> None:
-    space = self.space
+    space = _space_of(self, block)
     emitter = Materializer(self.func, space, InsertPoint.before(block))
     iterators = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
     for position, (kind, binding, extent) in enumerate(iterators):
@@ -90,11 +97,18 @@ def _simplify_block(self: ScheduleState, block: BlockOp) -> None:
 def prove_conditions(self: ScheduleState, root: Operation) -> None:
     """Drops the conditions of blocks inside `root` that can be shown to always hold there."""
     for block in blocks_in(root):
-        conditions = conditions_of(self.space, block)
-        left = [c for c in conditions if not isinstance(c, Less) or self.space.prover.less(c.lhs, c.rhs) is not True]
+        space = _space_of(self, block)
+        conditions = conditions_of(space, block)
+        # the loops outside of the block around say more than its iterators
+        known = conditions_of(self.space, block)
+        left = [c for c, each in zip(conditions, known, strict=True) if not _holds(self, each)]
         if len(left) < len(conditions):
-            emitter = Materializer(self.func, self.space, InsertPoint.before(block))
+            emitter = Materializer(self.func, space, InsertPoint.before(block))
             set_condition(block, emit_conditions(emitter, left))
+
+
+def _holds(self: ScheduleState, condition: Less | SSAValue) -> bool:
+    return isinstance(condition, Less) and self.space.prover.less(condition.lhs, condition.rhs) is True
 
 
 def simplify_conditions(space: IndexSpace, conditions: list[Less | SSAValue]) -> list[Less | SSAValue]:
