@@ -131,3 +131,37 @@ def test_an_element_that_is_loaded_twice_is_computed_before_both():
 
     scheduled(parse_prim_func(TWICE), transform)
     scheduled(parse_prim_func(TWICE), lambda sch: sch.compute_inline("B"))
+
+
+REPEATED = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[m], i32>, %C: !tir.buffer<[m], i32>) {{
+  %c3 = arith.constant 3 : index
+  tir.for (%z, %i) in ({0}, %m) {{
+    tir.block "C" (%v = spatial %i in %m) {{
+      %a = tir.load %{1}[%v]
+      %b = arith.addi %a, %a : i32
+      tir.store %b, %C[%v]
+    }}
+  }}
+}}
+"""
+STEPS = {
+    **COPIES,
+    "reindex_cache_write": ("C", 0, "local", "(i) -> (i)"),
+    "transform_block_layout": ("C", "(i) -> (i)"),
+}
+
+
+@pytest.mark.parametrize(("count", "source"), [("%n", "A"), ("%m", "A"), ("%c3", "A"), ("%c3", "C")])
+@pytest.mark.parametrize("step", STEPS)
+def test_loops_that_may_be_empty_or_repeat_updates(step, count, source):
+    func = parse_prim_func(REPEATED.format(count, source))
+    if (count == "%c3" and source == "A") or (count == "%m" and step != "transform_block_layout"):
+        scheduled(func, lambda sch: getattr(sch, step)(*STEPS[step]))
+        return
+    messages = {
+        "cache_write": 'block "C" writes scattered elements' if source == "A" else "without an init",
+        "transform_block_layout": 'loop "z" moves no iterator of block "C"',
+    }
+    message = "without an init" if source == "C" else 'the loops of block "C" do not take its iterators'
+    refuses(Schedule(func), messages.get(step, message), step, *STEPS[step])

@@ -7,10 +7,13 @@ from collections.abc import Set as AbstractSet
 
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import Variable
+from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum, minimum
+from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.indices.digits import Digit, as_sum, digit_range
 from tir_dialect.schedule.legality.accesses import Access, Axis
 from tir_dialect.schedule.state import ScheduleState
@@ -88,11 +91,38 @@ def clipped(prover: Prover, box: Sequence[AxisRange], shape: Sequence[Dim]) -> l
 
 def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]) -> bool:
     """Whether the accesses touch, in an iteration of `loop`, all elements of their common box."""
+    return any(
+        is_dense_once(self, [access], loop, box)
+        and all(_runs(self, access, each, box) for each in _idle(self, access, loop))
+        for access in accesses
+    )
+
+
+def is_dense_once(
+    self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]
+) -> bool:
+    """Whether the accesses touch all elements of their common box if loops that move none of them have iterations."""
     shape = [axis.lower + axis.extent for axis in box]
     return any(
         box_in(self, [access], loop, shape) == list(box) and _fills_box(self, access, loops_between(access, loop))
         for access in accesses
     )
+
+
+def _idle(self: ScheduleState, access: Access, loop: ForOp | None) -> list[ForOp]:
+    """The loops inside of `loop` that do not move an access."""
+    used = frozenset[str]().union(*(axis.low.symbols for axis in access.axes if axis.low is not None))
+    return [op for op in loops_between(access, loop) if self.symbol(op).as_symbol not in used]
+
+
+def _runs(self: ScheduleState, access: Access, loop: ForOp, box: Sequence[AxisRange]) -> bool:
+    """Whether an idle loop has an iteration if the box has elements, or an init runs without."""
+    extent, less_equal = self.extent(loop), self.space.less_equal
+    if less_equal(1, extent) is True or any(less_equal(axis.extent, extent) is True for axis in box):
+        return True
+    init = next((op for op in ancestors(access.op) if isinstance(op, InitOp)), None)
+    block = None if init is None else init.parent_op()
+    return isinstance(block, BlockOp) and is_inside(block, loop) and init_placement(block) is not None
 
 
 def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp]) -> bool:

@@ -134,7 +134,8 @@ def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped:
         use = mapped(_use(self, op, written_buffer(self, op, buffer)))
         place = _place_behind(self, use)
     loop = loop_around(place)
-    check_all_instances(self, op, loop, use.iterators)
+    stores = [access for access in use.accesses if isinstance(access, StoreOp)]
+    check_all_instances(self, op, loop, use.iterators, () if reads else stores)
     ranges = instances_in(self, op, loop, use.iterators)
     point = InsertPoint.before(place) if reads else InsertPoint.after(place)
     return self.block(_reindex(self, use, ranges, place, point, reads))

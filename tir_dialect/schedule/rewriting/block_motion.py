@@ -16,7 +16,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers, written_buffers
-from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.boxes import box_in, is_dense_once
 from tir_dialect.schedule.rewriting.edits import statements
 from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
@@ -105,7 +105,8 @@ def reaches_all(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> 
     instances = [Access(block, block.bindings[0], True, axes)]
     box = box_in(self, instances, None, extents)
     everything = [AxisRange(constant(0), extent) for extent in extents]
-    return box == everything and is_dense(self, instances, None, box) and not _leaves_out(self, block, numbers, extents)
+    covered = box == everything and is_dense_once(self, instances, None, box)
+    return covered and not _leaves_out(self, block, numbers, extents)
 
 
 def _leaves_out(self: ScheduleState, block: BlockOp, numbers: Sequence[int], extents: Sequence[Dim]) -> bool:

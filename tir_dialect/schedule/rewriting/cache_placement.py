@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
@@ -16,7 +17,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers
-from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
+from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense, is_dense_once
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
 from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
@@ -120,11 +121,20 @@ def instances_in(self: ScheduleState, block: BlockOp, loop: ForOp | None, number
     return clipped(self.space.prover, box, extents)
 
 
-def check_all_instances(self: ScheduleState, block: BlockOp, loop: ForOp | None, numbers: Sequence[int]) -> None:
-    """Refuses a block that does not take some of its iterators together through all values of their ranges."""
+def check_all_instances(
+    self: ScheduleState, block: BlockOp, loop: ForOp | None, numbers: Sequence[int], stores: Sequence[Operation] = ()
+) -> None:
+    """Refuses a block that does not take some of its iterators together through all values of their ranges.
+
+    Loops that drive none of these may be empty, unless one of the `stores` has to run.
+    """
+    if not numbers:
+        return
     instances = _instances(self, block, numbers)
     extents = [iterator_extent(self, block, number) for number in numbers]
-    if numbers and not is_dense(self, instances, loop, box_in(self, instances, loop, extents)):
+    box = box_in(self, instances, loop, extents)
+    run = [replace(each, op=op) for op in stores for each in instances]
+    if not is_dense_once(self, instances, loop, box) or (run and not is_dense(self, run, loop, box)):
         raise self.error(f'the loops of block "{block.block_name.data}" do not take its iterators through all values')
 
 
