@@ -165,3 +165,30 @@ def test_loops_that_may_be_empty_or_repeat_updates(step, count, source):
     }
     message = "without an init" if source == "C" else 'the loops of block "C" do not take its iterators'
     refuses(Schedule(func), messages.get(step, message), step, *STEPS[step])
+
+
+DOWNWARDS = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n], i32>) {
+  %c1 = arith.constant 1 : index
+  tir.for (%i, %r) in (%n, %m) {
+    %last = arith.subi %m, %c1 : index
+    %k = arith.subi %last, %r : index
+    tir.block "C" (%vi = spatial %i in %n, %vr = reduce %k in %m) {
+      tir.init {
+        %zero = arith.constant 0 : i32
+        tir.store %zero, %C[%vi]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %c = tir.load %C[%vi]
+      %s = arith.addi %a, %c : i32
+      tir.store %s, %C[%vi]
+    }
+  }
+}
+"""
+
+
+def test_a_reduction_that_counts_down_is_not_reordered():
+    """Its init, at the first value of the iterator, runs last."""
+    message = 'loop "r" counts a reduce iterator of block "C" down, so its init comes after other instances'
+    refuses(Schedule(parse_prim_func(DOWNWARDS)), message, "transform_block_layout", "C", "(i, r) -> (i, r)")

@@ -66,10 +66,10 @@ def bare_statements(loop: Operation) -> list[Operation]:
 
 def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
     dependence = Dependence(is_loop_variable)
-    variables = {loop.induction_var for loop in loops}
+    variables: dict[SSAValue, ForOp] = {loop.induction_var: loop for loop in loops}
     kinds: dict[SSAValue, set[IteratorKind]] = {}
     for iterator in block.iterators:
-        for variable in dependence.of(iterator.binding) & variables:
+        for variable in dependence.of(iterator.binding) & variables.keys():
             kinds.setdefault(variable, set()).add(iterator.kind)
     for variable, found in kinds.items():
         ordered = found - {IteratorKind.SPATIAL, IteratorKind.REDUCE}
@@ -83,6 +83,23 @@ def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]
                 f'loop "{variable.name_hint}" drives both spatial and reduce iterators of block '
                 f'"{block.block_name.data}", so its init could come too late'
             )
+        if IteratorKind.REDUCE in found and block.init is not None and _counts_down(self, block, variables[variable]):
+            raise self.error(
+                f'loop "{variable.name_hint}" counts a reduce iterator of block "{block.block_name.data}" down, so its '
+                "init comes after other instances"
+            )
+
+
+def _counts_down(self: ScheduleState, block: BlockOp, loop: ForOp) -> bool:
+    """Whether a reduce iterator becomes less in the next iteration of a loop."""
+    counter = self.symbol(loop)
+    for iterator in block.iterators:
+        binding = self.space.dim_of(iterator.binding) if iterator.kind is IteratorKind.REDUCE else None
+        if binding is not None and (name := counter.as_symbol) is not None and name in binding.symbols:
+            following = binding.substitute({name: counter + 1})
+            if self.space.prover.less(following, binding) is True:
+                return True
+    return False
 
 
 def _blocks_touching(loop: ForOp, buffer: SSAValue) -> list[BlockOp]:
