@@ -233,6 +233,12 @@ def finite_range(type: Attribute) -> tuple[float, float]:
     return float(limits.min), float(limits.max)
 
 
+def epsilon(type: Attribute) -> float:
+    """The distance from 1 to the next greater number of a floating-point type."""
+    limits: Any = import_module("ml_dtypes").finfo(numpy_dtype(type))
+    return float(limits.eps)
+
+
 def dtype_name(type: Attribute) -> str:
     """The spelling of an element type."""
     return lookup(type).name

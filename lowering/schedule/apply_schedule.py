@@ -36,14 +36,18 @@ class ApplySchedulePass(ModulePass):
     On the shell: `relax-opt -p 'apply-schedule{file="steps.json"}'`. Functions without a trace stay as they are. A
     file may also have a trace of the whole module, `"module": [...]`, whose calls say which function they mean. What
     has been through its trace, functions and modules, is marked by the attribute `schedule`; run the pass again and it
-    stays as it is. Refuses files that cannot be read, traces of functions that are not in the module, and steps that
-    cannot be applied.
+    stays as it is. With `validate`, the interpreter runs every function before and after each step, at some small
+    sizes, and steps after which it finds another result are refused. Refuses files that cannot be read, traces of
+    functions that are not in the module, and steps that cannot be applied.
     """
 
     name = "apply-schedule"
 
     file: str
     """The path of the JSON file."""
+
+    validate: bool = False
+    """Whether to compare what the functions compute before and after each step."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """All functions, then one report of those that could not be scheduled."""
@@ -54,10 +58,22 @@ class ApplySchedulePass(ModulePass):
             raise PassFailedException(
                 f"apply-schedule: {self.file} has a trace of @{missing[0]}, which is no prim_func here"
             )
-        findings = [found for name, steps in traces.items() if (found := _replay(funcs[name], steps)) is not None]
+        findings = [found for name, steps in traces.items() if (found := self._replay(funcs[name], steps)) is not None]
         refuse(findings)
         if of_module is not None:
-            refuse(list(filter(None, [_replay(op, of_module)])))
+            refuse(list(filter(None, [self._replay(op, of_module)])))
+
+    def _replay(self, root: PrimFuncOp | ModuleOp, steps: Trace) -> Finding | None:
+        digest = StringAttr(hashlib.sha256(steps.as_python().encode()).hexdigest()[:16])
+        if root.attributes.get(MARK) == digest:
+            return None
+        try:
+            steps.replay(Schedule(root, validate=self.validate))
+        except ScheduleError as error:
+            kind = "function" if isinstance(root, PrimFuncOp) else "module"
+            return Finding.at(root, f"cannot be scheduled: {error}", f"record the trace on this {kind}")
+        root.attributes[MARK] = digest
+        return None
 
 
 def _read(path: str) -> tuple[dict[str, Trace], Trace | None]:
@@ -66,16 +82,3 @@ def _read(path: str) -> tuple[dict[str, Trace], Trace | None]:
         return trace.load(text), trace.load_module(text)
     except (OSError, ValueError) as error:
         raise PassFailedException(f"apply-schedule: cannot read {path}: {error}") from None
-
-
-def _replay(root: PrimFuncOp | ModuleOp, steps: Trace) -> Finding | None:
-    digest = StringAttr(hashlib.sha256(steps.as_python().encode()).hexdigest()[:16])
-    if root.attributes.get(MARK) == digest:
-        return None
-    try:
-        steps.replay(Schedule(root))
-    except ScheduleError as error:
-        kind = "function" if isinstance(root, PrimFuncOp) else "module"
-        return Finding.at(root, f"cannot be scheduled: {error}", f"record the trace on this {kind}")
-    root.attributes[MARK] = digest
-    return None

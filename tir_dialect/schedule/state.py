@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from random import Random
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -26,6 +26,9 @@ from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
 
+if TYPE_CHECKING:
+    from tir_dialect.schedule.validation import Validator
+
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
 
@@ -45,8 +48,14 @@ OF_ROOT = frozenset({"get_child_blocks", "get_output_blocks"})
 class ScheduleState:
     """A function under transformation. Primitives first check their legality and then change it in place."""
 
-    def __init__(self, root: PrimFuncOp | ModuleOp, *, seed: int = 0):
-        """`root` is a function, or a module whose functions `work_on` or handles select; `seed` is for sampling."""
+    def __init__(
+        self, root: PrimFuncOp | ModuleOp, *, seed: int = 0, validate: bool | Sequence[Mapping[str, int]] = False
+    ):
+        """`root` is a function, or a module whose functions `work_on` or handles select; `seed` is for sampling.
+
+        With `validate`, each step is first tried on a copy, which the interpreter runs at small sizes, or those given,
+        values of the symbols: a step after which another result is found raises ScheduleError.
+        """
         self.functions = Functions(root)
         self.random = Random(seed)
         """The random number generator of the sampling primitives."""
@@ -55,6 +64,7 @@ class ScheduleState:
         self._scope = Scope(self.functions.current or root)
         self._recording = Recording()
         self._running: list[str] = []
+        self._validator = _validator(validate)
 
     def copy(self) -> Self:
         """A schedule of a copy of the function in its current state, with a copy of the trace.
@@ -69,6 +79,7 @@ class ScheduleState:
             other.functions.current = cast(PrimFuncOp, copies[current])
         other._handles = self._handles.copy(copies)
         other.trace = self.trace.copy(other._handles.copies)
+        other._validator = self._validator
         return other
 
     @property
@@ -174,6 +185,8 @@ class ScheduleState:
         name, current = primitive.__name__, self.functions.current
         if not self._running:
             self._recording = Recording()
+            if name not in QUERIES:
+                self._try_on_copy(primitive, args, kwargs)
         self._running.append(name)
         try:
             self.functions.current = self._function_of(args, kwargs) or current
@@ -192,6 +205,14 @@ class ScheduleState:
         if not self._running:
             self._record(primitive, args, kwargs, selection, result)
         return result
+
+    def _try_on_copy(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """ScheduleError if the step makes a function compute something else, where the schedule is validated."""
+        if self._validator is not None:
+            trial = self.copy()
+            trial._validator = None
+            trial.run(primitive, args, kwargs)
+            self._validator.check(primitive.__name__, self.functions.named, trial.functions.named)
 
     def _resolved(
         self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -288,6 +309,14 @@ class ScheduleState:
             return self.run(PRIMITIVES[name], args, kwargs)
         except DimSyntaxError as error:
             raise ScheduleError(name, str(error)) from None
+
+
+def _validator(validate: bool | Sequence[Mapping[str, int]]) -> Validator | None:
+    if not validate:
+        return None
+    from tir_dialect.schedule.validation import Validator  # with the interpreter, only where it is asked for
+
+    return Validator(None if validate is True else validate)
 
 
 def primitive(function: _F) -> _F:

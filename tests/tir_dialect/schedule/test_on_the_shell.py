@@ -200,6 +200,35 @@ def test_the_shell_does_what_python_does(name: str, schedules: dict[str, Schedul
         np.testing.assert_array_equal(have, want)
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_every_primitive_may_be_validated(name: str, schedules: dict[str, Schedule], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(intrinsics, "_INTRINS", {})
+    exec(INTRINSIC, {})
+    program, steps = STEPS[name]
+    sch = Schedule(program().clone(), seed=3, validate=True)
+    steps(sch)
+    assert body(sch.func) == body(schedules[name].func)
+
+
+def test_the_shell_validates(tmp_path: Path):
+    wrong = INTRINSIC.replace("double(), double()", "double(2), double(3)")
+    (tmp_path / "intrinsic.py").write_text(wrong.replace("* 2", "* factor").replace("double():", "double(factor):"))
+    (tmp_path / "in.mlir").write_text(str(ModuleOp([func := doubled()])))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intrinsics, "_INTRINS", {})
+        exec(INTRINSIC, {})
+        sch = Schedule(func)
+        STEPS["tensorize"][1](sch)
+    (tmp_path / "steps.json").write_text(trace.save({"main": sch.trace}))
+    command = ["relax-opt", "in.mlir", "--load", "intrinsic.py", "-p"]
+    trusting = [*command, 'apply-schedule{file="steps.json"}']
+    assert subprocess.run(trusting, capture_output=True, cwd=tmp_path).returncode == 0
+    validating = [*command, 'apply-schedule{file="steps.json" validate=true}']
+    done = subprocess.run(validating, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "cannot be scheduled: tensorize: after this step C[0, 0] becomes" in done.stderr
+
+
 def test_functions_of_a_module_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """`work_on`, in the trace of a module."""
     funcs = [elementwise(), elementwise()]
