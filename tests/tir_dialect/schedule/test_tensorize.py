@@ -174,6 +174,134 @@ def test_annotations_of_an_implementation_that_is_one_block():
         assert str(sch.tensorize(inner, name).op.annotations) == expected
 
 
+DOUBLE_IN_TWO_STEPS = """
+tir.prim_func @double_in_two_steps(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[8], i32>) {
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0 : i32
+  tir.for (%i) in (%c8) {
+    tir.store %zero, %B[%i]
+  }
+  tir.for (%i) in (%c8) {
+    %a = tir.load %A[%i]
+    %b = tir.load %B[%i]
+    %s = arith.addi %a, %b : i32
+    %t = arith.addi %a, %s : i32
+    tir.store %t, %B[%i]
+  }
+}
+"""
+
+IN_PLACE = """
+tir.prim_func @in_place[%n](%A: !tir.buffer<[2, 8 * n], i32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %two = arith.constant 2 : i32
+  %e = tir.dim 8 * n
+  tir.for (%i) in (%e) {
+    tir.block "C" (%v = spatial %i in %e) {
+      %a = tir.load %A[%c0, %v]
+      %p = arith.muli %a, %two : i32
+      tir.store %p, %A[%c0, %v]
+    }
+  }
+}
+"""
+
+
+def innermost(sch, factor=8):
+    return sch.split(sch.get_loops("C")[0], [None, factor])[1]
+
+
+def test_tiles_overlap_only_where_they_are_read():
+    register_tensor_intrin(TensorIntrin("steps", parse_prim_func(DOUBLE), parse_prim_func(DOUBLE_IN_TWO_STEPS)))
+    sch = Schedule(parse_prim_func(IN_PLACE))
+    message = 'the tiles of parameters "A" and "B" may overlap in buffer "A", and one of them is written'
+    refuses(sch, message, "tensorize", innermost(sch), "steps")
+    between_rows = parse_prim_func(IN_PLACE.replace("store %p, %A[%c0", "store %p, %A[%c1"))
+    scheduled(between_rows, lambda sch: sch.tensorize(innermost(sch), "steps"), ({"n": 0}, {"n": 1}, {"n": 3}))
+    square = parse_prim_func(SQUARE)
+    register_tensor_intrin(TensorIntrin("multiply", parse_prim_func(MULTIPLY), parse_prim_func(MULTIPLY)))
+    scheduled(square, lambda sch: sch.tensorize(innermost(sch), "multiply"), ({"n": 0}, {"n": 1}, {"n": 3}))
+
+
+SQUARE = """
+tir.prim_func @square[%n](%A: !tir.buffer<[8 * n], i32>, %B: !tir.buffer<[8 * n], i32>) {
+  %e = tir.dim 8 * n
+  tir.for (%i) in (%e) {
+    tir.block "C" (%v = spatial %i in %e) {
+      %a = tir.load %A[%v]
+      %b = tir.load %A[%v]
+      %p = arith.muli %a, %b : i32
+      tir.store %p, %B[%v]
+    }
+  }
+}
+"""
+
+MULTIPLY = """
+tir.prim_func @multiply(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[8], i32>, %C: !tir.buffer<[8], i32>) {
+  %c8 = arith.constant 8 : index
+  tir.for (%i) in (%c8) {
+    tir.block "multiply" (%v = spatial %i in %c8) {
+      %a = tir.load %A[%v]
+      %b = tir.load %B[%v]
+      %p = arith.muli %a, %b : i32
+      tir.store %p, %C[%v]
+    }
+  }
+}
+"""
+
+
+def test_tiles_stay_in_buffers():
+    half = DOUBLE.replace("[8]", "[16]")
+    register_tensor_intrin(TensorIntrin("half", parse_prim_func(half), parse_prim_func(half)))
+    sch = Schedule(parse_prim_func(IN_PLACE.replace("store %p, %A[%c0", "store %p, %A[%c1")))
+    refuses(sch, 'the tile of buffer "A" may reach behind its end', "tensorize", innermost(sch), "half")
+
+
+def test_description_with_a_condition():
+    text = DOUBLE.replace(
+        "tir.block", "%c1 = arith.constant 1 : index\n    %c = arith.cmpi sge, %i, %c1 : index\n    tir.block"
+    )
+    text = text.replace("in %c8) {\n      %a", "in %c8) where %c {\n      %a")
+    register_tensor_intrin(TensorIntrin("some", parse_prim_func(text), parse_prim_func(text)))
+    sch = Schedule(parse_prim_func(IN_PLACE.replace("store %p, %A[%c0", "store %p, %A[%c1")))
+    refuses(sch, "has a condition", "tensorize", innermost(sch), "some")
+
+
+def test_implementation_that_needs_other_strides():
+    rows = """
+    tir.prim_func @rows(%A: !tir.buffer<[4, 2], i32>, %B: !tir.buffer<[4, 2], i32>) {
+      %c4 = arith.constant 4 : index
+      %c2 = arith.constant 2 : index
+      tir.for (%i, %j) in (%c4, %c2) {
+        tir.block "copy" (%v = spatial %i in %c4, %w = spatial %j in %c2) {
+          %a = tir.load %A[%v, %w]
+          tir.store %a, %B[%v, %w]
+        }
+      }
+    }
+    """
+    flat = """
+    tir.prim_func @flat(%A: !tir.buffer<[4, 2], i32>, %B: !tir.buffer<[4, 2], i32>) {
+      %c8 = arith.constant 8 : index
+      %F = tir.flatten %A
+      %G = tir.flatten %B
+      tir.for (%i) in (%c8) {
+        %a = tir.load %F[%i]
+        tir.store %a, %G[%i]
+      }
+    }
+    """
+    register_tensor_intrin(TensorIntrin("flat", parse_prim_func(rows), parse_prim_func(flat)))
+    for width in (2 * m, 4):
+        a = te.placeholder((4 * n, width), "i32", "A")
+        sch = Schedule(te.create_prim_func([a, te.compute((4 * n, width), lambda i, j, a=a: a[i, j], name="C")]))
+        _, inner = tiles(sch, (4, 2))
+        refuses(sch, 'the implementation of intrinsic "flat" does not fit here', "tensorize", inner[0], "flat")
+
+
 def test_intrinsics_fit_together():
     with pytest.raises(ValueError, match="expected two functions with the same parameters"):
         register_tensor_intrin(TensorIntrin("bad", parse_prim_func(DOUBLE), parse_prim_func(IMPLEMENTATION)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
@@ -53,9 +54,10 @@ class Matcher:
             raise self._refuse("is not a nest of loops around one block")
         self._match_loops(enclosing_loops(mine), enclosing_loops(other))
         self._match_iterators(mine, other)
-        own = [op for op in mine.body.block.ops if not _is_index(op)]
-        described = [op for op in other.body.block.ops if not _is_index(op)]
-        if mine.condition is not None or mine.init is not None or len(own) != len(described):
+        own = [op for op in mine.body.block.ops if not _is_found_elsewhere(op)]
+        described = [op for op in other.body.block.ops if not _is_found_elsewhere(op)]
+        plain = all(each.condition is None and each.init is None for each in (mine, other))
+        if not plain or len(own) != len(described):
             raise self._refuse("has a condition, an init or other ops than the description")
         for one, two in zip(own, described, strict=True):
             self._match_op(one, two)
@@ -91,7 +93,7 @@ class Matcher:
         if not isinstance(mine, LoadOp):
             ours = mine.operands[:1] if isinstance(mine, StoreOp) else mine.operands
             for one, two in zip(ours, theirs.operands, strict=False):
-                if self._values.get(two) is not one:
+                if self._values.get(two) is not one and not _is_same_constant(one, two):
                     raise self._refuse(f"has other operands of '{mine.name}' than the description")
         self._values.update(zip(theirs.results, mine.results, strict=True))
 
@@ -101,7 +103,8 @@ class Matcher:
         others = [self._other.dim_of(index) for index in theirs.indices]
         known = [dim for dim in dims if dim is not None]
         wanted = [dim.substitute(self._symbols) for dim in others if dim is not None]
-        if number < 0 or len(known) < len(dims) or len(wanted) < len(others) or len(wanted) > len(known):
+        fits = number >= 0 and len(known) == len(dims) and len(wanted) == len(others) <= len(known)
+        if not fits or mine.mask is not None or theirs.mask is not None:
             raise self._refuse(f'accesses buffer "{mine.buffer.name_hint}" otherwise than the description')
         lead = len(known) - len(wanted)
         starts = [*known[:lead], *(one - two for one, two in zip(known[lead:], wanted, strict=True))]
@@ -134,6 +137,14 @@ def _leaf(op: Operation) -> BlockOp | None:
     return current if isinstance(current, BlockOp) else None
 
 
-def _is_index(op: Operation) -> bool:
-    """Whether an op only computes an index; those are compared as expressions."""
-    return is_index_op(op) and isinstance(op.results[0].type, IndexType)
+def _is_found_elsewhere(op: Operation) -> bool:
+    """Whether an op is compared where it is used: an index, as an expression, or a constant, which may be outside."""
+    return isinstance(op, arith.ConstantOp) or (is_index_op(op) and isinstance(op.results[0].type, IndexType))
+
+
+def _is_same_constant(one: SSAValue, two: SSAValue) -> bool:
+    match one.owner, two.owner:
+        case arith.ConstantOp() as mine, arith.ConstantOp() as theirs:
+            return mine.value == theirs.value
+        case _:
+            return False

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule import intrinsics
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.intrinsics import TensorIntrin
 from tir_dialect.schedule.legality.matching import Matcher, Tile
+from tir_dialect.schedule.legality.tiles import check_tiles
 from tir_dialect.schedule.primitives.blockizing import blockize
 from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.rewriting.materialize import Materializer
@@ -35,31 +36,34 @@ def tensorize(self: ScheduleState, block_or_loop: Block | Loop, tensor_intrin: s
     The init of a reduction stays what it is. Returns the block, which has the annotations of an implementation that is
     one block.
 
-    Refuses unknown intrinsics, and content that differs from the description of the intrinsic.
+    Refuses unknown intrinsics, content that differs from the description of the intrinsic, tiles that overlap where one
+    is written, tiles that may reach behind a buffer, and implementations that need other strides than the buffers have.
     """
     found = intrinsics.tensor_intrin(tensor_intrin)
     if found is None:
         names = ", ".join(intrinsics.tensor_intrin_names()) or "none"
         raise self.error(f'expected a registered tensor intrinsic, got "{tensor_intrin}"; there are {names}')
-    target = block_or_loop
-    if isinstance(target, Loop):
-        _try_on_copy(self, target.op, found)
-        target = blockize(self, target)
-    matcher = Matcher(self, target.op, found.description)
-    _replace(self, target.op, matcher.match(), found, matcher.space)
-    return target
+    self.as_refusal(lambda: _try(self.copy(), block_or_loop, found))
+    return _tensorized(self, block_or_loop, found)
 
 
-def _try_on_copy(self: ScheduleState, loop: ForOp, intrin: TensorIntrin) -> None:
-    """Refuses a loop that cannot become the intrinsic, before anything is changed."""
-    position = list(self.func.walk()).index(loop)
-    copy = self.func.clone()
-    trial = type(self)(copy)
-    other = list(copy.walk())[position]
-    if not isinstance(other, ForOp):
-        raise self.error("the copy of the function differs from it")
-    outer = self.as_refusal(lambda: blockize(trial, trial.loop(other)))
-    self.as_refusal(lambda: Matcher(trial, outer.op, intrin.description).match())
+def _tensorized(self: ScheduleState, target: Block | Loop, intrin: TensorIntrin) -> Block:
+    block = blockize(self, target) if isinstance(target, Loop) else target
+    matcher = Matcher(self, block.op, intrin.description)
+    tiles = matcher.match()
+    check_tiles(self, matcher.space, tiles, intrin.description)
+    _replace(self, block.op, tiles, intrin, matcher.space)
+    return block
+
+
+def _try(twin: ScheduleState, target: Block | Loop, intrin: TensorIntrin) -> None:
+    """Refuses on a copy of the schedule, before anything is changed."""
+    twin.run(_tensorized, (target, intrin), {})
+    try:
+        twin.func.verify()
+    except VerifyException as error:
+        reason = error.__cause__ or error
+        raise twin.error(f'the implementation of intrinsic "{intrin.name}" does not fit here: {reason}') from None
 
 
 def _replace(
