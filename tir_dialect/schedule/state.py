@@ -14,6 +14,7 @@ from tir_dialect.dims import Dim, DimSyntaxError, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.schedule.arguments import NAMED, wrong_arguments
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
@@ -40,6 +41,14 @@ SPELLING = frozenset({"preserve_unit_iters", FUNCTION})
 """Arguments of all primitives: `preserve_unit_iters` has no effect here, `func_name` selects a function."""
 
 WORK_ON = "work_on"
+
+IN_ORDER = frozenset(
+    (
+        *("split", "fuse", "add_unit_loop", "loop_partition", "reorder_block_iter_var", "unroll"),
+        *("annotate", "unannotate", "annotate_buffer_access", "set_scope", "storage_align", "unsafe_set_dtype"),
+    )
+)
+"""The primitives that leave all accesses of memory as they are, in their order."""
 
 OF_ROOT = frozenset({"get_child_blocks", "get_output_blocks"})
 """The queries that accept the root block."""
@@ -226,6 +235,8 @@ class ScheduleState:
         for handle in handles:
             self.check(handle)
         self._enter(handles)
+        if handles and primitive.__name__ not in QUERIES | IN_ORDER:
+            self._check_known_memory()
         return given, named
 
     def _record(
@@ -297,6 +308,18 @@ class ScheduleState:
             if other is not scope:
                 raise self.error(f'"{handle.name}" and "{handles[0].name}" are not in the same block')
         self._scope.enter(scope)
+
+    def _check_known_memory(self) -> None:
+        """ScheduleError for a function in which different buffers may be the same memory."""
+        func = self.func
+        if func.may_alias is not None:
+            raise self.error(
+                f"the parameters of @{func.sym_name.data} may overlap, so accesses have to stay in their order"
+            )
+        if any(isinstance(op, AddressOfOp) for op in func.walk()):
+            raise self.error(
+                f"@{func.sym_name.data} takes the address of an element, so accesses have to stay in their order"
+            )
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the primitive `name` with arguments from a file; ScheduleError if these are not its arguments."""

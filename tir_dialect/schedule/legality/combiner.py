@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.schedule.legality.program_order import touches
 from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
 
@@ -42,6 +44,10 @@ def combination(self: ScheduleState, block: BlockOp) -> Combination:
         raise self.error(f'block "{name}" does not load and store each of its results once')
     if any(body.index(load) > body.index(stores[load.buffer]) for load in loads):
         raise self.error(f'block "{name}" loads a result that it has stored')
+    memory = {root_buffer(buffer) for buffer in stores}
+    others = [op for op in body if touches(op, memory, writes_only=False) and op not in (*loads, *stores.values())]
+    if others or len(memory) < len(stores):
+        raise self.error(f'block "{name}" uses the memory of its results in several ways')
     _check_places(self, block, stores, loads)
     repeated = _repeated(block)
     combine = _dependent(self, name, body, loads)

@@ -11,7 +11,8 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.legality.program_order import describe, runs_between
+from tir_dialect.schedule.legality.accesses import read_buffers, touched_buffers, written_buffers
+from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
@@ -93,14 +94,13 @@ def iterators_of_indices(
 
 def check_moved_up(self: ScheduleState, consumer: ElementBlock, producer: BlockOp, between: SSAValue) -> None:
     """Refuses if what the consumer reads or writes is touched between the producer and the consumer."""
-    inputs = {load.buffer for load in consumer.loads} - {between}
+    inputs = read_buffers(consumer.op) - {between}
     name = consumer.op.block_name.data
     writer = runs_between(self, producer, [consumer.op], inputs, writes_only=True)
-    inside = (op for op in producer.body.walk() if isinstance(op, StoreOp) and op.buffer in inputs)
-    writer = writer or next(inside, None)
+    writer = writer or next((op for op in producer.body.walk() if touches(op, inputs, writes_only=True)), None)
     if writer is not None:
         raise self.error(f'{describe(writer)} writes an input of block "{name}" after the producer')
-    output = {consumer.store.buffer}
+    output = written_buffers(consumer.op)
     user = runs_between(self, producer, [consumer.op], output, writes_only=False)
-    if user is not None or any(op.buffer in output for op in producer.body.walk() if isinstance(op, LoadOp | StoreOp)):
+    if user is not None or not touched_buffers(producer).isdisjoint(output):
         raise self.error(f'the output of block "{name}" is used before it')

@@ -8,6 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import Dim, maximum, minimum
 from tir_dialect.dims.expr import from_term
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -16,6 +17,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import element_block, iterators_of_indices
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
@@ -41,8 +43,9 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
     that their bounds cannot express. A buffer that is allocated in the loop is allocated before it. Returns the block
     that stores the padding.
 
-    Refuses blocks that do not store, at their iterators, what is loaded under comparisons of indices or else a value
-    that needs no memory; and others in the loops that write the buffer, or that would read the padding too early.
+    Refuses blocks that do not store, at their iterators, what is loaded from elsewhere under comparisons of indices or
+    else a value that needs no memory; and others in the loops that write the buffer, or that would read the padding too
+    early.
     """
     op = block.op
     store = element_block(self, op, conditional=True).store
@@ -98,11 +101,13 @@ def _comparisons(self: ScheduleState, block: BlockOp, conditions: Sequence[Less 
 
 def _check_others(self: ScheduleState, block: BlockOp, loop: ForOp, buffer: SSAValue) -> None:
     """Refuses if somebody could see that the padding comes earlier, or overwrite it."""
-    name = buffer.name_hint
+    name, memory = buffer.name_hint, root_buffer(buffer)
     if is_defined_inside(buffer, loop):
         check_sequential(self, loop, buffer)
-    others = [op for op in self.func.walk() if touches(op, {buffer}, writes_only=False) and not is_inside(op, block)]
-    writers = [op for op in others if touches(op, {buffer}, writes_only=True)]
+    if memory in read_buffers(block):
+        raise self.error(f'block "{block.block_name.data}" reads buffer "{name}", which it writes')
+    others = [op for op in self.func.walk() if touches(op, {memory}, writes_only=False) and not is_inside(op, block)]
+    writers = [op for op in others if touches(op, {memory}, writes_only=True)]
     inside = [op for op in others if is_inside(op, loop)]
     for op in inside:
         if op in writers:

@@ -14,8 +14,9 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp
 from tir_dialect.schedule.handles import Block
+from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
-from tir_dialect.schedule.legality.program_order import describe, runs_between
+from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.rewriting.declared_reads import check_declared, redeclare
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
@@ -98,7 +99,7 @@ def bind_iterators(
 
 
 def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[LoadOp]) -> None:
-    inputs = {load.buffer for load in producer.loads}
+    inputs = read_buffers(producer.op)
     if producer.store.buffer in inputs:
         raise self.error(f'block "{producer.op.block_name.data}" reads what it writes')
     if not loads:
@@ -113,8 +114,8 @@ def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[L
 def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | None:
     """A store to an input in a block that would load it in place of the result."""
     blocks = {block for load in loads if (block := enclosing_block(load)) is not None}
-    stores = (op for block in blocks for op in block.body.walk() if isinstance(op, StoreOp))
-    return next((op for op in stores if op.buffer in inputs), None)
+    inside = (op for block in blocks for op in block.body.walk())
+    return next((op for op in inside if touches(op, inputs, writes_only=True)), None)
 
 
 def _clone_body(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.structure import ancestors, enclosing_block
+from tir_dialect.analysis.structure import ancestors, enclosing_block, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
@@ -75,7 +75,7 @@ def _check_not_overwritten(self: ScheduleState, producer: BlockOp, consumer: Blo
     """Refuses others that write the copy in a loop of the producer: it goes on with what it finds there."""
     loop = next((op for op in reversed([*ancestors(producer)]) if isinstance(op, ForOp)), producer)
     for op in loop.walk():
-        if touches(op, {copy}, writes_only=True) and not is_inside(op, consumer):
+        if touches(op, {root_buffer(copy)}, writes_only=True) and not is_inside(op, consumer):
             raise self.error(f'{describe(op)} writes buffer "{copy.name_hint}" in the loops of the reduction')
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import ancestors, enclosing_loops
+from tir_dialect.analysis.structure import ancestors, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -153,7 +153,7 @@ def _block_in(self: ScheduleState, loop: ForOp) -> BlockOp:
 
 def _part(self: ScheduleState, plan: _Plan) -> Operation:
     """The outermost loop around the reduction, or itself, that holds nobody else who uses the result."""
-    results = {store.buffer for store in plan.parts.stores}
+    results = {root_buffer(store.buffer) for store in plan.parts.stores}
     found: Operation = plan.block
     for parent in ancestors(plan.block):
         if isinstance(parent, BlockOp | PrimFuncOp | InitOp):

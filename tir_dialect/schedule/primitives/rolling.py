@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
+from tir_dialect.analysis.structure import enclosing_block, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant, minimum, mod, symbol
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
@@ -179,7 +179,7 @@ def _check_inputs(self: ScheduleState, block: BlockOp, loop: ForOp, known: set[S
 
 def _gives_the_same(block: BlockOp, store: StoreOp) -> bool:
     """Whether what a block stores to an element depends on its other inputs only."""
-    updates = block.init is None and store.buffer in read_buffers(block)
+    updates = block.init is None and root_buffer(store.buffer) in read_buffers(block)
     return not updates and iterators_of_indices(block, store.indices) is not None
 
 

@@ -111,23 +111,30 @@ def redirect(self: ScheduleState, block: BlockOp, source: SSAValue, target: SSAV
 
 
 def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, *, calls: bool = False) -> None:
-    """Refuses a block that uses a buffer otherwise than by loads and stores, which regions may sum up.
+    """Refuses a block that uses the memory of a buffer otherwise than by loads and stores, which regions may sum up.
+
+    Loads and stores of a view of it are no such uses.
 
     With `calls`, a buffer without gaps may be passed to foreign functions.
     """
     if (op := other_use(block, buffer, calls=calls)) is not None:
+        what = "through a view" if buffer not in op.operands else f"in '{op.name}'"
         raise self.error(
-            f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" in \'{op.name}\', '
-            "expected loads and stores only"
+            f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" {what}, expected loads and stores only'
         )
 
 
 def other_use(block: BlockOp, buffer: SSAValue, *, calls: bool = False) -> Operation | None:
-    """An op in a block that uses a buffer otherwise than `check_plain_uses` allows."""
+    """An op in a block that uses the memory of a buffer otherwise than `check_plain_uses` allows."""
     plain: tuple[type[Operation], ...] = (LoadOp, StoreOp, ReadsOp, WritesOp)
     if calls and isinstance(buffer.type, BufferType) and buffer.type.is_compact:
         plain = (*plain, ForeignCallOp)
-    return next((op for op in block.body.walk() if buffer in op.operands and not isinstance(op, plain)), None)
+    memory = root_buffer(buffer)
+    for op in block.body.walk():
+        used = [operand for operand in op.operands if root_buffer(operand) is memory]
+        if used and (any(operand is not buffer for operand in used) or not isinstance(op, plain)):
+            return op
+    return None
 
 
 def checked_scope(self: ScheduleState, scope: str) -> str:
