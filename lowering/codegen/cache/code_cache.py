@@ -2,8 +2,9 @@
 
 An entry is a file named by its key, a SHA-256 of everything that the code depends on. Entries are written under a
 temporary name and renamed, so that readers see complete entries only, even with concurrent processes and after crashes.
-Each carries a checksum; an entry that does not match is dropped and compiled again. When the directory exceeds its size
-limit, the least recently used entries are removed.
+Each carries a checksum of its key and contents; an entry that does not match is dropped and compiled again. When the
+directory exceeds its size limit, the least recently used entries are removed, and first those of a future that a clock
+has shown that was set back since.
 
 Environment: `RELAX_CACHE=0` switches the cache off, `RELAX_CACHE_DIR` moves it (default: `$XDG_CACHE_HOME/xdsl-relax`,
 else `~/.cache/xdsl-relax`), `RELAX_CACHE_BYTES` bounds it (default 1 GiB).
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import tempfile
 import time
@@ -20,11 +22,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_MAGIC = b"relax-cache-1\n"
+_MAGIC = b"relax-cache-2\n"
 _HEADER_BYTES = len(_MAGIC) + 32
 DEFAULT_MAX_BYTES = 1 << 30
 _STALE_SECONDS = 3600.0
 _TOUCH_SECONDS = 3600.0
+_FUTURE_SECONDS = 60.0
+"""By so much the clocks of machines that share a directory may differ."""
 
 
 def cache_key(parts: Iterable[str | bytes]) -> str:
@@ -59,7 +63,7 @@ class CodeCache:
         except OSError:
             return None
         contents = data[_HEADER_BYTES:]
-        if data[:_HEADER_BYTES] != _header(contents):
+        if data[:_HEADER_BYTES] != _header(key, contents):
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -73,7 +77,7 @@ class CodeCache:
         path = self._path(self.directory, key)
         with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _write_atomically(path, _header(contents) + contents)
+            _write_atomically(path, _header(key, contents) + contents)
             self._make_room(self.directory, len(contents) + _HEADER_BYTES)
 
     def find(self, key: str) -> Path | None:
@@ -120,12 +124,11 @@ class CodeCache:
         self._known_bytes = self.size() if self._known_bytes is None else self._known_bytes + added
         if self._known_bytes <= self.max_bytes:
             return
-        entries = sorted((*_stat(path), path) for path in _files(directory))
+        entries = sorted((_age(used), size, path) for path in _files(directory) for used, size in (_stat(path),))
         total = sum(size for _, size, _ in entries)
         goal = self.max_bytes * 3 // 4
-        now = time.time()
-        for used, size, path in entries:
-            stale = path.name.startswith(".") and now - used > _STALE_SECONDS
+        for age, size, path in reversed(entries):
+            stale = path.name.startswith(".") and age > _STALE_SECONDS
             if stale or (total > goal and not path.name.startswith(".")):
                 with contextlib.suppress(OSError):
                     path.unlink()
@@ -158,8 +161,9 @@ NO_CACHE = CodeCache(None)
 """Keeps nothing: what `--no-cache` means."""
 
 
-def _header(contents: bytes) -> bytes:
-    return _MAGIC + hashlib.sha256(contents).digest()
+def _header(key: str, contents: bytes) -> bytes:
+    """With the key in it, since a damaged file system may give the file of another entry."""
+    return _MAGIC + hashlib.sha256(b"%s:%s" % (key.encode(), contents)).digest()
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
@@ -177,8 +181,14 @@ def _write_atomically(path: Path, data: bytes) -> None:
 def _touch(path: Path) -> None:
     """Marks an entry as used; at most once an hour, since it is a write."""
     with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > _TOUCH_SECONDS:
+        if _age(path.stat().st_mtime) > _TOUCH_SECONDS:
             os.utime(path)
+
+
+def _age(used: float) -> float:
+    """Seconds since a time; infinite where it is yet to come."""
+    age = time.time() - used
+    return age if age > -_FUTURE_SECONDS else math.inf
 
 
 def _files(directory: Path) -> Iterator[Path]:

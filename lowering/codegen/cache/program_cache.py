@@ -29,6 +29,9 @@ from vm_dialect.tensors import from_numpy, new_tensor, tensor_element
 Weights: TypeAlias = Mapping[str, tvm_ffi.Tensor]
 """Tensors that are given to `build` beside the module, by name."""
 
+_KEY = "key"
+"""The note that says which entry the file is: a damaged file system may give another one."""
+
 Source: TypeAlias = "int | list[str]"
 """Where a constant comes from: the place of an array of the module, or name, dtype and shape of a tensor beside it."""
 
@@ -61,6 +64,8 @@ class ProgramCache:
         try:
             stored = Executable.load(path)
             notes = dict(stored.metadata.notes)
+            if notes.pop(_KEY) != self.key:
+                raise ValueError(f"{path} is another entry")
             sources: dict[str, Source] = json.loads(notes.pop(_NOTE))
             constants = [self._filled(constant, sources.get(constant.name)) for constant in stored.constants]
         except (OSError, ValueError, LookupError):
@@ -76,7 +81,7 @@ class ProgramCache:
         sources = {op.sym_name.data: source for op in symbols if (source := self._source(op)) is not None}
         constants = tuple(_without_elements(each) if each.name in sources else each for each in executable.constants)
         size = sum(map(_tensor_bytes, constants)) + sum(len(item.code) for item in executable.native)
-        notes = {**executable.metadata.notes, _NOTE: json.dumps(sources)}
+        notes = {**executable.metadata.notes, _NOTE: json.dumps(sources), _KEY: self.key}
         if size <= self.cache.max_bytes // 2:
             metadata = replace(executable.metadata, notes=notes)
             self.cache.add(self.key, replace(executable, constants=constants, metadata=metadata).save)

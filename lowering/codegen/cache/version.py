@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-_KERNEL_PACKAGES = ("lowering/codegen", "lowering/schedule", "lowering/tir", "lowering/to_llvm", "tir_dialect")
 _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
+_KERNEL_SOURCES = (
+    "lowering/codegen/",
+    "lowering/locations.py",
+    "lowering/pipelines.py",
+    "lowering/schedule/",
+    "lowering/tir/",
+    "lowering/to_llvm/",
+    "tir_dialect/",
+    "vm_dialect/messages.py",
+)
+"""How the paths of those begin that decide what code kernels get."""
+
 _SUFFIXES = (".py", ".ll")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source file."""
+
+    path: str
+    """Below the folder that has all packages, with slashes."""
+    size: int
+    changed: int
+    """When it was changed last, in nanoseconds."""
 
 
 @cache
 def compiler_version() -> str:
     """Changes whenever a source file does that decides what code kernels get; takes a few milliseconds, once."""
-    return _version(_KERNEL_PACKAGES)
+    return sources_digest(_root(), [source for source in _ours() if source.path.startswith(_KERNEL_SOURCES)])
 
 
 @cache
@@ -25,24 +48,41 @@ def program_compiler_version() -> str:
     import numpy as np
     import xdsl
 
-    return f"{_version(_PACKAGES)} {xdsl.__version__} {np.__version__}"
+    return f"{sources_digest(_root(), _ours())} {xdsl.__version__} {np.__version__}"
 
 
-def _version(packages: Iterable[str]) -> str:
-    root = Path(__file__).parents[3]
+def sources_digest(root: Path, sources: Sequence[Source]) -> str:
+    """Other for other files. Contents are read only where times tell nothing, since all are the same: reproducible
+    builds of packages set them so.
+    """
     digest = hashlib.sha256()
-    for package in packages:
-        for path, size, changed in sorted(_sources(root / package)):
-            digest.update(f"{os.path.relpath(path, root)} {size} {changed}\n".encode())
+    by_contents = len({source.changed for source in sources}) < 2
+    for source in sources:
+        fact = hashlib.sha256((root / source.path).read_bytes()).hexdigest() if by_contents else source.changed
+        digest.update(f"{source.path} {source.size} {fact}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def _sources(folder: str | Path) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of the last change of every source file."""
+def find_sources(root: Path, packages: Iterable[str]) -> list[Source]:
+    """Every source file of packages, in order."""
+    found = (source for package in packages for source in _below(str(root / package), package))
+    return sorted(found, key=lambda source: source.path)
+
+
+def _below(folder: str, path: str) -> Iterator[Source]:
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(_SUFFIXES):
                 status = entry.stat()
-                yield entry.path, status.st_size, status.st_mtime_ns
+                yield Source(f"{path}/{entry.name}", status.st_size, status.st_mtime_ns)
             elif entry.is_dir() and entry.name != "__pycache__":
-                yield from _sources(entry.path)
+                yield from _below(entry.path, f"{path}/{entry.name}")
+
+
+@cache
+def _ours() -> list[Source]:
+    return find_sources(_root(), _PACKAGES)
+
+
+def _root() -> Path:
+    return Path(__file__).parents[3]

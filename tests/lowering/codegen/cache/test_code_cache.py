@@ -59,6 +59,15 @@ def test_damaged_entries_are_dropped(tmp_path: Path, damage: str):
     assert cache.get(KEY) == b"again"
 
 
+def test_the_file_of_another_entry_is_damaged_too(tmp_path: Path):
+    cache, other = CodeCache(tmp_path), cache_key(["other"])
+    cache.put(KEY, b"code")
+    cache.put(other, b"other code")
+    entry(cache).write_bytes(entry(cache, other).read_bytes())
+    assert cache.get(KEY) is None
+    assert cache.get(other) == b"other code"
+
+
 def test_a_process_killed_in_the_middle_of_a_write_leaves_no_entry(tmp_path: Path):
     script = f"""
 import os
@@ -131,6 +140,21 @@ def test_the_least_recently_used_entries_go_first(tmp_path: Path):
     assert cache.size() <= 6000
     assert cache.get(keys[0]) is not None
     assert cache.get(keys[1]) is None
+
+
+def test_after_a_clock_was_set_back_new_entries_stay(tmp_path: Path):
+    cache = CodeCache(tmp_path, max_bytes=6000)
+    old, used = cache_key(["old"]), cache_key(["used"])
+    for key in (old, used):
+        cache.put(key, b"x" * 2400)
+        os.utime(entry(cache, key), (time.time() + 1e8,) * 2)
+    left = entry(cache, used).with_name(".left")
+    left.write_bytes(b"x")
+    os.utime(left, (time.time() + 1e8,) * 2)
+    assert cache.get(used) is not None  # which says when it was used
+    cache.put(KEY, b"y" * 1500)
+    assert [cache.get(key) is not None for key in (old, used, KEY)] == [False, True, True]
+    assert not left.exists()
 
 
 def test_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

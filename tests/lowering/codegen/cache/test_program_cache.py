@@ -18,6 +18,7 @@ from lowering.driver import Mode
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from vm_dialect import VirtualMachine
+from vm_dialect.executable.format import MAGIC
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f32> {
@@ -140,6 +141,22 @@ def test_damaged_entries_are_built_again(damage: str, tmp_path: Path, compiled: 
     assert again == first
     build(linear(weight, 2.0), cache=cache)
     assert len(compiled) == 2
+
+
+def test_the_file_of_another_program_is_built_again(tmp_path: Path, compiled: list[ModuleOp]):
+    weight = RNG.standard_normal((8, 8), dtype=np.float32)
+    modules = [linear(weight, factor) for factor in (2.0, 3.0)]
+    for number, module in enumerate(modules):
+        build(module, cache=CodeCache(tmp_path / str(number)))
+    program, other = (_programs(tmp_path / str(number))[0] for number in range(2))
+    program.write_bytes(other.read_bytes())
+    again = build(modules[0], cache=CodeCache(tmp_path / "0"))
+    assert len(compiled) == 3
+    np.testing.assert_allclose(call(again, weight), 2 * weight @ weight, rtol=1e-4, atol=1e-4)
+
+
+def _programs(directory: Path) -> list[Path]:
+    return [path for path in entries(directory) if path.read_bytes().startswith(MAGIC)]
 
 
 def test_weights_are_not_copied(tmp_path: Path, compiled: list[ModuleOp]):
