@@ -14,7 +14,7 @@ from relax_dialect.ops.random import RandomNormalOp, RandomOp, RandomUniformOp
 from tir_dialect import te
 from tir_dialect.dims import Dim
 
-Words = tuple[te.Expr, te.Expr, te.Expr, te.Expr]
+WordContraction = tuple[te.Expr, te.Expr, te.Expr, te.Expr]
 
 
 @legalizes(RandomUniformOp)
@@ -22,7 +22,7 @@ def uniform(kernel: Kernel, op: RandomUniformOp) -> te.Tensor:
     """`low + fraction * (high - low)`."""
     low, high = op.low.value.data, op.high.value.data
 
-    def element(random: Words, dtype: str) -> te.Expr:
+    def element(random: WordContraction, dtype: str) -> te.Expr:
         if dtype == "f64":
             part = te.cast(fraction(random[0], random[1]), dtype) * 2.0**-53
         else:
@@ -37,7 +37,7 @@ def normal(kernel: Kernel, op: RandomNormalOp) -> te.Tensor:
     """A point of the plane by its distance and angle, of which one coordinate is taken."""
     mean, scale = op.mean.value.data, op.scale.value.data
 
-    def element(random: Words, dtype: str) -> te.Expr:
+    def element(random: WordContraction, dtype: str) -> te.Expr:
         if dtype == "f64":
             part = te.cast(fraction(random[0], random[1]) + 1, dtype) * 2.0**-53
             turn = te.cast(fraction(random[2], random[3]), dtype) * 2.0**-53
@@ -49,7 +49,7 @@ def normal(kernel: Kernel, op: RandomNormalOp) -> te.Tensor:
     return _by_place(kernel, op, element)
 
 
-def _by_place(kernel: Kernel, op: RandomOp, element: Callable[[Words, str], te.Expr]) -> te.Tensor:
+def _by_place(kernel: Kernel, op: RandomOp, element: Callable[[WordContraction, str], te.Expr]) -> te.Tensor:
     shape, dtype = kernel.shape(op.result), str(kernel.dtype(op.result))
     seed, stream = kernel.scalar(op.seed), op.stream.value.data
 

@@ -13,7 +13,7 @@ from relax_dialect.ops.philox import fraction, words
 from relax_dialect.ops.random import RandomNormalOp, RandomOp, RandomUniformOp
 from tir_dialect.dtypes import numpy_dtype
 
-Words = tuple[Any, Any, Any, Any]
+WordContraction = tuple[Any, Any, Any, Any]
 
 
 @computes(RandomUniformOp)
@@ -42,7 +42,7 @@ def normal(op: RandomNormalOp, seed: int, shape: Shape) -> Array:
     return (distance * np.cos(turn * wide(2 * math.pi)) * wide(scale) + wide(mean)).astype(numpy_dtype(op.dtype))
 
 
-def _words(op: RandomOp, seed: int, shape: Shape) -> Words:
+def _words(op: RandomOp, seed: int, shape: Shape) -> WordContraction:
     places = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
     return words(np.asarray(seed, np.int64).view(np.uint64), op.stream.value.data, places)
 

@@ -12,11 +12,11 @@ from xdsl.ir import BlockArgument
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.graph.layouts.word_weights import Indices, is_transposed, pack_words, word_places, word_shape
+from lowering.schedule.cpu.low_precision.contraction import find_word_contraction
+from lowering.schedule.cpu.low_precision.panels import VECTORS
 from lowering.schedule.cpu.products.tiling import tiling
 from lowering.schedule.cpu.structure.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.structure.stages import find_program, find_stages
-from lowering.schedule.cpu.words.panels import VECTORS
-from lowering.schedule.cpu.words.words import find_words
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
@@ -67,11 +67,11 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
 
 def _layout(what: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
     """How the columns of a product should lie; `None` if they can or need not lie in panels."""
-    words = find_words(what, target)
+    words = find_word_contraction(what, target)
     if words is not None:
         order = is_transposed(words, load)
         return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, words.parts)
-    indices, shape = what.stage.places[load], load.buffer_type.shape
+    indices, shape = what.stage.accesses[load], load.buffer_type.shape
     if len(what.column) != 1 or len(what.reduced) != 1 or what.outer or len(indices) < 2:
         return None
     (column,), (reduced,) = what.column, what.reduced

@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.schedule.cpu.words.words import Words
+from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from tir_dialect.ops.memory import LoadOp
 from vm_dialect.tensors import aligned_bytes
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def is_transposed(words: Words, load: LoadOp) -> bool | None:
+def is_transposed(words: WordContraction, load: LoadOp) -> bool | None:
     """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither."""
     what, dims = words.what, tuple(load.buffer_type.shape)
-    indices = what.stage.places[load]
+    indices = what.stage.accesses[load]
     if len(what.column) != 1 or len(indices) != len(words.reduced) + 1 or not all(dim.is_constant for dim in dims):
         return None
     for transposed, order in ((True, (*what.column, *words.reduced)), (False, (*words.reduced, *what.column))):

@@ -14,6 +14,9 @@ from lowering.schedule.cpu.blocked.product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.routines import routines_for
+from lowering.schedule.cpu.low_precision.code import WORD_BYTES
+from lowering.schedule.cpu.low_precision.contraction import find_word_contraction
+from lowering.schedule.cpu.low_precision.product import WordProduct
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot.dot import DotProduct, can_dot, dots_may_pay
@@ -34,9 +37,6 @@ from lowering.schedule.cpu.structure.epilogue import find_epilogue
 from lowering.schedule.cpu.structure.grouping import split_groups
 from lowering.schedule.cpu.structure.padding import Padding, find_padding
 from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages
-from lowering.schedule.cpu.words.code import WORD_BYTES
-from lowering.schedule.cpu.words.product import WordProduct
-from lowering.schedule.cpu.words.words import find_words
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
@@ -94,7 +94,7 @@ class _Emitter:
         kernel.unread = frozenset(kernel.borders).union(
             buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item)
         )
-        touched = {op.buffer for stage in self.stages for op in stage.places}
+        touched = {op.buffer for stage in self.stages for op in stage.accesses}
         for parameter in self.func.params:
             if parameter in touched:
                 kernel.make_flat(parameter)
@@ -129,7 +129,7 @@ class _Emitter:
                 plan.append(attention)
                 rest = rest[attention.count - 1 :]
                 continue
-            words = find_words(what, self.kernel.target)
+            words = find_word_contraction(what, self.kernel.target)
             tiles = tiling(self.kernel.target, WORD_BYTES)
             if words is None:
                 what, tiles = with_tiles(what, self.kernel.target)

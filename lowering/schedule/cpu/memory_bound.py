@@ -56,7 +56,7 @@ class _Emitter:
         """Replaces the body of the function."""
         kernel = self.kernel
         kernel.repeat(self.program.header)
-        touched = {op.buffer for stage in self.stages for op in stage.places}
+        touched = {op.buffer for stage in self.stages for op in stage.accesses}
         own = [alloc.buffer for alloc in self.program.buffers]
         scan = scan_of(self.stages)
         row = find_row(kernel, self.stages, self.reductions, own) if scan is None else None

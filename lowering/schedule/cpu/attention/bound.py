@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.memory.reduction import Reduction
-from lowering.schedule.cpu.structure.places import Index, linear
+from lowering.schedule.cpu.structure.accesses import Index, linear
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -28,7 +28,7 @@ def find_bound(
     found: list[Index] = []
     zeros: set[SSAValue] = set()
     for stage in stages:
-        if not any(op.buffer in wide for op in stage.places):
+        if not any(op.buffer in wide for op in stage.accesses):
             continue
         reduction = reductions.get(stage)
         if reduction is not None and _adds_only(stage, reduction, wide, zeros):
@@ -73,22 +73,22 @@ def _number(value: SSAValue) -> float | None:
 
 
 def _bounds(stage: Stage, condition: SSAValue, depth: int) -> Iterator[Index]:
-    """The places up to which the column has to be for a condition, or one of its parts, to hold."""
+    """The bounds up to which the column has to be for a condition, or one of its parts, to hold."""
     op = condition.owner
     if isinstance(op, arith.AndIOp):
         yield from _bounds(stage, op.lhs, depth)
         yield from _bounds(stage, op.rhs, depth)
     elif isinstance(op, arith.CmpiOp) and op.predicate.value.data == LESS_EQUAL and _is_column(stage, op.lhs, depth):
-        place = _place(stage, op.rhs)
-        if place.value is None and not any(stride.terms for stride in place.strides[depth:]):
-            yield Index(place.base, place.strides[:depth])
+        index = _index_of(stage, op.rhs)
+        if index.value is None and not any(stride.terms for stride in index.strides[depth:]):
+            yield Index(index.base, index.strides[:depth])
 
 
 def _is_column(stage: Stage, value: SSAValue, depth: int) -> bool:
     return len(stage.axes) > depth and stage.axes[depth].value is value
 
 
-def _place(stage: Stage, value: SSAValue) -> Index:
+def _index_of(stage: Stage, value: SSAValue) -> Index:
     space = IndexSpace(stage.block)
     names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
     return linear(space, names, value)

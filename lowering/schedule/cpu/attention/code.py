@@ -58,7 +58,7 @@ class AttentionCode:
         numbers = {each: code.alloc([rows], what.scores.element, each.name_hint or "numbers") for each in kept}
         return scores, numbers
 
-    # Places
+    # Columns
 
     def all_coords(self, batch: SSAValue, row: SSAValue | None) -> tuple[Coords, Coords]:
         """A batch, and a row if it is given, as values of the axes of both products."""
@@ -99,9 +99,9 @@ class AttentionCode:
         code, lanes = self.code, self.tiles.lanes
         digits = self.leading(self.digits(rows, row)) if self.what.maps else {}
         for number, vector in enumerate(vectors):
-            place = code.add(left, number * lanes)
-            value = self._mapped(vector, {**digits, len(digits): place})
-            code.store(value, rows.scores, [row, place], None if on is None else code.leading(on, lanes))
+            column = code.add(left, number * lanes)
+            value = self._mapped(vector, {**digits, len(digits): column})
+            code.store(value, rows.scores, [row, column], None if on is None else code.leading(on, lanes))
 
     def _mapped(self, vector: SSAValue, at: Mapping[int, SSAValue]) -> SSAValue:
         """A vector of products after the maps."""
@@ -150,9 +150,9 @@ class AttentionCode:
         digits = self.digits(rows, row)
         numbers = {buffer: code.load(memory, [row]) for buffer, memory in rows.numbers.items()}
         for number, vector in enumerate(vectors):
-            place = code.add(left, number * lanes)
-            on = code.sub(code.dim(self.totals.n), place)
-            self._put_total(vector, {**digits, COLUMN: place}, on, numbers)
+            column = code.add(left, number * lanes)
+            on = code.sub(code.dim(self.totals.n), column)
+            self._put_total(vector, {**digits, COLUMN: column}, on, numbers)
 
     def _put_total(
         self,

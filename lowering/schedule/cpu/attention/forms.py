@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.structure.accesses import Index
 from lowering.schedule.cpu.structure.contraction import Contraction
-from lowering.schedule.cpu.structure.places import Index
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
 from tir_dialect.ops.control_flow import IfOp
@@ -49,14 +49,14 @@ def forms(indices: Iterable[Index], axes: Mapping[int, int]) -> tuple[Form, ...]
 
 def row_forms(scores: Contraction) -> tuple[Form, ...]:
     """The leading dimensions of the scores, which choose a row."""
-    return forms(scores.stage.places[scores.store][:-1], {axis: axis for axis in (*scores.batch, *scores.row)})
+    return forms(scores.stage.accesses[scores.store][:-1], {axis: axis for axis in (*scores.batch, *scores.row)})
 
 
 def is_vector_map(stage: Stage, axis: int) -> bool:
     """Whether a stage can be computed for a vector of values of an axis."""
     if any(each.kind is not IteratorKind.SPATIAL for each in stage.axes) or axis in stage.pinned or stage.init:
         return False
-    plain = all(index.value is None for places in stage.places.values() for index in places)
+    plain = all(index.value is None for indices in stage.accesses.values() for index in indices)
     return plain and not any(isinstance(op, IfOp) for op in stage.body)
 
 
@@ -65,7 +65,7 @@ class Following:
 
     def __init__(self, scores: Contraction, totals: Contraction, axes: Mapping[int, int], narrow: frozenset[SSAValue]):
         known = {**axes, totals.column[0]: COLUMN}
-        self.known = {totals.store.buffer: forms(totals.stage.places[totals.store], known)}
+        self.known = {totals.store.buffer: forms(totals.stage.accesses[totals.store], known)}
         self.known |= dict.fromkeys(narrow, row_forms(scores))
 
     def steps(self, stages: Sequence[Stage]) -> list[Step]:
@@ -77,15 +77,15 @@ class Following:
                 break
             found.append(step)
             for store in stage.stores:
-                self.known[store.buffer] = tuple(_form_at(index, step.axes) for index in stage.places[store])
+                self.known[store.buffer] = tuple(_form_at(index, step.axes) for index in stage.accesses[store])
         return found
 
     def _step(self, stage: Stage) -> Step | None:
         axes: dict[int, Form] = {}
         for load in stage.loads:
             known = self.known.get(load.buffer)
-            for number, place in enumerate(stage.places[load] if known is not None else ()):
-                axis = next((axis for axis in range(len(stage.axes)) if place.is_axis(axis)), None)
+            for number, index in enumerate(stage.accesses[load] if known is not None else ()):
+                axis = next((axis for axis in range(len(stage.axes)) if index.is_axis(axis)), None)
                 if axis is None or known is None or axes.setdefault(axis, known[number]) != known[number]:
                     return None
         if set(axes) != set(range(len(stage.axes))) or any(store.buffer in self.known for store in stage.stores):
@@ -102,7 +102,7 @@ def _has_column(form: Form) -> bool:
 
 
 def _is_permutation(stage: Stage, store: StoreOp) -> bool:
-    return all(any(place.is_axis(axis) for axis in range(len(stage.axes))) for place in stage.places[store])
+    return all(any(index.is_axis(axis) for axis in range(len(stage.axes))) for index in stage.accesses[store])
 
 
 def _form_at(index: Index, axes: Sequence[Form]) -> Form:

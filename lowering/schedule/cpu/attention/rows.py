@@ -19,14 +19,14 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.memory.alone import reduction_of
 from lowering.schedule.cpu.memory.chains import Row, find_row
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.structure.accesses import Index
 from lowering.schedule.cpu.structure.contraction import Contraction
-from lowering.schedule.cpu.structure.places import Index
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
 
 MOST_FEATURES = 1024
-"""Longer sums of the first product would need turns."""
+"""Longer sums of the first product would have to be split."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def find_attention(
     if not _is_plain(scores, own):
         return None
     maps = _maps(scores, following, own)
-    end = next((place for place, stage in enumerate(following) if stage in contractions), None)
+    end = next((position for position, stage in enumerate(following) if stage in contractions), None)
     if end is None:
         return None
     totals, chain = contractions[following[end]], following[len(maps) : end]
@@ -101,26 +101,26 @@ def find_attention(
 
 def _is_plain(scores: Contraction, own: frozenset[SSAValue]) -> bool:
     """Whether scores are of a known number of features, and go to memory of the function, row by row."""
-    places = scores.stage.places[scores.store]
+    indices = scores.stage.accesses[scores.store]
     features = [scores.stage.extents[axis].constant_value for axis in scores.reduced]
     known = bool(features) and all(features) and not scores.outer and scores.longest is None
-    if not known or len(scores.column) != 1 or scores.store.buffer not in own or len(places) < 2:
+    if not known or len(scores.column) != 1 or scores.store.buffer not in own or len(indices) < 2:
         return False
     size = 1
     for length in features:
         size *= length or 0
-    linear = all(place.value is None for place in places)
-    return linear and size <= MOST_FEATURES and places[-1].is_axis(scores.column[0])
+    linear = all(index.value is None for index in indices)
+    return linear and size <= MOST_FEATURES and indices[-1].is_axis(scores.column[0])
 
 
 def _maps(scores: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> list[Stage]:
     """The stages that compute something of each score, and are the only ones to read what they do it of."""
     found: list[Stage] = []
-    buffer, rank = scores.store.buffer, len(scores.stage.places[scores.store])
+    buffer, rank = scores.store.buffer, len(scores.stage.accesses[scores.store])
     for index, stage in enumerate(following):
         last = rank - 1
         plain = len(stage.axes) == rank and is_vector_map(stage, last) and len(stage.stores) == 1
-        touched = [op for op in stage.places if isinstance(op, StoreOp) or op.buffer is buffer]
+        touched = [op for op in stage.accesses if isinstance(op, StoreOp) or op.buffer is buffer]
         if not plain or not all(_is_identity(stage, op) for op in touched) or stage.stores[0].buffer not in own:
             break
         others = [load for other in following[index + 1 :] for load in other.loads]
@@ -132,19 +132,19 @@ def _maps(scores: Contraction, following: Sequence[Stage], own: frozenset[SSAVal
 
 
 def _is_identity(stage: Stage, op: LoadOp | StoreOp) -> bool:
-    places = stage.places[op]
-    return len(places) == len(stage.axes) and all(place.is_axis(number) for number, place in enumerate(places))
+    indices = stage.accesses[op]
+    return len(indices) == len(stage.axes) and all(index.is_axis(number) for number, index in enumerate(indices))
 
 
 def _weights(totals: Contraction) -> LoadOp | None:
     """The load of the rows of a product, if they are nothing but loaded, along the last dimension."""
-    ops, places = totals.rows.ops, totals.stage.places
+    ops, accesses = totals.rows.ops, totals.stage.accesses
     load = ops[0] if len(ops) == 1 else None
     if not isinstance(load, LoadOp) or load.result is not totals.rows.value or len(totals.reduced) != 1:
         return None
-    linear = all(index.value is None for index in (*places[load], *places[totals.store]))
+    linear = all(index.value is None for index in (*accesses[load], *accesses[totals.store]))
     one = len(totals.column) == 1 and not totals.outer and totals.longest is None
-    return load if linear and one and places[load] and places[load][-1].is_axis(totals.reduced[0]) else None
+    return load if linear and one and accesses[load] and accesses[load][-1].is_axis(totals.reduced[0]) else None
 
 
 def _row(
@@ -157,30 +157,32 @@ def _row(
 ) -> Row | None:
     """How a chain goes along a row of the scores, if it does, with nothing but numbers and one vector for each row."""
     depth = weights.buffer_type.rank - 1
-    touched = dict.fromkeys(op.buffer for stage in chain for op in stage.places if op.buffer in own)
+    touched = dict.fromkeys(op.buffer for stage in chain for op in stage.accesses if op.buffer in own)
     row = find_row(kernel, chain, reductions, list(touched))
     if row is None or row.depth != depth or not {buffer, weights.buffer} <= set(row.buffers):
         return None
     for stage in chain:
-        for op in stage.places:
+        for op in stage.accesses:
             if op.buffer in touched and not _is_by_rows(stage, op, depth):
                 return None
         if stage in reductions and len(stage.of_kind(IteratorKind.SPATIAL)) > depth:
             return None
-    wide = {op.buffer for stage in chain for op in stage.places if op.buffer in touched and op.buffer_type.rank > depth}
+    wide = {
+        op.buffer for stage in chain for op in stage.accesses if op.buffer in touched and op.buffer_type.rank > depth
+    }
     if wide - row.unread - {buffer, weights.buffer} or not _may_replace(row, buffer, weights.buffer):
         return None
     return Row(row.depth, row.buffers, row.unread - {buffer, weights.buffer}, row.sweeps)
 
 
 def _is_by_rows(stage: Stage, op: LoadOp | StoreOp, depth: int) -> bool:
-    places = stage.places[op]
-    leading = len(places) in (depth, depth + 1) and all(places[axis].is_axis(axis) for axis in range(depth))
-    return leading and (len(places) == depth or any(places[depth].is_axis(axis) for axis in range(len(stage.axes))))
+    indices = stage.accesses[op]
+    leading = len(indices) in (depth, depth + 1) and all(indices[axis].is_axis(axis) for axis in range(depth))
+    return leading and (len(indices) == depth or any(indices[depth].is_axis(axis) for axis in range(len(stage.axes))))
 
 
 def _may_replace(row: Row, old: SSAValue, new: SSAValue) -> bool:
-    """Whether one may be written over the other: what is read was at the same place, and not read again."""
+    """Whether one may be written over the other: what is read was the same element, and not read again."""
     written = False
     for sweep in row.sweeps:
         if written and any(load.buffer is old for stage in sweep for load in stage.loads):
@@ -193,7 +195,7 @@ def _may_replace(row: Row, old: SSAValue, new: SSAValue) -> bool:
 
 def _matched(scores: Contraction, totals: Contraction, weights: LoadOp) -> dict[int, int] | None:
     """The axis of the second product for each of the first that chooses a row."""
-    mine, theirs = scores.stage.places[scores.store][:-1], totals.stage.places[weights][:-1]
+    mine, theirs = scores.stage.accesses[scores.store][:-1], totals.stage.accesses[weights][:-1]
     rows = (*scores.batch, *scores.row)
     found: dict[int, int] = {}
     for own, other in zip(mine, theirs, strict=True):

@@ -72,8 +72,8 @@ class StreamedAttention(AttentionCode):
     def _group(self, rows: Rows, coords: Coords, left: SSAValue, height: int, bounds: tuple[Dim, Dim]) -> None:
         code, tiles, what, product = self.code, self.wide, self.what.totals, self.totals
         tile = code.alloc([height, tiles.width], what.element, "tile")
-        places = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
-        counts = [code.sub(code.dim(product.n), place) for place in places]
+        starts = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
+        counts = [code.sub(code.dim(product.n), column) for column in starts]
         ends = code.index(0), code.dim(self.n)
         with code.loop(code.dim(bounds[1]), "group", lower=code.dim(bounds[0])) as group:
             top = code.mul(group, height)
@@ -84,7 +84,7 @@ class StreamedAttention(AttentionCode):
 
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
-                    here = {**coords, what.reduced: r, what.column: places[v]}
+                    here = {**coords, what.reduced: r, what.column: starts[v]}
                     return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
                 emit_tile(grid(product), ends, height, element, vector, tile)

@@ -11,8 +11,8 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.structure.accesses import Index
 from lowering.schedule.cpu.structure.padding import Padding
-from lowering.schedule.cpu.structure.places import Index
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.types import row_major_strides
@@ -32,8 +32,8 @@ class Border:
     length: Dim
     """Of the data."""
 
-    def places(self, code: Code, at: SSAValue, count: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """The first place of a window that is within the data, and the one after the last, of `count`."""
+    def taps(self, code: Code, at: SSAValue, count: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The first tap of a window that is within the data, and the one after the last, of `count`."""
         done = code.mul(at, self.stride)
         bounds: list[SSAValue] = []
         for edge in (code.index(self.low), code.add(code.dim(self.length), self.low)):
@@ -42,12 +42,12 @@ class Border:
         return bounds[0], bounds[1]
 
     def tiles(self, count: int, extent: Dim, number: Dim) -> Dim:
-        """For how many tiles places of the window are within the data, if `extent` results are divided into a `number`
-        of tiles: the sum over all `count` places.
+        """For how many tiles taps of the window are within the data, if `extent` results are divided into a `number`
+        of tiles: the sum over all `count` taps.
         """
         found, length = constant(0), maximum(extent, constant(1))
-        for place in range(count):
-            shift = self.low - self.step * place
+        for tap in range(count):
+            shift = self.low - self.step * tap
             first = max(-(-shift // self.stride), 0)
             last = minimum(extent, ceildiv(self.length + shift, constant(self.stride)))
             used = ceildiv(last * number, length) - ceildiv(number * (first + 1), length) + 1
@@ -55,7 +55,7 @@ class Border:
         return found
 
     def inside(self, count: Dim, extent: Dim) -> tuple[Dim, Dim]:
-        """The first of `extent` results whose window of `count` places is within the data, and how many these are."""
+        """The first of `extent` results whose window of `count` taps is within the data, and how many these are."""
         first = minimum(extent, constant(-(-self.low // self.stride)))
         room = maximum(self.length + self.low - (count - 1) * self.step, constant(0))
         last = minimum(extent, ceildiv(room, constant(self.stride)))
@@ -77,9 +77,9 @@ def find_windowed(product: Product, load: LoadOp, padding: Padding | None) -> Wi
     """Where a contraction reads its data, by a plain load; `None` if a window moves in an unusual way."""
     what = product.what
     if padding is None:
-        place = what.rows.places[0]
-        return Windowed(load.buffer, place.base, place.strides, ())
-    indices, borders = what.stage.places[load], list[Border]()
+        access = what.rows.accesses[0]
+        return Windowed(load.buffer, access.base, access.strides, ())
+    indices, borders = what.stage.accesses[load], list[Border]()
     for number, index in enumerate(indices):
         border = _border(product, padding, number, index) if padding.is_padded(number) else None
         if index.value is not None or (border is None and padding.is_padded(number)):
@@ -95,7 +95,7 @@ def find_windowed(product: Product, load: LoadOp, padding: Padding | None) -> Wi
 
 def find_borders(product: Product, load: LoadOp, padding: Padding) -> list[Border]:
     """The borders of data that is read with zeros around it, but for windows that move in an unusual way."""
-    indices = enumerate(product.what.stage.places[load])
+    indices = enumerate(product.what.stage.accesses[load])
     found = (_border(product, padding, number, index) for number, index in indices if padding.is_padded(number))
     return [border for border in found if border is not None]
 

@@ -34,7 +34,7 @@ class BlockedLines:
         self.lanes = product.tiles.lanes
         self.finish = Finish(product, None, None)
         self.memory = product.kernel.flat[lines.data.memory]
-        self.weights = product.what.columns.places[0]
+        self.weights = product.what.columns.accesses[0]
         self.weights_memory = product.kernel.flat[load_of(product.what.columns)[0]]
         extents = product.what.stage.extents
         self.length = extents[lines.pixel]
@@ -95,15 +95,15 @@ class BlockedLines:
         code, lines, dtype = self.code, self.lines, self.product.what.element
         here = {**coords, (lines.pixel,): pixel}
         sums = code.alloc([height, self.lanes], dtype, "sums", scope="local")
-        places = [[code.index(p), code.index(0)] for p in range(height)]
-        for place in places:
-            code.store(code.zeros(dtype, self.lanes), sums, place)
+        accumulators = [[code.index(p), code.index(0)] for p in range(height)]
+        for accumulator in accumulators:
+            code.store(code.zeros(dtype, self.lanes), sums, accumulator)
         data = code.linear(lines.data.base, [(at, lines.data.strides[axis]) for (axis,), at in here.items()])
         weights = self.product.offset(self.weights, here)
         for member in range(lines.lanes.members):
             self._member(sums, here, data, self._of_member(weights, member), member, height)
-        for p, place in enumerate(places):
-            value = code.load(sums, place, self.lanes)
+        for p, accumulator in enumerate(accumulators):
+            value = code.load(sums, accumulator, self.lanes)
             self.finish.store_lanes(value, {**here, (lines.pixel,): code.add(pixel, p)}, None)
 
     def _of_member(self, weights: SSAValue, member: int) -> SSAValue:
@@ -125,11 +125,11 @@ class BlockedLines:
     def _loop(
         self, loops: ExitStack, axis: int, here: Coords, data: SSAValue, weights: SSAValue
     ) -> tuple[SSAValue, SSAValue]:
-        """The places of a window along an axis that are within the data; gives where data and weights are."""
+        """The taps of a window along an axis that are within the data; gives where data and weights are."""
         code, border = self.code, self.lines.border(axis)
         lower, upper = None, code.dim(self.product.what.stage.extents[axis])
         if border is not None:
-            lower, upper = border.places(code, here[border.axis,], upper)
+            lower, upper = border.taps(code, here[border.axis,], upper)
         r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
         return (
             code.add(data, code.mul(r, code.dim(self.lines.data.strides[axis]))),
@@ -139,13 +139,13 @@ class BlockedLines:
     def _row(
         self, sums: SSAValue, data: SSAValue, weights: SSAValue, along: int | None, member: int, height: int
     ) -> None:
-        """The products of a row of the window, or of one place of it: each vector of data is read once."""
+        """The products of a row of the window, or of one tap of it: each vector of data is read once."""
         code, lines = self.code, self.lines
         zero = constant(0)
-        step, turn = (zero, zero) if along is None else (lines.data.strides[along], self.weights.strides[along])
+        step, weight_step = (zero, zero) if along is None else (lines.data.strides[along], self.weights.strides[along])
         count = 1 if along is None else self.window or 1
         columns = [
-            code.load(self.weights_memory, [code.add(weights, code.dim(turn * number))], self.lanes)
+            code.load(self.weights_memory, [code.add(weights, code.dim(weight_step * number))], self.lanes)
             for number in range(count)
         ]
         readers: dict[Dim, list[tuple[int, int]]] = {}
@@ -155,8 +155,10 @@ class BlockedLines:
         for jump, found in readers.items():
             value = self._members(code.load(self.memory, [code.add(data, code.dim(jump))], self.lanes), member)
             for p, number in found:
-                place = [code.index(p), code.index(0)]
-                code.store(code.fma(value, columns[number], code.load(sums, place, self.lanes)), sums, place)
+                accumulator = [code.index(p), code.index(0)]
+                code.store(
+                    code.fma(value, columns[number], code.load(sums, accumulator, self.lanes)), sums, accumulator
+                )
 
     def _members(self, value: SSAValue, member: int) -> SSAValue:
         """A vector of data in which all lanes of a group have one of its members."""

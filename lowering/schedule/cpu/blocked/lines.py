@@ -93,15 +93,15 @@ def _find_groups(product: Product) -> Lanes | None:
     if group is None or member is None or extents[member] is not extents[filter]:
         return None
     size, axes, lanes = count * (extents[group].constant_value or 0), (group, filter), product.tiles.lanes
-    accesses = [step.place(op, len(extents)) for step, op in product.epilogue.accesses]
-    together = is_chain([what.output, *what.columns.places, *accesses], extents, axes)
+    accesses = [step.access(op, len(extents)) for step, op in product.epilogue.accesses]
+    together = is_chain([what.output, *what.columns.accesses, *accesses], extents, axes)
     whole = size > 0 and size % lanes == 0 and lanes % count == 0
     read_so = what.rows.stride(group) == count and what.columns.stride(filter) == 1
     return Lanes(axes, size, count, member) if together and whole and read_so else None
 
 
 def _is_plain(factor: Factor) -> bool:
-    """Whether a factor is an element of memory, at a place that is linear in the axes."""
+    """Whether a factor is an element of memory, at an index that is linear in the axes."""
     plain = isinstance(factor.value.owner, LoadOp) and factor.value.type == factor.element
     return plain and factor.is_linear and factor.panels is None
 

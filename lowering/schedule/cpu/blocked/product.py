@@ -30,7 +30,7 @@ from tir_dialect.ops.memory import LoadOp
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
 FAR = 4
-"""Pixels of a low tile: windows whose elements are as far apart have places at the border that a tile can leave out."""
+"""Pixels of a low tile: windows whose elements are as far apart have taps at the border that a tile can leave out."""
 TASKS_PER_THREAD = 16
 """Threads take the last ones singly, so that they end at about the same time."""
 
@@ -50,7 +50,7 @@ class _Part:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Placement:
     """The position of a tile, its number of pixels, and which of its pixels and blocks are its own: the first, and the
     one after the last.
     """
@@ -79,8 +79,8 @@ class BlockedProduct:
         self.last_tile = Tile(product, blocks, rest) if rest else None
         self.finish = Finish(product, None, None)
         lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
-        self.turns = find_reduction_parts(product, blocks, self.shape, lines)
-        self.hints = Hints(self.tile, self.shape, self.turns)
+        self.reduction_parts = find_reduction_parts(product, blocks, self.shape, lines)
+        self.hints = Hints(self.tile, self.shape, self.reduction_parts)
         self.borders = self._borders()
 
     def _shape(self) -> Shape:
@@ -194,54 +194,54 @@ class BlockedProduct:
     # Tiles
 
     def _part(self, part: _Part, first: SSAValue, last: SSAValue) -> None:
-        """The tiles of a part, a few at a time if sums are made in turns."""
+        """The tiles of a part, a few at a time if the reduction is split."""
         code, shape = self.code, self.shape
-        several = 1 if self.turns is None else self.turns.tiles
+        several = 1 if self.reduction_parts is None else self.reduction_parts.tiles
         kept = [several * shape.pixels, self.tile.width * self.product.tiles.lanes]
         memory = code.alloc(kept, self.product.what.element, "tile")
-        if self.turns is None:
+        if self.reduction_parts is None:
             with code.loop(last, "position", lower=first) as position:
-                coords = self._place(part, position)
-                self._sums(coords, TileMemory(memory, code.index(0)), None, code.sub(position, first))
-                self._store(coords, memory, code.index(0))
+                placement = self._placement(part, position)
+                self._sums(placement, TileMemory(memory, code.index(0)), None, code.sub(position, first))
+                self._store(placement, memory, code.index(0))
             return
         count = code.sub(last, first)
         sets = code.divide(code.add(count, several - 1), several)
         with code.loop(sets, "set") as number:
             low = code.add(first, code.divide(code.mul(number, count), sets))
             high = code.add(first, code.divide(code.mul(code.add(number, 1), count), sets))
-            self._in_turns(part, self.turns, (low, high), memory)
+            self._in_reduction_parts(part, self.reduction_parts, (low, high), memory)
 
-    def _in_turns(
-        self, part: _Part, turns: ReductionParts, positions: tuple[SSAValue, SSAValue], memory: SSAValue
+    def _in_reduction_parts(
+        self, part: _Part, reduction_parts: ReductionParts, positions: tuple[SSAValue, SSAValue], memory: SSAValue
     ) -> None:
-        """The sums of some tiles, turn by turn, and then what is made of them."""
+        """The sums of some tiles, part by part of the reduction, and then what is made of them."""
         code, (low, high) = self.code, positions
         with (
-            code.loop(code.index(turns.count), "turn") as number,
+            code.loop(code.index(reduction_parts.count), "part") as number,
             code.loop(high, "position", lower=low) as position,
         ):
-            start = code.mul(number, turns.steps)
-            steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), turns.steps)
-            turn = ReductionPart(start, steps, code.compare("eq", number, 0), turns.steps)
+            start = code.mul(number, reduction_parts.steps)
+            steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), reduction_parts.steps)
+            reduction_part = ReductionPart(start, steps, code.compare("eq", number, 0), reduction_parts.steps)
             index = code.sub(position, low)
             row = code.mul(index, self.shape.pixels)
-            self._sums(self._place(part, position), TileMemory(memory, row), turn, index)
+            self._sums(self._placement(part, position), TileMemory(memory, row), reduction_part, index)
         with code.loop(high, "position", lower=low) as position:
             row = code.mul(code.sub(position, low), self.shape.pixels)
-            self._store(self._place(part, position), memory, row)
+            self._store(self._placement(part, position), memory, row)
 
-    def _place(self, part: _Part, position: SSAValue) -> _Place:
+    def _placement(self, part: _Part, position: SSAValue) -> _Placement:
         """Where a tile is: it begins early enough to be whole at the end of a line or of the blocks."""
         code = self.code
-        line, place = code.divide(position, part.tiles), code.remainder(position, part.tiles)
-        wanted, end = (self._share(part, each) for each in (place, code.add(place, 1)))
+        line, number = code.divide(position, part.tiles), code.remainder(position, part.tiles)
+        wanted, end = (self._share(part, each) for each in (number, code.add(number, 1)))
         height = self._next_height(code.sub(end, wanted))
         pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
         block, own_blocks = self._blocks_of(part.group)
         coords = {**part.coords, **self._coords(self.blocks.lines, line)}
         own = code.sub(wanted, pixel), code.sub(end, pixel)
-        return _Place(coords, pixel, height, block, own, own_blocks)
+        return _Placement(coords, pixel, height, block, own, own_blocks)
 
     def _blocks_of(self, group: SSAValue) -> tuple[SSAValue, tuple[SSAValue, SSAValue]]:
         """The first block of a tile, and which of its blocks are its own."""
@@ -252,9 +252,9 @@ class BlockedProduct:
         block = code.minimum(first, code.dim(self.channels - count))
         return block, (code.sub(first, block), code.index(count))
 
-    def _share(self, part: _Part, place: SSAValue) -> SSAValue:
+    def _share(self, part: _Part, number: SSAValue) -> SSAValue:
         """Where the share of a tile of a line begins."""
-        return self.code.divide(self.code.mul(place, self.code.dim(self.line)), part.tiles)
+        return self.code.divide(self.code.mul(number, self.code.dim(self.line)), part.tiles)
 
     def _next_height(self, pixels: SSAValue) -> SSAValue:
         """The least height of a tile for so many pixels."""
@@ -264,69 +264,73 @@ class BlockedProduct:
             height = code.select(code.compare("sle", pixels, each), code.index(each), height)
         return height
 
-    def _coords_of(self, place: _Place, p: SSAValue | None = None, q: SSAValue | None = None) -> Coords:
+    def _coords_of(self, placement: _Placement, p: SSAValue | None = None, q: SSAValue | None = None) -> Coords:
         code = self.code
-        pixel = place.pixel if p is None else code.add(place.pixel, p)
-        block = place.block if q is None else code.add(place.block, q)
-        return {**place.coords, self.blocks.pixels: pixel, self.product.what.outer: block}
+        pixel = placement.pixel if p is None else code.add(placement.pixel, p)
+        block = placement.block if q is None else code.add(placement.block, q)
+        return {**placement.coords, self.blocks.pixels: pixel, self.product.what.outer: block}
 
-    def _sums(self, place: _Place, memory: TileMemory, turn: ReductionPart | None, number: SSAValue) -> None:
-        """The sums of a tile, or a turn of them; `number` is how many tiles came before."""
-        here, what = self._coords_of(place), self.product.what
+    def _sums(
+        self, placement: _Placement, memory: TileMemory, reduction_part: ReductionPart | None, number: SSAValue
+    ) -> None:
+        """The sums of a tile, or a part of them; `number` is how many tiles came before."""
+        here, what = self._coords_of(placement), self.product.what
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
-        ahead = self.hints.of(here, weights, number, turn)
-        bounds = self._bounds(place, turn)
+        ahead = self.hints.of(here, weights, number, reduction_part)
+        bounds = self._bounds(placement, reduction_part)
 
         def emit(tile: Tile, heights: Sequence[int]) -> None:
             most, *smaller = heights
             if not smaller:
-                tile.emit(most, data, weights, memory, turn, ahead, bounds)
+                tile.emit(most, data, weights, memory, reduction_part, ahead, bounds)
                 return
-            with self.code.when(self.code.compare("eq", place.height, most)) as branch:
-                tile.emit(most, data, weights, memory, turn, ahead, bounds)
+            with self.code.when(self.code.compare("eq", placement.height, most)) as branch:
+                tile.emit(most, data, weights, memory, reduction_part, ahead, bounds)
             with self.code.otherwise(branch):
                 emit(tile, smaller)
 
         if self.last_tile is None:
             emit(self.tile, self.shape.heights)
             return
-        with self.code.when(self.code.compare("eq", place.own_blocks[1], self.shape.blocks)) as is_whole:
+        with self.code.when(self.code.compare("eq", placement.own_blocks[1], self.shape.blocks)) as is_whole:
             emit(self.tile, self.shape.heights)
         with self.code.otherwise(is_whole):
             emit(self.last_tile, self.shape.heights)
 
-    def _bounds(self, place: _Place, turn: ReductionPart | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
+    def _bounds(
+        self, placement: _Placement, reduction_part: ReductionPart | None
+    ) -> Mapping[int, tuple[SSAValue, SSAValue]]:
         """Between which steps the loops over windows, by number, read more than the zeros around the data."""
         code, found = self.code, dict[int, tuple[SSAValue, SSAValue]]()
         for number, border in self.borders.items():
             along, count = (border.axis,) == self.blocks.pixels, code.dim(self.tile.extents[number])
-            first, last = border.places(code, place.pixel if along else place.coords[border.axis,], count)
+            first, last = border.taps(code, placement.pixel if along else placement.coords[border.axis,], count)
             if along:  # the last pixel meets data first
-                end = code.add(place.pixel, code.sub(place.height, 1))
-                first, _ = border.places(code, end, count)
-            if turn is not None and number == 0:
-                first = code.maximum(code.sub(first, turn.start), 0)
-                last = code.minimum(code.sub(last, turn.start), turn.steps)
+                end = code.add(placement.pixel, code.sub(placement.height, 1))
+                first, _ = border.taps(code, end, count)
+            if reduction_part is not None and number == 0:
+                first = code.maximum(code.sub(first, reduction_part.start), 0)
+                last = code.minimum(code.sub(last, reduction_part.start), reduction_part.steps)
             found[number] = first, last
         return found
 
-    def _store(self, place: _Place, memory: SSAValue, row: SSAValue) -> None:
+    def _store(self, placement: _Placement, memory: SSAValue, row: SSAValue) -> None:
         """What is made of the new sums of a tile."""
         code, blocks = self.code, self.shape.blocks
         known = self.channels.constant_value
-        lower, upper = place.own
+        lower, upper = placement.own
         with code.loop(upper, "p", lower=lower, vectorize=False) as p:
             if known is not None and known % blocks == 0:
                 for q in range(blocks):
-                    self._store_block(place, memory, row, p, code.index(q))
+                    self._store_block(placement, memory, row, p, code.index(q))
                 return
-            with code.loop(place.own_blocks[1], "q", lower=place.own_blocks[0], vectorize=False) as q:
-                self._store_block(place, memory, row, p, q)
+            with code.loop(placement.own_blocks[1], "q", lower=placement.own_blocks[0], vectorize=False) as q:
+                self._store_block(placement, memory, row, p, q)
 
-    def _store_block(self, place: _Place, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
+    def _store_block(self, placement: _Placement, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
         """One pixel of a block."""
         code, lanes = self.code, self.product.tiles.lanes
-        coords = self._coords_of(place, p, q)
+        coords = self._coords_of(placement, p, q)
         for v in range(self.blocks.vectors):
             column = code.index(v * lanes)
             kept = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]

@@ -14,8 +14,8 @@ from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 
 SHARE = 0.3
-"""Of the first-level cache for the weights of a turn; there are data of two tiles too, and sums pass through."""
-SHARE_OF_LONG_TURNS = 0.5
+"""Of the first-level cache for the weights of a part; there are data of two tiles too, and sums pass through."""
+SHARE_OF_LONG_PARTS = 0.5
 """The same, where a tile has so many sums that they take long to come and go."""
 MANY_REGISTERS = 32
 
@@ -37,11 +37,11 @@ class ReductionPart:
     steps: SSAValue
     is_first: SSAValue
     most: int
-    """Steps of any turn."""
+    """Steps of any part."""
 
 
 def find_reduction_parts(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> ReductionParts | None:
-    """The turns of a product; `None` if its weights are few, or no more than one tile uses them."""
+    """The parts of a reduction; `None` if its weights are few, or no more than one tile uses them."""
     what, target = product.what, product.kernel.target
     sizes = [product_of(what.stage.extents[axis] for axis in axes).constant_value for axes in blocks.reduced]
     if len(sizes) < 2 or any(size is None for size in sizes):
@@ -53,6 +53,6 @@ def find_reduction_parts(product: Product, blocks: Blocks, shape: Shape, lines: 
     known = lines.constant_value
     if outer * weights <= target.l1_bytes // 2 or tiles < 2 or known == 1:
         return None
-    share = SHARE if target.vector_registers < MANY_REGISTERS else SHARE_OF_LONG_TURNS
+    share = SHARE if target.vector_registers < MANY_REGISTERS else SHARE_OF_LONG_PARTS
     count = -(-outer // max(1, int(target.l1_bytes * share) // weights))
     return ReductionParts(-(-outer // count), count, tiles if known is None else min(tiles, known))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.contraction import Factor, is_chain
-from lowering.schedule.cpu.structure.places import Place
 from tir_dialect.ops.memory import LoadOp
 
 MOST_VECTORS = 4
@@ -46,9 +46,9 @@ def find_blocks(product: Product) -> Blocks | None:
         return None
     if not all(_is_plain(factor) for factor in (what.rows, what.columns)) or what.columns.stride(what.column[0]) != 1:
         return None
-    if what.columns.panels is not None:  # only the places in the first panel follow from strides
+    if what.columns.panels is not None:  # only the indices in the first panel follow from strides
         return None
-    output, weights = what.output, what.columns.places[0]
+    output, weights = what.output, what.columns.accesses[0]
     pixel = next((axis for axis in what.row if output.strides[axis].constant_value == size), None)
     if pixel is None or any(weights.strides[axis].constant_value is None for axis in what.reduced):
         return None
@@ -63,7 +63,7 @@ def _together(product: Product, reduced: Sequence[int]) -> tuple[tuple[int, ...]
     what, groups = product.what, list[tuple[int, ...]]()
     for axis in reduced:
         longer = (*groups[-1], axis) if groups else ()
-        if longer and is_chain((*what.rows.places, *what.columns.places), what.stage.extents, longer):
+        if longer and is_chain((*what.rows.accesses, *what.columns.accesses), what.stage.extents, longer):
             groups[-1] = longer
         else:
             groups.append((axis,))
@@ -71,7 +71,7 @@ def _together(product: Product, reduced: Sequence[int]) -> tuple[tuple[int, ...]
 
 
 def _is_plain(factor: Factor) -> bool:
-    """Whether a factor is an element of memory, at a place that is linear in the axes."""
+    """Whether a factor is an element of memory, at an index that is linear in the axes."""
     plain = isinstance(factor.value.owner, LoadOp) and factor.value.type == factor.element
     return plain and factor.is_linear
 
@@ -80,22 +80,22 @@ def _joined(product: Product, pixel: int) -> tuple[int, ...]:
     """The axes that count as one with that of the pixels: between which neither data nor output jumps."""
     what, epilogue = product.what, product.epilogue
     count = len(what.stage.axes)
-    places: Iterable[Place] = [
-        *what.rows.places,
+    accesses: Iterable[AffineAccess] = [
+        *what.rows.accesses,
         what.output,
-        *(step.place(op, count) for step, op in epilogue.accesses),
+        *(step.access(op, count) for step, op in epilogue.accesses),
     ]
-    found, places = (pixel,), tuple(places)
+    found, accesses = (pixel,), tuple(accesses)
     while True:
         rest = (axis for axis in what.row if axis not in found)
-        before = next((axis for axis in rest if is_chain(places, what.stage.extents, (axis, *found))), None)
+        before = next((axis for axis in rest if is_chain(accesses, what.stage.extents, (axis, *found))), None)
         if before is None:
             return found
         found = (before, *found)
 
 
-def load_of(factor: Factor) -> tuple[SSAValue, Place]:
+def load_of(factor: Factor) -> tuple[SSAValue, AffineAccess]:
     """The buffer that a plain factor is in, and where."""
     load = factor.value.owner
     assert isinstance(load, LoadOp)  # so is what blocks were found in
-    return load.buffer, factor.places[0]
+    return load.buffer, factor.accesses[0]

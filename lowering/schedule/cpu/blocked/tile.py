@@ -58,7 +58,7 @@ class TileMemory:
     """The first."""
 
 
-Places = Sequence[Sequence[Sequence[SSAValue]]]
+Accumulators = Sequence[Sequence[Sequence[SSAValue]]]
 """The indices of the vectors of sums, by pixel and vector."""
 
 
@@ -71,8 +71,8 @@ class Tile:
         self.lanes = product.tiles.lanes
         self.count = count
         self.data, self.weights = (
-            Access(product.kernel.flat[buffer], place.strides, place.base)
-            for buffer, place in map(load_of, (product.what.rows, product.what.columns))
+            Access(product.kernel.flat[buffer], access.strides, access.base)
+            for buffer, access in map(load_of, (product.what.rows, product.what.columns))
         )
 
     @property
@@ -92,7 +92,7 @@ class Tile:
         data: SSAValue,
         weights: SSAValue,
         memory: TileMemory,
-        turn: ReductionPart | None,
+        reduction_part: ReductionPart | None,
         ahead: Sequence[PrefetchedLines],
         bounds: Mapping[int, tuple[SSAValue, SSAValue]],
     ) -> None:
@@ -105,45 +105,47 @@ class Tile:
         """
         code = self.code
         sums = code.alloc([height, self.width * self.lanes], self.product.what.element, "sums", scope="local")
-        places = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(height)]
-        self._begin(sums, places, memory, turn)
+        accumulators = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(height)]
+        self._begin(sums, accumulators, memory, reduction_part)
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
                 if number == len(self.blocks.reduced) - 1:
-                    self._prefetch_data(height, data, None if turn is None else turn.most)
+                    self._prefetch_data(height, data, None if reduction_part is None else reduction_part.most)
                     self._prefetch(ahead)
                 steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
-                if turn is not None and number == 0:
-                    data, weights = self._further(data, weights, turn.start, steps)
-                count = code.dim(self.extents[number]) if turn is None or number else turn.steps
+                if reduction_part is not None and number == 0:
+                    data, weights = self._further(data, weights, reduction_part.start, steps)
+                count = code.dim(self.extents[number]) if reduction_part is None or number else reduction_part.steps
                 lower, upper = bounds.get(number, (None, count))
                 r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
                 data, weights = self._further(data, weights, r, steps)
                 ahead = inside(code, ahead, r, count)
-            self._step(sums, places, data, weights)
-        for p, v, place in self._all(places):
-            code.store(code.load(sums, place, self.lanes), memory.buffer, self._kept(memory, p, v))
+            self._step(sums, accumulators, data, weights)
+        for p, v, accumulator in self._all(accumulators):
+            code.store(code.load(sums, accumulator, self.lanes), memory.buffer, self._kept(memory, p, v))
 
-    def _begin(self, sums: SSAValue, places: Places, memory: TileMemory, turn: ReductionPart | None) -> None:
-        """The first values of sums: zeros, or what earlier turns left."""
+    def _begin(
+        self, sums: SSAValue, accumulators: Accumulators, memory: TileMemory, reduction_part: ReductionPart | None
+    ) -> None:
+        """The first values of sums: zeros, or what earlier parts of the reduction left."""
         code = self.code
         zeros = code.zeros(self.product.what.element, self.lanes)
-        if turn is None:
-            for _, _, place in self._all(places):
-                code.store(zeros, sums, place)
+        if reduction_part is None:
+            for _, _, accumulator in self._all(accumulators):
+                code.store(zeros, sums, accumulator)
             return
-        with code.when(turn.is_first) as branch:
-            for _, _, place in self._all(places):
-                code.store(zeros, sums, place)
+        with code.when(reduction_part.is_first) as branch:
+            for _, _, accumulator in self._all(accumulators):
+                code.store(zeros, sums, accumulator)
         with code.otherwise(branch):
-            for p, v, place in self._all(places):
-                code.store(code.load(memory.buffer, self._kept(memory, p, v), self.lanes), sums, place)
+            for p, v, accumulator in self._all(accumulators):
+                code.store(code.load(memory.buffer, self._kept(memory, p, v), self.lanes), sums, accumulator)
 
     def _kept(self, memory: TileMemory, p: int, v: int) -> list[SSAValue]:
         return [self.code.add(memory.row, p), self.code.index(v * self.lanes)]
 
-    def _all(self, places: Places) -> Iterator[tuple[int, int, Sequence[SSAValue]]]:
-        return ((p, v, place) for p, line in enumerate(places) for v, place in enumerate(line))
+    def _all(self, accumulators: Accumulators) -> Iterator[tuple[int, int, Sequence[SSAValue]]]:
+        return ((p, v, accumulator) for p, line in enumerate(accumulators) for v, accumulator in enumerate(line))
 
     def _further(
         self, data: SSAValue, weights: SSAValue, count: SSAValue, steps: tuple[Dim, Dim]
@@ -153,7 +155,7 @@ class Tile:
         return code.add(data, moves[0]), code.add(weights, moves[1])
 
     def runs(self, most: int | None) -> int | None:
-        """How often the last loop of the sums runs for a tile, in a turn of so many steps if there are turns."""
+        """How often the last loop of the sums runs for a tile, in a part of so many steps if the reduction is split."""
         outer = self.extents[:1] if most is None else (constant(most),)
         return product_of((*outer, *self.extents[1:-1])).constant_value if len(self.extents) > 1 else 1
 
@@ -185,9 +187,9 @@ class Tile:
         """Asks for the next lines of what is needed later."""
         code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
         for each in ahead:
-            place = code.add(each.start, code.mul(each.number, each.lines * line))
+            start = code.add(each.start, code.mul(each.number, each.lines * line))
             for block in range(self.count):
-                first = code.add(place, code.dim(each.jump * block))
+                first = code.add(start, code.dim(each.jump * block))
                 for number in range(each.lines):
                     code.prefetch(each.memory, [code.add(first, number * line)], each.level)
 
@@ -197,7 +199,7 @@ class Tile:
         (outer,) = self.product.what.outer or (None,)
         return constant(0) if outer is None else self.weights.strides[outer]
 
-    def _step(self, sums: SSAValue, places: Places, data: SSAValue, weights: SSAValue) -> None:
+    def _step(self, sums: SSAValue, accumulators: Accumulators, data: SSAValue, weights: SSAValue) -> None:
         """One product for each sum."""
         code, blocks = self.code, self.blocks
         columns = [
@@ -206,8 +208,8 @@ class Tile:
             for v in range(blocks.vectors)
         ]
         along = self.data.strides[blocks.pixels[-1]]
-        for p, line in enumerate(places):
+        for p, line in enumerate(accumulators):
             element = code.load(self.data.memory, [code.add(data, code.dim(along * p))])
             factor = code.splat(element, self.lanes)
-            for place, column in zip(line, columns, strict=True):
-                code.store(code.fma(factor, column, code.load(sums, place, self.lanes)), sums, place)
+            for accumulator, column in zip(line, columns, strict=True):
+                code.store(code.fma(factor, column, code.load(sums, accumulator, self.lanes)), sums, accumulator)

@@ -15,7 +15,7 @@ from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.guards import unneeded
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.streams import streamed_from
-from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
 from tir_dialect.new_ops import new_op
@@ -34,7 +34,7 @@ class Body:
         self.axis = axis
         self.at = dict(at)
         self.values: dict[SSAValue, SSAValue] = {}
-        self.forwarded: dict[tuple[SSAValue, Place], SSAValue] = {}
+        self.forwarded: dict[tuple[SSAValue, AffineAccess], SSAValue] = {}
         self.fills_lines = False
         """Whether the loops around write results line by line, so that these may go past the caches."""
         self.multiply = True
@@ -67,7 +67,7 @@ class Body:
             if op not in self._staying and op not in self._skipped and not self._is_known(op):
                 self._emit(op)
         for op in self._accesses(ops):
-            self._before[op] = self._offset(op, self.kernel.place(self.stage, op))
+            self._before[op] = self._offset(op, self.kernel.access(self.stage, op))
         for op in ops:
             if op in self._staying and isinstance(op, arith.DivfOp) and self._is_row_divisor(op):
                 self._invert(op.rhs)
@@ -87,19 +87,19 @@ class Body:
     def _varies(self, op: Operation, written: AbstractSet[SSAValue]) -> bool:
         operands: Iterable[SSAValue] = op.operands
         if isinstance(op, LoadOp):
-            place = self.kernel.place(self.stage, op)
-            stride = self._stride(place)
+            access = self.kernel.access(self.stage, op)
+            stride = self._stride(access)
             if stride is None or stride.terms or op.buffer in written:
                 return True
-            operands = [value for value, _ in place.computed]
+            operands = [value for value, _ in access.computed]
         return any(operand.owner in self._staying or operand is self._axis_value for operand in operands)
 
     @property
     def _axis_value(self) -> SSAValue | None:
         return None if self.axis is None else self.stage.axes[self.axis].value
 
-    def _stride(self, place: Place) -> Dim | None:
-        return None if self.axis is None else place.strides[self.axis]
+    def _stride(self, access: AffineAccess) -> Dim | None:
+        return None if self.axis is None else access.strides[self.axis]
 
     def _accesses(self, ops: Iterable[Operation]) -> list[LoadOp | StoreOp]:
         inner = (each for op in ops if op in self._staying for each in op.walk())
@@ -157,16 +157,16 @@ class Body:
     def _emit(self, op: Operation) -> None:
         match op:
             case LoadOp():
-                place = self.kernel.place(self.stage, op)
-                known = self.forwarded.get((op.buffer, place))
+                access = self.kernel.access(self.stage, op)
+                known = self.forwarded.get((op.buffer, access))
                 if known is None:
-                    known = self.code.load(self.kernel.memory(op), [self._index(op, place)])
+                    known = self.code.load(self.kernel.memory(op), [self._index(op, access)])
                 self.values[op.result] = known
             case StoreOp():
-                place = self.kernel.place(self.stage, op)
-                self.forwarded[op.buffer, place] = self.value(op.value)
+                access = self.kernel.access(self.stage, op)
+                self.forwarded[op.buffer, access] = self.value(op.value)
                 if op.buffer not in self.kernel.unread:
-                    value, memory, index = self.value(op.value), self.kernel.memory(op), self._index(op, place)
+                    value, memory, index = self.value(op.value), self.kernel.memory(op), self._index(op, access)
                     least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
                     self.code.store(value, memory, [index], streamed_from=least)
             case IfOp():
@@ -179,25 +179,25 @@ class Body:
 
     def index(self, op: LoadOp | StoreOp) -> SSAValue:
         """The index of an access in its flat buffer."""
-        return self._index(op, self.kernel.place(self.stage, op))
+        return self._index(op, self.kernel.access(self.stage, op))
 
-    def _index(self, op: LoadOp | StoreOp, place: Place) -> SSAValue:
+    def _index(self, op: LoadOp | StoreOp, access: AffineAccess) -> SSAValue:
         """The index of an access in its flat buffer."""
         code = self.code
-        total = self._before[op] if op in self._before else self._offset(op, place)
-        if self.axis is not None and place.strides[self.axis].terms and self.axis in self.at:
-            total = self._plus(total, self.at[self.axis], place.strides[self.axis])
-        for value, step in place.computed:
+        total = self._before[op] if op in self._before else self._offset(op, access)
+        if self.axis is not None and access.strides[self.axis].terms and self.axis in self.at:
+            total = self._plus(total, self.at[self.axis], access.strides[self.axis])
+        for value, step in access.computed:
             total = self._plus(total, self.value(value), step)
         return code.index(0) if total is None else total
 
-    def _offset(self, op: LoadOp | StoreOp, place: Place) -> SSAValue | None:
-        """The linear part of a place without the innermost axis; `None` for 0."""
-        total = self.code.dim(place.base) if place.base.terms else None
+    def _offset(self, op: LoadOp | StoreOp, access: AffineAccess) -> SSAValue | None:
+        """The linear part of an access without the innermost axis; `None` for 0."""
+        total = self.code.dim(access.base) if access.base.terms else None
         block = self.kernel.block
-        if block is not None and op.buffer in self.kernel.rows and place.strides[block.axis].terms:
-            total = self._plus(total, block.back, place.strides[block.axis])
-        for number, stride in enumerate(place.strides):
+        if block is not None and op.buffer in self.kernel.rows and access.strides[block.axis].terms:
+            total = self._plus(total, block.back, access.strides[block.axis])
+        for number, stride in enumerate(access.strides):
             if stride.terms and number != self.axis and number in self.at:
                 total = self._plus(total, self.at[number], stride)
         return total

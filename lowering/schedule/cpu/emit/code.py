@@ -126,7 +126,7 @@ class Code(IndexCode):
     ) -> Generator[SSAValue]:
         """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more.
 
-        LLVM leaves the loop as it is if it is not to `vectorize`; a turn has `unroll` values. In the kernel of a
+        LLVM leaves the loop as it is if it is not to `vectorize`; an iteration has `unroll` values. In the kernel of a
         `plain` loop no address gets a register of its own that counts it up.
         """
         annotations: dict[str, Attribute] = {"grain": IntegerAttr(grain, i64)} if grain > 1 else {}

@@ -14,8 +14,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.streams import streamed_from
 from lowering.schedule.cpu.emit.transpose import shuffle
-from lowering.schedule.cpu.structure.contraction import place_of
-from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.accesses import AffineAccess
+from lowering.schedule.cpu.structure.contraction import access_of
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -100,10 +100,10 @@ class Explicit:
         self.values[op.results[0]] = self.code.value(copy, op.results[0].name_hint)
 
     def _load(self, op: LoadOp) -> SSAValue:
-        place, memory = place_of(self.stage, op), self.kernel.flat[op.buffer]
-        index, lanes = self._index(place), self.lanes
+        access, memory = access_of(self.stage, op), self.kernel.flat[op.buffer]
+        index, lanes = self._index(access), self.lanes
         index = index if self.further is None else self.code.add(index, self.further)
-        step = None if lanes is None else place.strides[lanes.axis]
+        step = None if lanes is None else access.strides[lanes.axis]
         if lanes is None or step is None or not step.terms:
             return self.code.load(memory, [index])
         if step.constant_value == 2 and lanes.on is not None:
@@ -127,17 +127,17 @@ class Explicit:
     def _store(self, op: StoreOp) -> None:
         if op.buffer in self.kernel.unread:
             return
-        place, memory, lanes = place_of(self.stage, op), self.kernel.flat[op.buffer], self.lanes
-        index, value = self._index(place), self.widened(self.value(op.value))
-        if lanes is not None and place.strides[lanes.axis].constant_value != 1:
-            index = self.code.value(RampOp(index, self.code.dim(place.strides[lanes.axis]), lanes.count))
+        access, memory, lanes = access_of(self.stage, op), self.kernel.flat[op.buffer], self.lanes
+        index, value = self._index(access), self.widened(self.value(op.value))
+        if lanes is not None and access.strides[lanes.axis].constant_value != 1:
+            index = self.code.value(RampOp(index, self.code.dim(access.strides[lanes.axis]), lanes.count))
         least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
         self.code.store(value, memory, [index], None if lanes is None else self._mask(lanes), least)
 
-    def _index(self, place: Place) -> SSAValue:
-        terms = [(number, place.strides[axis]) for axis, number in self.at.items()]
-        terms += [(self.value(value), stride) for value, stride in place.computed]
-        return self.code.linear(place.base, terms)
+    def _index(self, access: AffineAccess) -> SSAValue:
+        terms = [(number, access.strides[axis]) for axis, number in self.at.items()]
+        terms += [(self.value(value), stride) for value, stride in access.computed]
+        return self.code.linear(access.base, terms)
 
     def _branch(self, op: IfOp) -> None:
         """A branch for one element."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
 from tir_dialect.ops.memory import StoreOp
@@ -32,7 +32,7 @@ def group_axes(kernel: Kernel, stages: Sequence[Stage], axes: Sequence[int]) -> 
 
     An axis with one value is part of the next group, so that threads share that one.
     """
-    places = [place for stage in stages for place in places_of(kernel, stage)]
+    accesses = [access for stage in stages for access in accesses_of(kernel, stage)]
     pinned = {axis for stage in stages for axis in stage.pinned}
     extents = stages[0].extents
     groups: list[Group] = []
@@ -40,16 +40,16 @@ def group_axes(kernel: Kernel, stages: Sequence[Stage], axes: Sequence[int]) -> 
         if groups and axis not in pinned and groups[-1].last not in pinned:
             last = groups[-1].last
             is_one = groups[-1].extent.constant_value == 1  # at 0, wherever that leads
-            if is_one or all(place.strides[last] is place.strides[axis] * extents[axis] for place in places):
+            if is_one or all(access.strides[last] is access.strides[axis] * extents[axis] for access in accesses):
                 groups[-1] = Group((*groups[-1].axes, axis), groups[-1].extent * extents[axis])
                 continue
         groups.append(Group((axis,), extents[axis]))
     return groups
 
 
-def places_of(kernel: Kernel, stage: Stage) -> Iterable[Place]:
-    """The places of all accesses that are made in memory."""
-    return (kernel.place(stage, op) for op in stage.places)
+def accesses_of(kernel: Kernel, stage: Stage) -> Iterable[AffineAccess]:
+    """All accesses that are made in memory."""
+    return (kernel.access(stage, op) for op in stage.accesses)
 
 
 def lane_group(kernel: Kernel, stages: Sequence[Stage], groups: Sequence[Group]) -> Group:
@@ -59,9 +59,9 @@ def lane_group(kernel: Kernel, stages: Sequence[Stage], groups: Sequence[Group])
         points = 0
         for stage in stages:
             written = {store.buffer for store in stage.stores} if stage.init else set[SSAValue]()
-            for op in stage.places:
+            for op in stage.accesses:
                 if op.buffer not in written:
-                    stride = kernel.place(stage, op).strides[group.last]
+                    stride = kernel.access(stage, op).strides[group.last]
                     weight = 3 if isinstance(op, StoreOp) else 2
                     points += weight if stride.constant_value == 1 else 0 if not stride.terms else -weight
         short = group.extent.constant_value

@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.structure.places import linear
+from lowering.schedule.cpu.structure.accesses import linear
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, constant
@@ -76,28 +76,30 @@ def _bounds(space: IndexSpace, names: Sequence[str], condition: SSAValue) -> tup
 
 
 def unneeded(stage: Stage, taken: frozenset[Operation]) -> frozenset[Operation]:
-    """The ops that only decide about branches which are `taken` in any case, or compute places of loads among these."""
+    """The ops that only decide about branches that are `taken` anyhow, or compute indices of loads among these."""
     found: set[Operation] = set()
     for op in reversed(stage.body):
         uses = [use for result in op.results for use in result.uses]
-        if uses and all(use.operation in found or use.operation in taken or _is_place(stage, use) for use in uses):
+        if uses and all(use.operation in found or use.operation in taken or _is_index(stage, use) for use in uses):
             found.add(op)
     return frozenset(op for op in found if not isinstance(op, LoadOp | IfOp))
 
 
-def _is_place(stage: Stage, use: object) -> bool:
+def _is_index(stage: Stage, use: object) -> bool:
     """Whether a use is an index of an access that is known to be linear."""
     op, number = getattr(use, "operation", None), getattr(use, "index", 0)
-    if not isinstance(op, LoadOp | StoreOp) or op not in stage.places:
+    if not isinstance(op, LoadOp | StoreOp) or op not in stage.accesses:
         return False
-    place = number - (1 if isinstance(op, LoadOp) else 2)
-    return 0 <= place < len(stage.places[op]) and (op in stage.wholes or stage.places[op][place].value is None)
+    dimension = number - (1 if isinstance(op, LoadOp) else 2)
+    return 0 <= dimension < len(stage.accesses[op]) and (
+        op in stage.wholes or stage.accesses[op][dimension].value is None
+    )
 
 
 def range_of(
     code: Code, bounds: Sequence[Bound], axis: int, extent: Dim, at: Mapping[int, SSAValue]
 ) -> tuple[SSAValue, SSAValue]:
-    """The first turn of a loop over an axis for which bounds hold, and the one behind the last.
+    """The first iteration of a loop over an axis for which bounds hold, and the one behind the last.
 
     `at` has the other axes with which the bounds move, which move with the axis by numbers.
     """

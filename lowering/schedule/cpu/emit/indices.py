@@ -72,7 +72,7 @@ class IndexCode:
         self._block, self._computed = outer
 
     def index(self, value: int) -> SSAValue:
-        """An index constant; equal ones are made once for what is inside the place of the first."""
+        """An index constant; equal ones are made once for what is inside the block of the first."""
         for scope in reversed(self._constants):
             if value in scope:
                 return scope[value]
@@ -88,7 +88,7 @@ class IndexCode:
         return self.index(constant) if constant is not None else self._once((known,), lambda: DimOp(known), name)
 
     def _once(self, key: _Key, make: Callable[[], Operation], name: str | None = None) -> SSAValue:
-        """The result of an op without effects; equal ones are made once for what is inside the place of the first."""
+        """The result of an op without effects; equal ones are made once for what is inside the block of the first."""
         found = _seen(self._known, key)
         if found is None:
             found = self._known[-1][key] = self.value(make(), name)

@@ -11,8 +11,8 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.routines import NO_ROUTINES, Routines
+from lowering.schedule.cpu.structure.accesses import AffineAccess, affine_access
 from lowering.schedule.cpu.structure.padding import Padding
-from lowering.schedule.cpu.structure.places import Place, place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
 from tir_dialect.ops.flatten import FlattenOp
@@ -31,7 +31,7 @@ class RowBlock:
     axis: int
     """That of the rows."""
     back: SSAValue
-    """What leads from the number of a row to its place in the block: the first row's, negative."""
+    """What leads from the number of a row to its row in the block: the first row's, negative."""
 
 
 @dataclass
@@ -89,17 +89,17 @@ class Kernel:
         row = self.rows.get(op.buffer)
         return self.flat[op.buffer] if row is None else row[0]
 
-    def place(self, stage: Stage, op: LoadOp | StoreOp) -> Place:
+    def access(self, stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
         """Where in `memory` an access is."""
-        found = self._place(stage, op)
+        found = self._access(stage, op)
         if not self.settled:
             return found
         return replace(found, strides=tuple(self.settled.get(stride, stride) for stride in found.strides))
 
-    def _place(self, stage: Stage, op: LoadOp | StoreOp) -> Place:
+    def _access(self, stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
         if op.buffer not in self.rows and op in stage.wholes:
             return stage.wholes[op]
-        return place(stage.places[op], self.steps(op), len(stage.axes))
+        return affine_access(stage.accesses[op], self.steps(op), len(stage.axes))
 
     def steps(self, op: LoadOp | StoreOp) -> tuple[Dim, ...]:
         """How far apart neighbours along each dimension of an access are in `memory`."""
@@ -117,7 +117,7 @@ class Kernel:
         axis = -1 if self.block is None else self.block.axis
         return all(
             (op.buffer in self.rows and isinstance(op.buffer_type.dtype, AnyFloat))
-            or not self.place(stage, op).strides[axis].terms
+            or not self.access(stage, op).strides[axis].terms
             for op in ops
         )
 

@@ -73,15 +73,15 @@ class FarRow:
 
 
 def far_rows(kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue], lane: int) -> list[FarRow]:
-    """What a stage loads along a lane at a place of the other axes, where a vector is a whole line."""
+    """What a stage loads along a lane for values of the other axes, where a vector is a whole line."""
     if kernel.target.vector_bits < 8 * LINE_BYTES:
         return []
     code, written, found = kernel.code, {store.buffer for store in stage.stores}, list[FarRow]()
     for load in stage.loads:
-        place = kernel.place(stage, load)
-        is_row = place.strides[lane].constant_value == 1 and not place.computed
+        access = kernel.access(stage, load)
+        is_row = access.strides[lane].constant_value == 1 and not access.computed
         if is_row and load in stage.needed and load.buffer not in written and load.buffer not in kernel.rows:
-            start = code.linear(place.base, [(value, place.strides[axis]) for axis, value in at.items()])
+            start = code.linear(access.base, [(value, access.strides[axis]) for axis, value in at.items()])
             found.append(FarRow(kernel.memory(load), start, is_far(kernel, load)))
     return found
 
@@ -103,9 +103,9 @@ class PrefetchedAccess:
 
     def start(self, kernel: Kernel, at: Mapping[int, SSAValue], row: int) -> PrefetchedRow:
         """What is asked for: the row that is read next, or the one written now."""
-        place, code = kernel.place(self.stage, self.op), kernel.code
-        further = place.base if isinstance(self.op, StoreOp) else place.base + place.strides[row]
-        start = code.linear(further, [(index, place.strides[n]) for n, index in at.items()])
+        access, code = kernel.access(self.stage, self.op), kernel.code
+        further = access.base if isinstance(self.op, StoreOp) else access.base + access.strides[row]
+        start = code.linear(further, [(index, access.strides[n]) for n, index in at.items()])
         return PrefetchedRow(kernel.memory(self.op), start, self._factor(kernel))
 
     def _factor(self, kernel: Kernel) -> SSAValue | None:
@@ -138,7 +138,7 @@ def prefetched_accesses(
     asking, found = (heavy or again)[0], list[PrefetchedAccess]()
     for stages, kind in ((passes[0], False), (passes[-1], True)):
         if stages is not asking:
-            accesses = [(s, op) for s in stages for op in s.places if isinstance(op, StoreOp) == kind]
+            accesses = [(s, op) for s in stages for op in s.accesses if isinstance(op, StoreOp) == kind]
             found += [
                 PrefetchedAccess(*access, None if heavy else _longest_row(kernel, access[1])) for access in accesses
             ]
@@ -159,8 +159,10 @@ def computes_much(kernel: Kernel, stage: Stage, depth: int) -> bool:
     """Whether a stage computes much for each element, and not only for a row."""
     moving: set[SSAValue] = {axis.value for axis in stage.axes[depth:]}
     for op in stage.body:
-        place = kernel.place(stage, op) if isinstance(op, LoadOp) else None
-        if any(operand in moving for operand in op.operands) or (place and any(s.terms for s in place.strides[depth:])):
+        access = kernel.access(stage, op) if isinstance(op, LoadOp) else None
+        if any(operand in moving for operand in op.operands) or (
+            access and any(s.terms for s in access.strides[depth:])
+        ):
             if is_heavy(op) and not (isinstance(op, arith.DivfOp) and op.rhs in kernel.divisors):
                 return True
             moving.update(op.results)
@@ -169,8 +171,8 @@ def computes_much(kernel: Kernel, stage: Stage, depth: int) -> bool:
 
 def _is_row(kernel: Kernel, ahead: PrefetchedAccess, depth: int) -> bool:
     """Whether an access goes along a row of memory that is not the row's own, and every row has another."""
-    place, length = kernel.place(ahead.stage, ahead.op), ahead.stage.extents[-1].constant_value
-    along = len(ahead.stage.axes) == depth + 1 and place.strides[depth].constant_value == 1
+    access, length = kernel.access(ahead.stage, ahead.op), ahead.stage.extents[-1].constant_value
+    along = len(ahead.stage.axes) == depth + 1 and access.strides[depth].constant_value == 1
     fits = ahead.longest is None or length is None or length <= ahead.longest
     own = ahead.op.buffer in kernel.rows
-    return along and fits and not own and bool(place.strides[depth - 1].terms) and not place.computed
+    return along and fits and not own and bool(access.strides[depth - 1].terms) and not access.computed

@@ -25,6 +25,6 @@ def streamed_from(kernel: Kernel, stage: Stage, op: StoreOp) -> int | None:
     known = [extent for extent in extents if extent is not None]
     if len(known) == len(extents) and prod(known) * byte_size(op.buffer_type.dtype) < least:
         return None
-    places = stage.places[op]
-    in_order = len(places) == len(stage.axes) and all(place.is_axis(axis) for axis, place in enumerate(places))
+    indices = stage.accesses[op]
+    in_order = len(indices) == len(stage.axes) and all(index.is_axis(axis) for axis, index in enumerate(indices))
     return least if in_order else None

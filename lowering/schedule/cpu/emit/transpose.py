@@ -15,7 +15,7 @@ from tir_dialect.ops.memory import lanes_of, vector_of
 
 
 def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
-    """As many vectors as they have lanes, a power of two: halves, quarters, ... of pairs change places."""
+    """As many vectors as they have lanes, a power of two: halves, quarters, ... of pairs are exchanged."""
     lanes, rows = len(rows), list(rows)
     step = lanes // 2
     while step:

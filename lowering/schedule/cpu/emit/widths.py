@@ -26,7 +26,7 @@ LATENT = frozenset(
 """Functions whose instructions wait for each other."""
 
 LONG_ROW = 256
-"""Elements of a row, beside which those that fill no turn of four registers do not count."""
+"""Elements of a row, beside which those that fill no iteration of four registers do not count."""
 
 
 def lane_count(
@@ -77,18 +77,18 @@ def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
         return False
     if masks_are_registers(kernel):
         return True
-    sizes = (byte_size(op.buffer_type.dtype) for stage in stages for op in stage.places)
+    sizes = (byte_size(op.buffer_type.dtype) for stage in stages for op in stage.accesses)
     return kernel.target.vector_bits >= 256 and min(sizes, default=4) >= 4
 
 
-def registers_of_a_turn(
+def registers_per_iteration(
     kernel: Kernel, stages: Sequence[Stage], group: Group, lanes: int, has_rows: bool = False
 ) -> int:
     """Four where functions make a register wait for itself, two if there are rows that may be short, else one; where
     there are no masks, as many as are stored together.
 
-    The processor looks some sixty instructions ahead, which is not as far as the next turn. Registers of 512 bits have
-    functions by tables, which are shorter.
+    The processor looks some sixty instructions ahead, which is not as far as the next iteration. Registers of 512 bits
+    have functions by tables, which are shorter.
     """
     functions = [op for stage in stages for op in stage.needed if _is_latent(op)]
     length = group.extent.constant_value

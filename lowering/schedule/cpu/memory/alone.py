@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def is_understood(stages: Sequence[Stage]) -> bool:
     """Whether stages are maps and reductions in memory without gaps, or running sums."""
-    accesses = (op.buffer_type for stage in stages for op in stage.places)
+    accesses = (op.buffer_type for stage in stages for op in stage.accesses)
     if any(not kind.has_default_strides or kind.offset.terms for kind in accesses):
         return False
     return scan_of(stages) is not None or all(map(_is_map_or_reduction, stages))
@@ -52,10 +52,10 @@ def scan_of(stages: Sequence[Stage]) -> Scan | None:
 
 def _maps_in_place(stage: Stage) -> bool:
     """Whether the stage reads what it writes only where it writes it."""
-    written = {store.buffer: stage.places[store] for store in stage.stores}
+    written = {store.buffer: stage.accesses[store] for store in stage.stores}
     if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
         return False
-    return all(stage.places[load] == written.get(load.buffer, stage.places[load]) for load in stage.loads)
+    return all(stage.accesses[load] == written.get(load.buffer, stage.accesses[load]) for load in stage.loads)
 
 
 def reduction_of(stage: Stage) -> Reduction | None:

@@ -46,7 +46,7 @@ def find_row(
 
 
 def _touches(stage: Stage, buffer: SSAValue) -> bool:
-    return any(op.buffer is buffer for op in stage.places)
+    return any(op.buffer is buffer for op in stage.accesses)
 
 
 def shared_depth(stages: Sequence[Stage]) -> int:
@@ -77,11 +77,11 @@ def _is_by_rows(stage: Stage, first: Stage, written: AbstractSet[SSAValue], dept
     kinds = [axis.kind for axis in stage.axes[:depth]]
     if stage.extents[:depth] != first.extents[:depth] or any(kind is not IteratorKind.SPATIAL for kind in kinds):
         return False
-    for op, places in stage.places.items():
+    for op, indices in stage.accesses.items():
         if op.buffer in written:
-            if len(places) < depth or not all(places[axis].is_axis(axis) for axis in range(depth)):
+            if len(indices) < depth or not all(indices[axis].is_axis(axis) for axis in range(depth)):
                 return False
-            if any(place.strides[axis].terms for place in places[depth:] for axis in range(depth)):
+            if any(index.strides[axis].terms for index in indices[depth:] for axis in range(depth)):
                 return False
     return True
 
@@ -89,7 +89,7 @@ def _is_by_rows(stage: Stage, first: Stage, written: AbstractSet[SSAValue], dept
 def _sweeps(
     stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], depth: int
 ) -> tuple[tuple[Stage, ...], ...]:
-    """Neighbouring stages together, where each runs once along the whole row and needs of the others only its place."""
+    """Neighbouring stages together, where each runs once along the row and reads of the others only its own element."""
     sweeps: list[list[Stage]] = []
     for stage in stages:
         if sweeps and all(_can_join(stage, other, reductions, depth) for other in sweeps[-1]):
@@ -105,7 +105,7 @@ def _can_join(stage: Stage, other: Stage, reductions: Mapping[Stage, Reduction],
         return False
     if not (_goes_along(stage, reductions, depth) and _goes_along(other, reductions, depth)):
         return False
-    written = {store.buffer: other.places[store] for store in other.stores}
+    written = {store.buffer: other.accesses[store] for store in other.stores}
     mine = {store.buffer for store in stage.stores}
     if any(load.buffer in mine for load in other.loads) or not mine.isdisjoint(written):
         return False
@@ -116,7 +116,7 @@ def _can_join(stage: Stage, other: Stage, reductions: Mapping[Stage, Reduction],
 
 
 def _same_element(stage: Stage, load: LoadOp, written: Sequence[object]) -> bool:
-    return stage.places[load] == tuple(written) and load.parent is stage.block.body.block
+    return stage.accesses[load] == tuple(written) and load.parent is stage.block.body.block
 
 
 def _goes_along(stage: Stage, reductions: Mapping[Stage, Reduction], depth: int) -> bool:

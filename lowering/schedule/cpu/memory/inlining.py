@@ -55,7 +55,7 @@ def _is_read_by_reductions(stage: Stage, later: Sequence[Stage]) -> bool:
 
 
 def _again(stages: Sequence[Stage]) -> bool:
-    """The places of the other stages are not those of before: they are looked at again."""
+    """The indices of the other stages are not those of before: they are analysed again."""
     from lowering.schedule.cpu.structure.stages import find_stage
 
     rest = [stage for stage in stages if stage.block.parent is not None]
@@ -69,10 +69,10 @@ def _is_plain_map(stage: Stage) -> bool:
     if len(stage.stores) != 1 or stage.init or stage.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN):
         return False
     store = stage.stores[0]
-    places = stage.places[store]
-    if not isinstance(store.buffer.owner, AllocBufferOp) or len(places) != len(stage.axes):
+    indices = stage.accesses[store]
+    if not isinstance(store.buffer.owner, AllocBufferOp) or len(indices) != len(stage.axes):
         return False
-    whole = all(place.is_axis(number) for number, place in enumerate(places))
+    whole = all(index.is_axis(number) for number, index in enumerate(indices))
     same = tuple(store.buffer_type.shape) == stage.extents
     uses = [use.operation for use in store.buffer.uses]
     return whole and same and all(op is store or (isinstance(op, LoadOp) and op.lanes is None) for op in uses)
@@ -101,7 +101,7 @@ def _copies_rows(stage: Stage) -> bool:
     load, last = stage.stores[0].value.owner, len(stage.axes) - 1
     if not isinstance(load, LoadOp) or [*stage.loads] != [load]:
         return False
-    *outer, inner = stage.places[load]
+    *outer, inner = stage.accesses[load]
     alone = not any(index.strides[last].terms or _uses(index.value, stage.axes[last].value) for index in outer)
     return alone and (inner.follows(last) or _is_quotient(inner.value, stage.axes[last].value))
 

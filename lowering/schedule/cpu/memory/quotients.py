@@ -58,7 +58,7 @@ def _splittable(block: BlockOp, reduces: bool, chained: bool) -> Iterator[tuple[
 
 
 def _is_last(value: BlockArgument) -> bool:
-    """Whether a place in a row of a result is one on the axis."""
+    """Whether an index in a row of a result is one on the axis."""
     uses = Dependence(lambda argument: argument is value)
     stores = [op for op in value.block.ops if isinstance(op, StoreOp)]
     return any(uses.of(store.indices[-1]) for store in stores if store.indices)
@@ -92,8 +92,8 @@ def _groups(value: BlockArgument) -> tuple[Dim, Dim] | None:
         size = dim_of(op.rhs) if isinstance(op, arith.DivUIOp) and op.lhs is value else None
         if size is None or size.constant_value == 1:
             continue
-        for place in op.results[0].uses:
-            load = place.operation
+        for use in op.results[0].uses:
+            load = use.operation
             if isinstance(load, LoadOp) and load.parent is value.block and op.results[0] in load.indices:
                 axis = list(load.indices).index(op.results[0])
                 count = load.buffer_type.shape[axis].constant_value

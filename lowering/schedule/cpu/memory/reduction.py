@@ -53,10 +53,10 @@ def find_reduction(stage: Stage) -> Reduction | None:
         return None
     reduced = stage.of_kind(IteratorKind.REDUCE)
     for buffer, store in stores.items():
-        places = stage.places[store]
-        if places != stage.places[accumulators[buffer]] or any(index.value is not None for index in places):
+        indices = stage.accesses[store]
+        if indices != stage.accesses[accumulators[buffer]] or any(index.value is not None for index in indices):
             return None
-        if any(index.strides[axis].terms for index in places for axis in reduced):
+        if any(index.strides[axis].terms for index in indices for axis in reduced):
             return None
     order = list(stores)
     ordered = tuple(accumulators[buffer] for buffer in order)
@@ -153,7 +153,7 @@ _SELECTION = (arith.CmpfOp, arith.CmpiOp, arith.SelectOp, arith.AndIOp, arith.Or
 def _is_identity(combine: Sequence[Operation], first: Sequence[SSAValue]) -> bool:
     """Whether the first values change nothing, however often they are combined with others.
 
-    Of a selection by comparisons, as for the place of the greatest element, that is so for any first values: what is
+    Of a selection by comparisons, as for the index of the greatest element, that is so for any first values: what is
     chosen is one of the operands, and the first values lose, or are chosen only where they are chosen anyway.
     """
     constants = [value.owner for value in first]

@@ -34,7 +34,7 @@ class Finish:
         self.product.masked(count, lanes, lambda masked: self.store_lanes(sums, coords, count if masked else None))
 
     def prefetch(self, coords: Coords) -> None:
-        """Asks for the sums at a place that earlier turns left, where rows are evenly spaced."""
+        """Asks for the sums that earlier blocks of the reduction left, where rows are evenly spaced."""
         what, sums = self.product.what, self.product.kernel.flat.get(self.product.what.store.buffer)
         if sums is not None and is_chain([what.output], what.stage.extents, what.row):
             self.code.prefetch(sums, [self._index(coords)], 2)
@@ -44,7 +44,7 @@ class Finish:
         self.put(self._total(sums, coords, on), coords, on)
 
     def put(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
-        """The same for sums that have all that earlier turns left, as the output has them."""
+        """The same for sums that have all that earlier blocks of the reduction left, as the output has them."""
         code = self.code
         if not self.product.epilogue.steps:
             self._keep(value, coords, on)
@@ -57,7 +57,7 @@ class Finish:
                 self._keep(value, coords, on)
 
     def _total(self, sums: SSAValue, coords: Coords, on: SSAValue | None) -> SSAValue:
-        """A vector of sums with what earlier turns left."""
+        """A vector of sums with what earlier blocks of the reduction left."""
         value = self.as_output(sums)
         return value if self.first is None else self.added(value, self._earlier(coords, on))
 
@@ -73,13 +73,13 @@ class Finish:
         return self.code.value(arith.AddiOp(a, b) if self.product.what.is_integer else arith.AddfOp(a, b))
 
     def _index(self, coords: Coords) -> SSAValue:
-        """Where the output of a place is."""
+        """The index in the output."""
         return self.product.offset(self.product.what.output, coords)
 
     def _earlier(self, coords: Coords, on: SSAValue | None) -> SSAValue:
-        """What earlier turns left: zeros in the first one."""
+        """What earlier blocks of the reduction left: zeros in the first one."""
         code, lanes, index = self.code, self.product.tiles.lanes, self._index(coords)
-        assert self.first is not None  # there are turns
+        assert self.first is not None  # the reduction is split
         if on is None:
             old = code.load(self.product.sums, [index], lanes)
             zeros = code.value(arith.SubiOp(old, old)) if self.product.what.is_integer else self._zeros
@@ -99,7 +99,7 @@ class Finish:
         """The epilogue of a vector of complete sums."""
         what, epilogue = self.product.what, self.product.epilogue
         count = len(what.stage.axes)
-        at = self.product.at([step.place(op, count) for step, op in epilogue.accesses], (), coords)
+        at = self.product.at([step.access(op, count) for step, op in epilogue.accesses], (), coords)
         produced = {what.store.buffer: value}
         if what.store.buffer not in epilogue.unread:
             self._keep(value, coords, on)

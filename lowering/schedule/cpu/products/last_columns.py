@@ -18,7 +18,7 @@ FEW_ROWS = 16
 
 
 def lies_in_rows(product: Product) -> bool:
-    """Whether rows lie along the sums, with columns that are in no panels, so that few columns can be multiplied."""
+    """Whether rows lie along the reduction, and columns in no panels, so that few columns can be multiplied."""
     what = product.what
     plain = what.longest is None and not what.outer and what.columns.panels is None
     several = bool(what.row) and product.m.constant_value != 1

@@ -25,7 +25,7 @@ MOST_SHORT = 64
 MOST_ROWS = 4
 """With more filters it pays to pack the windows."""
 MOST_STEP = 64
-"""Windows whose places are further apart do not overlap."""
+"""Windows whose elements are further apart do not overlap."""
 MOST_WRITTEN = 32
 """So many products of a tile are written out."""
 MOST_VECTORS, FEW_VECTORS = 8, 3
@@ -57,7 +57,7 @@ def _has_few_rows(product: Product) -> bool:
 
 
 def _has_windows(product: Product) -> bool:
-    """Whether sums along the lines read elements of their neighbours: their places reach those of the next window."""
+    """Whether sums along the lines read elements of their neighbours: their windows reach those of the next window."""
     what, extents = product.what, product.what.stage.extents
     length = extents[what.along[-1]].constant_value or MOST_STEP
     apart = abs(what.columns.stride(what.along[-1]) or 0)
@@ -147,29 +147,29 @@ class LineProduct:
         code = self.code
         count = code.divide(code.add(code.sub(end, begin), self.lanes - 1), self.lanes)
         with code.loop(count, "v", vectorize=False) as number:
-            place = code.add(begin, code.mul(number, self.lanes))
+            start = code.add(begin, code.mul(number, self.lanes))
             if last is not None:
-                self._tile(coords, code.minimum(place, last), 1, None)
+                self._tile(coords, code.minimum(start, last), 1, None)
                 return
-            on = code.sub(end, place)
-            self.product.masked(on, self.lanes, lambda masked: self._tile(coords, place, 1, on if masked else None))
+            on = code.sub(end, start)
+            self.product.masked(on, self.lanes, lambda masked: self._tile(coords, start, 1, on if masked else None))
 
     def _may_repeat(self) -> bool:
         """Whether results may be made twice, which is faster than masks: what they are made of is still there."""
         product, count = self.product, len(self.product.what.stage.axes)
         own = {product.what.store.buffer, *product.epilogue.unread}
         read = [(step, op) for step, op in product.epilogue.accesses if isinstance(op, LoadOp) and op.buffer not in own]
-        apart = all(not step.place(op, count).strides[self.axis].terms for step, op in read)
+        apart = all(not step.access(op, count).strides[self.axis].terms for step, op in read)
         return apart and not masks_are_registers(product.kernel)
 
-    def _tile(self, coords: Coords, place: SSAValue, vectors: int, on: SSAValue | None) -> None:
+    def _tile(self, coords: Coords, start: SSAValue, vectors: int, on: SSAValue | None) -> None:
         """Some vectors of the results of all filters; `on` lanes if not all."""
         code, dtype = self.code, self.product.what.element
         sums = code.alloc([self.height, vectors * self.lanes], dtype, "sums", scope="local")
-        places = [
+        accumulators = [
             (i, v, [code.index(i), code.index(v * self.lanes)]) for i in range(self.height) for v in range(vectors)
         ]
-        for _, _, at in places:
+        for _, _, at in accumulators:
             code.store(code.zeros(dtype, self.lanes), sums, at)
         extents = self.product.what.stage.extents
         written = self._written(vectors)
@@ -181,24 +181,24 @@ class LineProduct:
                     here[axis,] = loops.enter_context(loop)
             for steps in every(*(range(extents[axis].constant_value or 0) for axis in written)):
                 step = {(axis,): code.index(r) for axis, r in zip(written, steps, strict=True)}
-                self._step({**here, **step}, place, vectors, on, sums)
-        for i, v, at in places:
-            self.finish.store_lanes(code.load(sums, at, self.lanes), self._at(coords, i, place, v), on)
+                self._step({**here, **step}, start, vectors, on, sums)
+        for i, v, at in accumulators:
+            self.finish.store_lanes(code.load(sums, at, self.lanes), self._at(coords, i, start, v), on)
 
-    def _at(self, coords: Coords, row: int, place: SSAValue, vector: int) -> Coords:
+    def _at(self, coords: Coords, row: int, start: SSAValue, vector: int) -> Coords:
         code = self.code
         rows: Coords = {self.rows: code.index(row)} if self.rows else {}
-        return {**coords, **rows, (self.axis,): code.add(place, vector * self.lanes)}
+        return {**coords, **rows, (self.axis,): code.add(start, vector * self.lanes)}
 
-    def _step(self, coords: Coords, place: SSAValue, vectors: int, on: SSAValue | None, sums: SSAValue) -> None:
+    def _step(self, coords: Coords, start: SSAValue, vectors: int, on: SSAValue | None, sums: SSAValue) -> None:
         """One product for each sum: a vector of the columns is used for all filters."""
         code, what = self.code, self.product.what
         moves = what.rows.stride(self.axis) != 0
-        lefts = [] if moves else [self._value(what.rows, self._at(coords, i, place, 0), on) for i in range(self.height)]
+        lefts = [] if moves else [self._value(what.rows, self._at(coords, i, start, 0), on) for i in range(self.height)]
         for v in range(vectors):
-            column = self._value(what.columns, self._at(coords, 0, place, v), on)
+            column = self._value(what.columns, self._at(coords, 0, start, v), on)
             for i in range(self.height):
-                left = self._value(what.rows, self._at(coords, i, place, v), on) if moves else lefts[i]
+                left = self._value(what.rows, self._at(coords, i, start, v), on) if moves else lefts[i]
                 at = [code.index(i), code.index(v * self.lanes)]
                 code.store(code.fma(left, column, code.load(sums, at, self.lanes)), sums, at)
 

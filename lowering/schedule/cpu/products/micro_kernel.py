@@ -56,7 +56,7 @@ class MicroKernel:
     masks: Masks = "never"
     prefetches: tuple[Prefetch, ...] = ()
     ahead: tuple[tuple[int, int], ...] = ()
-    """What else is asked for: how far from one place each is, and how far it moves on in a step."""
+    """What else is asked for: how far from one element each is, and how far it moves on in a step."""
     packs: bool = False
     """Whether the columns are also stored, vector beside vector."""
     rows: tuple[int | None, int | None] = (None, None)
@@ -84,14 +84,14 @@ class MicroKernel:
         room = tuple(dim.constant_value or 0 for dim in shape)
         routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
         into = [] if where.into is None else [where.into]
-        places = [each for each in (where.ahead, where.into) if each is not None]
+        more = [each for each in (where.ahead, where.into) if each is not None]
         told = [each for each in (where.count, where.prefetched) if each is not None]
         values = [where.lower, where.upper, *told, rows.first, columns.first]
         values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
-        values += [each.first for each in places]
+        values += [each.first for each in more]
         if isinstance(where.tile, Results):
-            assert where.tile.turn is not None  # what is called is of the turns of a packed product
-            values += [where.tile.first, where.tile.each, where.tile.turn]
+            assert where.tile.k_block is not None  # what is called has a block of the reduction
+            values += [where.tile.first, where.tile.each, where.tile.k_block]
         buffers = [*(each.buffer for each in (rows, columns, *into)), tile]
         rooms = [kernel.code.dim(buffer_type(buffer).shape[0]) for buffer in (buffers if not room else buffers[:-1])]
         kernel.routines.call(kernel.code, routine, [*values, *rooms], buffers)
@@ -110,7 +110,7 @@ class MicroKernel:
         spacings = zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True)
         sizes += [name for name, known in spacings if known is None]
         sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
-        sizes += ["first", "each", "turn"] * (not self.room)
+        sizes += ["first", "each", "k_block"] * (not self.room)
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
         if self.room:
             buffers.append(("tile", BufferType(self.room, self.dtype, align=64)))
@@ -132,7 +132,7 @@ class MicroKernel:
         self.emit(code, TileOperands(rows, columns, lower, upper, tile, count, into, ahead, prefetched))
 
     def emit(self, code: Code, where: TileOperands) -> None:
-        """The sums, into memory, by code at this place: for short sums, where a call would take long."""
+        """The sums, into memory, by inlined code: for short sums, where a call would take long."""
         if self.masks != "if needed" or where.count is None:
             self._tile(code, where, self.masks == "always")
             return
@@ -142,16 +142,16 @@ class MicroKernel:
             self._tile(code, where, True)
 
     def _tile(self, code: Code, where: TileOperands, masked: bool) -> None:
-        places = range(0, self.vectors * self.lanes, self.lanes)
-        counts = [code.sub(where.count, j) if masked and where.count is not None else None for j in places]
+        starts = range(0, self.vectors * self.lanes, self.lanes)
+        counts = [code.sub(where.count, j) if masked and where.count is not None else None for j in starts]
 
         def element(i: int, r: SSAValue) -> SSAValue:
             return where.rows.element(code, i, r)
 
         def vector(r: SSAValue, v: int) -> SSAValue:
-            value = where.columns.vector(code, r, places[v], counts[v])
+            value = where.columns.vector(code, r, starts[v], counts[v])
             if where.into is not None:
-                where.into.store(code, r, places[v], value)
+                where.into.store(code, r, starts[v], value)
             return value
 
         def prefetch(r: SSAValue) -> None:
@@ -175,8 +175,8 @@ class MicroKernel:
             where.soon.prefetch(code, r, 0, 0, 1)
         if where.ahead is not None:
             for away, step in self.ahead:
-                place = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
-                code.prefetch(where.ahead.buffer, [place], 2)
+                position = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
+                code.prefetch(where.ahead.buffer, [position], 2)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class TileOperands:
     columns: Operand
     lower: SSAValue
     upper: SSAValue
-    """The first step along the sums, and the one behind the last."""
+    """The first step along the reduction, and the one behind the last."""
     tile: SSAValue | Results
     """Memory that the sums go to."""
     count: SSAValue | None = None
@@ -195,7 +195,7 @@ class TileOperands:
     into: Matrix | None = None
     """Where the columns are stored."""
     ahead: Matrix | None = None
-    """Begins at a place in the buffer of the columns that is asked for too."""
+    """An element in the buffer of the columns that is asked for too."""
     prefetched: SSAValue | None = None
     """The column that is asked for, where the tile does not say it."""
     soon: Matrix | None = None

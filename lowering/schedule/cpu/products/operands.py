@@ -64,7 +64,7 @@ class Matrix:
         code.store(value, self.buffer, [code.add(self._at(code, r), j)])
 
     def _at(self, code: Code, r: SSAValue) -> SSAValue:
-        """Where the step is; made once for all accesses of a turn of the loop."""
+        """Where the step is; made once for all accesses of an iteration of the loop."""
         if self._line is None or self._line[0] is not r:
             self._line = r, code.add(self.first, code.mul(r, self.step))
         return self._line[1]
@@ -77,55 +77,57 @@ class Computed:
     product: Product
     factor: Factor
     coords: Coords
-    """The place, of the first of them at step 0, which is where sums begin unless it says otherwise."""
+    """The coordinates of the first of them at step 0, which is where sums begin unless it says otherwise."""
     along: tuple[int, ...]
     """The axes that number them."""
 
     def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
-        """At one place."""
-        return self.product.element(self.factor, self._place(code, r, i))
+        """One element."""
+        return self.product.element(self.factor, self._at_step(code, r, i))
 
     def vector(self, code: Code, r: SSAValue, j: int, on: SSAValue | None) -> SSAValue:
-        """At neighbouring places; in panels, `further` elements on."""
+        """Neighbouring elements; in panels, `further` elements on."""
         further = self.product.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
-        return self.product.vector(self.factor, self._place(code, r, j), self.along, on, further)
+        return self.product.vector(self.factor, self._at_step(code, r, j), self.along, on, further)
 
     def prefetch(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """Asks for everything that is read there."""
-        place = self._place(code, code.add(r, steps), j)
+        coords = self._at_step(code, code.add(r, steps), j)
         further = self.product.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
-        for load, each in zip(self.factor.loads, self.factor.places, strict=True):
+        for load, each in zip(self.factor.loads, self.factor.accesses, strict=True):
             if load.buffer in self.product.kernel.flat:
-                index = self.product.offset(each, place)
+                index = self.product.offset(each, coords)
                 index = index if further is None else code.add(index, further)
                 code.prefetch(self.product.kernel.flat[load.buffer], [index], level)
 
-    def _place(self, code: Code, r: SSAValue, i: SSAValue | int) -> Coords:
+    def _at_step(self, code: Code, r: SSAValue, i: SSAValue | int) -> Coords:
         reduced = self.product.what.reduced
         step = code.add(self.coords[reduced], r) if reduced in self.coords else r
         return {**self.coords, self.along: code.add(self.coords[self.along], i), reduced: step}
 
 
 def lies_evenly(product: Product, factor: Factor, along: tuple[int, ...]) -> bool:
-    """Whether a factor is nothing but elements of a buffer, evenly spaced along some axes and along the sums."""
+    """Whether a factor is nothing but elements of a buffer, evenly spaced along some axes and along the reduction."""
     load, extents = factor.value.owner, product.what.stage.extents
     if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
         return False
     buffer = product.kernel.flat.get(load.buffer)
-    even = all(is_chain(factor.places, extents, axes) for axes in (along, product.what.reduced))
+    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, product.what.reduced))
     return buffer is not None and even and buffer_type(buffer).scope == "global"
 
 
 def operand(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Operand:
-    """Rows or columns of a factor from a place on, which says their first and where the sums begin."""
+    """Rows or columns of a factor from given coordinates on, which say their first and where the sums begin."""
     load, reduced = factor.value.owner, product.what.reduced
     if not isinstance(load, LoadOp) or not lies_evenly(product, factor, along):
         return Computed(product, factor, coords, along)
-    buffer, (place,) = product.kernel.flat[load.buffer], factor.places
-    first = product.offset(place, coords)
+    buffer, (access,) = product.kernel.flat[load.buffer], factor.accesses
+    first = product.offset(access, coords)
     if factor.panels is not None:
         first = product.code.add(first, product.panel_jump(coords[along]))
-    each, step = (_spacing(product.code, place.strides[axes[-1]] if axes else constant(0)) for axes in (along, reduced))
+    each, step = (
+        _spacing(product.code, access.strides[axes[-1]] if axes else constant(0)) for axes in (along, reduced)
+    )
     return Matrix(buffer, first, each, step, product.tiles.lanes)
 
 

@@ -15,9 +15,9 @@ from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.widths import masks_are_cheap, masks_are_registers
 from lowering.schedule.cpu.products.tiling import Tiling
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.contraction import Contraction, Factor, is_chain
 from lowering.schedule.cpu.structure.epilogue import Epilogue
-from lowering.schedule.cpu.structure.places import Place
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
 from tir_dialect.ops.loops import LoopKind
 from tir_dialect.ops.memory import lanes_of
@@ -87,15 +87,15 @@ class Product:
         worthwhile = floordiv(work, constant(self.kernel.least_work(least)))
         return maximum(minimum(worthwhile, constant(self.kernel.target.cores)), constant(1))
 
-    # Places
+    # Coordinates
 
-    def at(self, places: Iterable[Place], pinned: Iterable[int], coords: Coords) -> dict[int, SSAValue]:
-        """The values of single axes; of axes that count as one for these places, that of the last."""
-        places, pinned = tuple(places), frozenset(pinned)
+    def at(self, accesses: Iterable[AffineAccess], pinned: Iterable[int], coords: Coords) -> dict[int, SSAValue]:
+        """The values of single axes; of axes that count as one for these accesses, that of the last."""
+        accesses, pinned = tuple(accesses), frozenset(pinned)
         extents = self.what.stage.extents
         found: dict[int, SSAValue] = {}
         for axes, number in coords.items():
-            if axes and not pinned.intersection(axes) and is_chain(places, extents, axes):
+            if axes and not pinned.intersection(axes) and is_chain(accesses, extents, axes):
                 found[axes[-1]] = number
             elif axes:
                 found.update(zip(axes, self._digits(number, axes), strict=True))
@@ -110,30 +110,30 @@ class Product:
             number = self.code.divide(number, extent)
         return [number, *reversed(found)]
 
-    def panel_place(self, coords: Coords, number: SSAValue, width: int | None = None) -> tuple[Coords, SSAValue]:
+    def panel_position(self, coords: Coords, number: SSAValue, width: int | None = None) -> tuple[Coords, SSAValue]:
         """The set of columns that a panel is in, and its first column; as wide as a tile unless told."""
         code, outer, width = self.code, self.what.outer, width or self.tiles.width
         if not outer:
             return coords, code.mul(number, width)
         each = code.dim(ceildiv(self.n, constant(width)))
-        place = {**coords, outer: code.divide(number, each)}
-        return place, code.mul(code.remainder(number, each), width)
+        here = {**coords, outer: code.divide(number, each)}
+        return here, code.mul(code.remainder(number, each), width)
 
     def is_contiguous(self, factor: Factor, axes: Sequence[int]) -> bool:
         """Whether a factor lies in memory along some axes as one, element beside element."""
-        moves = bool(axes) and factor.is_linear and is_chain(factor.places, self.what.stage.extents, axes)
+        moves = bool(axes) and factor.is_linear and is_chain(factor.accesses, self.what.stage.extents, axes)
         return moves and factor.stride(axes[-1]) == 1
 
-    def offset(self, place: Place, coords: Coords) -> SSAValue:
-        """A place that is linear in the axes, in elements from the start of the buffer."""
-        terms = [(number, place.strides[axis]) for axis, number in self.at([place], (), coords).items()]
-        return self.code.linear(place.base, terms)
+    def offset(self, access: AffineAccess, coords: Coords) -> SSAValue:
+        """An access that is linear in the axes, in elements from the start of the buffer."""
+        terms = [(number, access.strides[axis]) for axis, number in self.at([access], (), coords).items()]
+        return self.code.linear(access.base, terms)
 
     # Values
 
     def element(self, factor: Factor, coords: Coords) -> SSAValue:
-        """A factor at one place."""
-        body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, coords))
+        """One element of a factor."""
+        body = Explicit(self.kernel, self.what.stage, self.at(factor.accesses, factor.pinned, coords))
         body.run(factor.ops)
         return self._as_float(factor, body.value(factor.value))
 
@@ -142,10 +142,10 @@ class Product:
     ) -> SSAValue:
         """A factor at the lanes of a vector, that start at the value in `coords` of the axes `along`.
 
-        All lanes, or `on` lanes or more take part; the loads are `further` elements on than the place says.
+        All lanes, or `on` lanes or more take part; the loads are `further` elements on than the coordinates say.
         """
         lanes = Lanes(along[-1], self.tiles.lanes, on)
-        body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, coords), lanes, further)
+        body = Explicit(self.kernel, self.what.stage, self.at(factor.accesses, factor.pinned, coords), lanes, further)
         body.run(factor.ops)
         return self._as_float(factor, body.widened(body.value(factor.value)))
 

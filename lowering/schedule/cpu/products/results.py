@@ -21,8 +21,8 @@ class Results:
     buffer: SSAValue
     first: SSAValue
     each: SSAValue
-    turn: SSAValue | None
-    """How many turns along the sums have left theirs there, to which others are added; `None` if they replace them."""
+    k_block: SSAValue | None
+    """How many blocks of the reduction have left their sums there, to be added to; `None` if they are replaced."""
     count: SSAValue | None = None
     """How many columns there are, if some may be missing."""
     masks_if_needed: bool = False
@@ -30,7 +30,7 @@ class Results:
     is_prefetched: bool = True
     """Whether the rows are asked for before the sums are made."""
 
-    def place(self, code: Code, i: int, j: int) -> list[SSAValue]:
+    def index(self, code: Code, i: int, j: int) -> list[SSAValue]:
         """The indices of an element."""
         return [code.add(code.add(self.first, code.mul(self.each, i)), j)]
 
@@ -57,8 +57,8 @@ def can_store_sums(product: Product) -> bool:
     return even and beside and buffer_type(buffer).dtype == what.element
 
 
-def results(product: Product, coords: Coords, turn: SSAValue) -> Results:
+def results(product: Product, coords: Coords, k_block: SSAValue) -> Results:
     """Those of the tile whose first row and column the coordinates say."""
     what, code = product.what, product.code
     each = what.output.strides[what.row[-1]] if what.row else constant(0)
-    return Results(product.kernel.flat[what.store.buffer], product.offset(what.output, coords), code.dim(each), turn)
+    return Results(product.kernel.flat[what.store.buffer], product.offset(what.output, coords), code.dim(each), k_block)

@@ -28,7 +28,7 @@ products are shared out too. But so many strips less, since parts of few panels 
 
 
 def threads_for(product: Product) -> Dim:
-    """How many threads have enough to do at one place of the batch axes."""
+    """How many threads have enough to do in one batch."""
     threads = product.threads(PRODUCTS_PER_TASK)
     if product.what.columns.panels is not None:  # few rows wait for memory, which threads do side by side
         least = product.threads(WEIGHTS_PER_TASK, product.n * product.rounds * product.k)

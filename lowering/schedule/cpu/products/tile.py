@@ -16,7 +16,7 @@ from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import Results
 
 Element = Callable[[int, SSAValue], SSAValue]
-"""Gives an element of the rows, by its row in the tile and its place along the sums."""
+"""Gives an element of the rows, by its row in the tile and its step of the reduction."""
 
 
 Step = Callable[[SSAValue], None]
@@ -65,7 +65,7 @@ def emit_tile(
 
     `element(i, r)` gives an element of row `i`, `vector(r, v)` the columns that it is multiplied with. The sums are in
     a buffer that LLVM keeps in registers: every access to it has constant indices. `prefetch(r)` prefetches what
-    comes next; a turn of the loop has so many `steps`.
+    comes next; an iteration of the loop has so many `steps`.
     """
     sums = _Sums(grid, height, 1)
     sums.prefetch(tile)
@@ -88,7 +88,7 @@ def emit_panel_tile(
 ) -> None:
     """The same from 0 to `length` in parts of the sums, side by side, for columns that come from far.
 
-    So there are more sums of low tiles under way, and memory is read at several places, which is faster.
+    So there are more sums of low tiles under way, and memory is read in several streams, which is faster.
     """
     code = grid.code
     sums = _Sums(grid, height, parts)
@@ -113,35 +113,37 @@ class _Sums:
         code, dtype, lanes, width = grid.code, grid.dtype, grid.lanes, grid.lanes * grid.vectors
         self._buffer = code.alloc([parts * height, width], dtype, "sums", scope="local")
         columns = range(0, width, lanes)
-        self._places = [
+        self._accumulators = [
             [[[code.index(part * height + i), code.index(j)] for j in columns] for i in range(height)]
             for part in range(parts)
         ]
         zeros = code.zeros(dtype, lanes)
-        for place in (place for part in self._places for line in part for place in line):
-            code.store(zeros, self._buffer, place)
+        for accumulator in (accumulator for part in self._accumulators for line in part for accumulator in line):
+            code.store(zeros, self._buffer, accumulator)
 
     def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
-        """The products of one step along the sums."""
+        """The products of one step along the reduction."""
         code, lanes = self._grid.code, self._grid.lanes
         columns = [vector(r, v) for v in range(self._grid.vectors)]
-        for i, line in enumerate(self._places[part]):
+        for i, line in enumerate(self._accumulators[part]):
             factor = code.splat(element(i, r), lanes)
-            for place, column in zip(line, columns, strict=True):
-                code.store(code.fma(factor, column, code.load(self._buffer, place, lanes)), self._buffer, place)
+            for accumulator, column in zip(line, columns, strict=True):
+                code.store(
+                    code.fma(factor, column, code.load(self._buffer, accumulator, lanes)), self._buffer, accumulator
+                )
 
     def prefetch(self, tile: SSAValue | Results) -> None:
         """Asks for the rows of the output, which takes less time than the sums."""
         if not isinstance(tile, Results) or not tile.is_prefetched:
             return
-        for i in range(len(self._places[0])):
+        for i in range(len(self._accumulators[0])):
             for end in self._grid.line_ends:
-                self._grid.code.prefetch(tile.buffer, tile.place(self._grid.code, i, end), 1)
+                self._grid.code.prefetch(tile.buffer, tile.index(self._grid.code, i, end), 1)
 
     def store(self, tile: SSAValue | Results) -> None:
-        """The sums of all parts, into memory, or to what is in the output but in the first turn."""
+        """The sums of all parts, into memory, or to what is in the output but in the first block of the reduction."""
         if not isinstance(tile, Results):
-            self._store(lambda value, i, v: self._grid.code.store(value, tile, self._places[0][i][v]))
+            self._store(lambda value, i, v: self._grid.code.store(value, tile, self._accumulators[0][i][v]))
             return
         if tile.count is None or not tile.masks_if_needed:
             self._to_output(tile, tile.count)
@@ -158,15 +160,15 @@ class _Sums:
 
         def put(value: SSAValue, i: int, v: int, adds: bool) -> None:
             mask = None if count is None else code.leading(code.sub(count, v * lanes), lanes)
-            place = tile.place(code, i, v * lanes)
+            index = tile.index(code, i, v * lanes)
             if adds:
-                value = code.add_floats(code.load(tile.buffer, place, lanes, mask), value)
-            code.store(value, tile.buffer, place, mask)
+                value = code.add_floats(code.load(tile.buffer, index, lanes, mask), value)
+            code.store(value, tile.buffer, index, mask)
 
-        if tile.turn is None:
+        if tile.k_block is None:
             self._store(partial(put, adds=False))
             return
-        with code.when(code.compare("eq", tile.turn, 0)) as branch:
+        with code.when(code.compare("eq", tile.k_block, 0)) as branch:
             self._store(partial(put, adds=False))
         with code.otherwise(branch):
             self._store(partial(put, adds=True))
@@ -174,9 +176,9 @@ class _Sums:
     def _store(self, put: Callable[[SSAValue, int, int], None]) -> None:
         """Gives each vector of sums, with its row and its number in the row, to a function."""
         code, lanes = self._grid.code, self._grid.lanes
-        for i, line in enumerate(self._places[0]):
+        for i, line in enumerate(self._accumulators[0]):
             for v in range(len(line)):
-                values = [code.load(self._buffer, part[i][v], lanes) for part in self._places]
+                values = [code.load(self._buffer, part[i][v], lanes) for part in self._accumulators]
                 put(reduce(code.add_floats, values), i, v)
 
 
@@ -209,9 +211,9 @@ def store_rows(
     with code.loop(count, "i") as i:
         here = {**coords, what.row: code.add(top, i)}
         for v in range(tiles.vectors):
-            place = code.add(left, v * tiles.lanes)
+            column = code.add(left, v * tiles.lanes)
             sums = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
-            finish.store(sums, {**here, what.column: place}, code.sub(n, place))
+            finish.store(sums, {**here, what.column: column}, code.sub(n, column))
         if later is not None:
             there = {**coords, what.row: code.add(later[0], i)}
             for end in grid(product).line_ends:

@@ -25,7 +25,7 @@ class Tiling:
     """Rows of this depth that are packed at once, a multiple of those of the tile: they stay in the same cache."""
 
     steps: int = 1
-    """Steps along the sums in a turn of the micro-kernel's loop."""
+    """Steps of the reduction in an iteration of the micro-kernel's loop."""
     low: tuple[int, ...] = ()
     """Still smaller tiles, where there is no other way for few rows."""
     far: bool = False
@@ -88,7 +88,7 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     lanes = tiles.lanes
     most = max(64, target.l2_bytes // 16 // (tiles.width * element_bytes) // lanes * lanes)
     most = min(longest or most, most)
-    turns = max(1, -(-(length or most) // most))
-    depth = max(lanes, -(-(length or most) // (lanes * turns)) * lanes)
+    k_blocks = max(1, -(-(length or most) // most))
+    depth = max(lanes, -(-(length or most) // (lanes * k_blocks)) * lanes)
     packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * tiles.rows))
     return replace(tiles, depth=depth, height=tiles.rows * packed)

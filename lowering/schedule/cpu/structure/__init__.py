@@ -1,1 +1,1 @@
-"""What a kernel is: stages, places in memory, contractions."""
+"""What a kernel is: stages, their accesses to memory, contractions."""

@@ -1,4 +1,4 @@
-"""An axis of a block that becomes two: `i` over `n * k` places is group `i // k` and member `i mod k`."""
+"""An axis of a block that becomes two: `i` of extent `n * k` is group `i // k` and member `i mod k`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _extent(value: Dim, before: Operation) -> SSAValue:
 
 
 def _with_iterators(block: BlockOp, number: int, bindings: Sequence[SSAValue], extents: Sequence[SSAValue]) -> BlockOp:
-    """The block with these spatial iterators in the place of one."""
+    """The block with these spatial iterators instead of one."""
     kinds = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
     kinds[number : number + 1] = [(IteratorKind.SPATIAL, *each) for each in zip(bindings, extents, strict=True)]
     new = BlockOp(block.block_name.data, kinds, block.detach_region(block.body))
@@ -80,7 +80,7 @@ def _divides(op: Operation, value: SSAValue, size: Dim) -> bool:
     return is_division and op.lhs is value and dim_of(op.rhs) is size
 
 
-def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, size: Dim, place: InsertPoint) -> None:
+def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, size: Dim, point: InsertPoint) -> None:
     """Gives ops `group * size + member`."""
     if not uses:
         return
@@ -88,6 +88,6 @@ def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, si
     factor = DimOp(size) if number is None else arith.ConstantOp(IntegerAttr(number, IndexType()))
     product = arith.MuliOp(group, factor.results[0])
     whole = arith.AddiOp(product.result, member)
-    Rewriter.insert_op([factor, product, whole], place)
+    Rewriter.insert_op([factor, product, whole], point)
     for use in uses:
         use.operation.operands[use.index] = whole.result

@@ -16,8 +16,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
 
+from lowering.schedule.cpu.structure.accesses import AffineAccess, affine_access
 from lowering.schedule.cpu.structure.panels import find_panels
-from lowering.schedule.cpu.structure.places import Place, place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.control_flow import IfOp
@@ -34,7 +34,7 @@ class Factor:
     element: AnyFloat
     """What it is multiplied as."""
     panels: int | None = None
-    """If it lies in panels, how many columns each has; the places are those of the first panel."""
+    """If it lies in panels, how many columns each has; the accesses are those of the first panel."""
 
     @cached_property
     def ops(self) -> tuple[Operation, ...]:
@@ -50,7 +50,7 @@ class Factor:
 
     def _inputs(self, op: Operation) -> list[SSAValue]:
         if isinstance(op, LoadOp):
-            return [index.value for index in self.stage.places[op] if index.value is not None]
+            return [index.value for index in self.stage.accesses[op] if index.value is not None]
         nested = [operand for inner in op.walk() if inner is not op for operand in inner.operands]
         return [*op.operands, *nested]
 
@@ -60,13 +60,13 @@ class Factor:
         return tuple(inner for op in self.ops for inner in op.walk() if isinstance(inner, LoadOp))
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def accesses(self) -> tuple[AffineAccess, ...]:
         """Where its loads are."""
-        return tuple(place_of(self.stage, load) for load in self.loads)
+        return tuple(access_of(self.stage, load) for load in self.loads)
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """The axes that it uses otherwise than in places."""
+        """The axes that it uses otherwise than in accesses."""
         used = {operand for op in self.ops for inner in op.walk() if _uses_values(inner) for operand in inner.operands}
         return frozenset(number for number, axis in enumerate(self.stage.axes) if axis.value in used)
 
@@ -74,7 +74,7 @@ class Factor:
     def axes(self) -> frozenset[int]:
         """The axes that it depends on."""
         count = len(self.stage.axes)
-        strides = {number for each in self.places for number in range(count) if each.strides[number].terms}
+        strides = {number for each in self.accesses for number in range(count) if each.strides[number].terms}
         computed = {number for number in range(count) if self._is_computed_from(number)}
         return frozenset(strides | computed | self.pinned)
 
@@ -84,16 +84,16 @@ class Factor:
 
     @property
     def is_linear(self) -> bool:
-        """Whether all its places are linear in the axes and it branches nowhere."""
-        return not self.pinned and not any(isinstance(op, IfOp) for op in self.ops) and self._has_plain_places
+        """Whether all its accesses are linear in the axes and it branches nowhere."""
+        return not self.pinned and not any(isinstance(op, IfOp) for op in self.ops) and self._is_affine
 
     @property
-    def _has_plain_places(self) -> bool:
-        return all(not each.computed for each in self.places)
+    def _is_affine(self) -> bool:
+        return all(not each.computed for each in self.accesses)
 
     def stride(self, axis: int) -> int | None:
         """The one step that all loads that move along an axis make; 0 if none moves, `None` if it is no number."""
-        steps = {each.strides[axis] for each in self.places if each.strides[axis].terms}
+        steps = {each.strides[axis] for each in self.accesses if each.strides[axis].terms}
         if not self.is_linear or len(steps) > 1:
             return None
         return steps.pop().constant_value if steps else 0
@@ -103,10 +103,10 @@ def _uses_values(op: Operation) -> bool:
     return not isinstance(op, LoadOp | StoreOp) and bool(op.operands)
 
 
-def place_of(stage: Stage, op: LoadOp | StoreOp) -> Place:
+def access_of(stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
     """Where an access is, in its buffer seen as one row."""
     whole = stage.wholes.get(op)
-    return place(stage.places[op], op.buffer_type.strides, len(stage.axes)) if whole is None else whole
+    return affine_access(stage.accesses[op], op.buffer_type.strides, len(stage.axes)) if whole is None else whole
 
 
 EXACT_PRODUCTS = 256
@@ -154,9 +154,9 @@ class Contraction:
         return EXACT_PRODUCTS if self.is_integer else None
 
     @property
-    def output(self) -> Place:
+    def output(self) -> AffineAccess:
         """Where the output is stored."""
-        return place_of(self.stage, self.store)
+        return access_of(self.stage, self.store)
 
 
 def find_contraction(stage: Stage) -> Contraction | None:
@@ -166,7 +166,7 @@ def find_contraction(stage: Stage) -> Contraction | None:
         return None
     (store,) = stores
     values = _factors(stage, store)
-    if values is None or not _starts_at_zero(stage, store) or not _are_places_apart(stage, store):
+    if values is None or not _starts_at_zero(stage, store) or not _writes_each_element_once(stage, store):
         return None
     elements = [_element_of(value) for value in values]
     if elements[0] is None or elements[0] != elements[1]:
@@ -198,7 +198,9 @@ def _factors(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
         return None
     for old, new in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
         load, product = old.owner, new.owner
-        earlier = isinstance(load, LoadOp) and load.buffer is store.buffer and stage.places[load] == stage.places[store]
+        earlier = (
+            isinstance(load, LoadOp) and load.buffer is store.buffer and stage.accesses[load] == stage.accesses[store]
+        )
         if earlier and isinstance(product, arith.MulfOp | arith.MuliOp):
             return product.lhs, product.rhs
     return None
@@ -206,7 +208,7 @@ def _factors(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
 
 def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
     firsts = [op for op in stage.init if isinstance(op, StoreOp)]
-    if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.places[firsts[0]] != stage.places[store]:
+    if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.accesses[firsts[0]] != stage.accesses[store]:
         return False
     zero = firsts[0].value.owner
     if not isinstance(zero, arith.ConstantOp):
@@ -215,14 +217,14 @@ def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
     return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
 
 
-def _are_places_apart(stage: Stage, store: StoreOp) -> bool:
-    """Whether each result has a place of its own: each spatial axis moves an index, or they fill the buffer."""
+def _writes_each_element_once(stage: Stage, store: StoreOp) -> bool:
+    """Whether each result has an element of its own: each spatial axis moves an index, or they fill the buffer."""
     spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if stage.extents[axis].constant_value != 1]
-    indices = stage.places[store]
+    indices = stage.accesses[store]
     found = [axis for index in indices for axis in spatial if index.follows(axis)]
     if len(found) == len(spatial) and set(found) == set(spatial):
         return True
-    strides, step = place_of(stage, store).strides, constant(1)
+    strides, step = access_of(stage, store).strides, constant(1)
     while spatial:
         axis = next((axis for axis in spatial if strides[axis] is step), None)
         if axis is None:
@@ -245,7 +247,7 @@ def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Cont
     spatial, reduced = (
         tuple(axis for axis in stage.of_kind(kind) if stage.extents[axis].constant_value != 1) for kind in _KINDS
     )
-    target = place_of(stage, store)
+    target = access_of(stage, store)
     if not reduced or not any((axis in left.axes) != (axis in right.axes) for axis in spatial):
         return None  # products, one for each result; a reduction of products that share nothing
     last = next((axis for axis in spatial if target.strides[axis].constant_value == 1), None)
@@ -259,7 +261,7 @@ def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Cont
     return Contraction(stage, store, left, right, batch, row, outer, column, reduced)
 
 
-def _contiguous(stage: Stage, target: Place, axes: Sequence[int], last: int) -> tuple[int, ...]:
+def _contiguous(stage: Stage, target: AffineAccess, axes: Sequence[int], last: int) -> tuple[int, ...]:
     """The axes up to `last` along which the output lies without gaps."""
     found = [last]
     while True:
@@ -270,6 +272,6 @@ def _contiguous(stage: Stage, target: Place, axes: Sequence[int], last: int) -> 
         found.insert(0, before)
 
 
-def is_chain(places: Iterable[Place], extents: Sequence[Dim], axes: Sequence[int]) -> bool:
-    """Whether some axes count as one: no place jumps where an axis ends and the one before it moves on."""
-    return all(each.strides[a] is each.strides[b] * extents[b] for each in places for a, b in pairwise(axes))
+def is_chain(accesses: Iterable[AffineAccess], extents: Sequence[Dim], axes: Sequence[int]) -> bool:
+    """Whether some axes count as one: no access jumps where an axis ends and the one before it moves on."""
+    return all(each.strides[a] is each.strides[b] * extents[b] for each in accesses for a, b in pairwise(axes))

@@ -28,7 +28,7 @@ class Padding:
     load: LoadOp
     filler: arith.ConstantOp
     low: tuple[int, ...]
-    """The places in front of the data, by dimension."""
+    """The elements in front of the data, by dimension."""
 
     @property
     def is_zero(self) -> bool:
@@ -43,7 +43,7 @@ class Padding:
         return changed[-1]
 
     def is_padded(self, axis: int) -> bool:
-        """Whether there are more places than elements along a dimension."""
+        """Whether there are more padding than elements along a dimension."""
         return bool(self.low[axis]) or self.data[axis] is not self.stage.extents[axis]
 
     @property
@@ -61,7 +61,7 @@ def find_padding(stage: Stage) -> Padding | None:
     load, filler = _yielded(branch, True), _yielded(branch, False)
     if not isinstance(load, LoadOp) or not isinstance(filler, arith.ConstantOp):
         return None
-    if not all(index.is_axis(axis) for axis, index in enumerate(stage.places[store])):
+    if not all(index.is_axis(axis) for axis, index in enumerate(stage.accesses[store])):
         return None
     found = _offsets(stage, load, branch.condition)
     if found is None or len(found) != len(stage.axes) or tuple(store.buffer_type.shape) != stage.extents:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.structure.places import Index
+from lowering.schedule.cpu.structure.accesses import Index
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import constant
@@ -39,7 +39,7 @@ def find_panels(stage: Stage) -> Panels | None:
 
 
 def _panels(stage: Stage, load: LoadOp) -> Panels | None:
-    shape, indices = load.buffer_type.shape, stage.places[load]
+    shape, indices = load.buffer_type.shape, stage.accesses[load]
     if not reads_panels(load) or any(index.value is not None for index in (*indices[:-3], indices[-2])):
         return None
     axes = range(len(stage.axes))
@@ -51,7 +51,7 @@ def _panels(stage: Stage, load: LoadOp) -> Panels | None:
     zeros = (constant(0),) * len(axes)
     last = tuple(constant(int(axis == column)) for axis in axes)
     near = (*indices[:-3], Index(constant(0), zeros), indices[-2], Index(constant(0), last))
-    return Panels(replace(stage, places={**stage.places, load: near}), load, column, reduced, width)
+    return Panels(replace(stage, accesses={**stage.accesses, load: near}), load, column, reduced, width)
 
 
 def reads_panels(load: LoadOp) -> bool:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from lowering.schedule.cpu.structure.places import Axes, Index, Place, linear, whole_place
+from lowering.schedule.cpu.structure.accesses import AffineAccess, Index, IndexTuple, linear, whole_access
 from lowering.to_llvm.arithmetic.math_ops import NOT_VECTORIZED
 from lowering.to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
@@ -50,14 +50,14 @@ class Stage:
     """The outermost loop, or the block if there is none."""
     block: BlockOp
     axes: tuple[Axis, ...]
-    places: Mapping[Access, tuple[Index, ...]]
+    accesses: Mapping[Access, tuple[Index, ...]]
     """The indices of each load and store."""
-    wholes: Mapping[Access, Place]
-    """The places of those accesses that are linear only as a whole."""
+    wholes: Mapping[Access, AffineAccess]
+    """Those accesses that are linear only as a whole."""
     needed: frozenset[Operation]
     """The ops that compute what is stored."""
     pinned: frozenset[int]
-    """The axes whose values the code uses otherwise than in places that are linear in them."""
+    """The axes whose values the code uses otherwise than in indices that are linear in them."""
 
     @property
     def body(self) -> Sequence[Operation]:
@@ -78,7 +78,7 @@ class Stage:
     @property
     def loads(self) -> Iterator[LoadOp]:
         """All loads, those of branches included."""
-        return (op for op in self.places if isinstance(op, LoadOp))
+        return (op for op in self.accesses if isinstance(op, LoadOp))
 
     def of_kind(self, *kinds: IteratorKind) -> tuple[int, ...]:
         """The numbers of the axes of some kinds."""
@@ -189,7 +189,7 @@ def find_stage(nest: Operation, block: BlockOp) -> Stage | None:
         for iterator in block.iterators
         if (extent := dim_of(iterator.extent)) is not None
     )
-    places = {
+    accesses = {
         op: tuple(linear(space, names, index) for index in op.indices)
         for op in block.body.walk()
         if isinstance(op, LoadOp | StoreOp)
@@ -198,13 +198,13 @@ def find_stage(nest: Operation, block: BlockOp) -> Stage | None:
         return None
     wholes = {
         op: whole
-        for op, indices in places.items()
-        if _computed(indices) and (whole := whole_place(indices, op.buffer_type.strides, names)) is not None
+        for op, indices in accesses.items()
+        if _computed(indices) and (whole := whole_access(indices, op.buffer_type.strides, names)) is not None
     }
-    needed, used = _needed({op: () if op in wholes else indices for op, indices in places.items()}, block)
+    needed, used = _needed({op: () if op in wholes else indices for op, indices in accesses.items()}, block)
     pinned = frozenset(number for number, axis in enumerate(axes) if axis.value in used)
-    places = {op: indices for op, indices in places.items() if op in needed}
-    return Stage(nest, block, axes, places, wholes, needed, pinned)
+    accesses = {op: indices for op, indices in accesses.items() if op in needed}
+    return Stage(nest, block, axes, accesses, wholes, needed, pinned)
 
 
 def _is_understood(op: Operation) -> bool:
@@ -222,11 +222,11 @@ def _is_understood(op: Operation) -> bool:
             return type(op) in SCALAR_LOWERINGS and type(op) not in NOT_VECTORIZED
 
 
-def _needed(places: Mapping[Access, Axes], block: BlockOp) -> tuple[frozenset[Operation], frozenset[SSAValue]]:
-    """The ops that stores need, and the block arguments that these ops use but for linear places."""
-    found: set[Operation] = {op for op in places if isinstance(op, StoreOp)}
+def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[frozenset[Operation], frozenset[SSAValue]]:
+    """The ops that stores need, and the block arguments that these ops use but for linear accesses."""
+    found: set[Operation] = {op for op in accesses if isinstance(op, StoreOp)}
     arguments: set[SSAValue] = set()
-    pending = [value for op in found if isinstance(op, StoreOp) for value in (op.value, *_computed(places[op]))]
+    pending = [value for op in found if isinstance(op, StoreOp) for value in (op.value, *_computed(accesses[op]))]
     while pending:
         value = pending.pop()
         op = value.owner
@@ -236,8 +236,8 @@ def _needed(places: Mapping[Access, Axes], block: BlockOp) -> tuple[frozenset[Op
         if op in found:
             continue
         found.add(op)
-        if isinstance(op, LoadOp) and op in places:
-            pending += _computed(places[op])
+        if isinstance(op, LoadOp) and op in accesses:
+            pending += _computed(accesses[op])
         else:
             pending += op.operands
         pending += [
@@ -247,5 +247,5 @@ def _needed(places: Mapping[Access, Axes], block: BlockOp) -> tuple[frozenset[Op
     return frozenset(op for op in found if op in inside), frozenset(arguments)
 
 
-def _computed(indices: Axes) -> list[SSAValue]:
+def _computed(indices: IndexTuple) -> list[SSAValue]:
     return [index.value for index in indices if index.value is not None]

@@ -22,8 +22,8 @@ def are_twins(
     if type(op) is not type(second) or op.properties != second.properties or op.regions:
         return False
     if isinstance(op, LoadOp) and isinstance(second, LoadOp):
-        places = stage.places.get(op), other.places.get(second)
-        return op.buffer is second.buffer and places[0] == places[1] is not None and op.buffer not in changed
+        indices = stage.accesses.get(op), other.accesses.get(second)
+        return op.buffer is second.buffer and indices[0] == indices[1] is not None and op.buffer not in changed
     pairs = zip(op.operands, second.operands, strict=False)
     same = len(op.operands) == len(second.operands)
     return same and all(are_twins(stage, a, other, b, changed) for a, b in pairs)

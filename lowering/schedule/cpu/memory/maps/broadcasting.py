@@ -14,12 +14,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import BoolAttr, i1
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group, places_of
+from lowering.schedule.cpu.emit.groups import Group, accesses_of, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.memory.sweep.vector_loop import LONG
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.flags import has_flag, is_flag
-from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.types import LoopKind
@@ -45,11 +45,11 @@ class Broadcasts:
 
 def find_broadcasts(kernel: Kernel, stage: Stage) -> Broadcasts | None:
     """The operands of a map that may be broadcast; `None` if there are none, or the lanes lie otherwise."""
-    places = list(places_of(kernel, stage))
-    if not any(has_flag(stride) for place in places for stride in place.strides):
+    accesses = list(accesses_of(kernel, stage))
+    if not any(has_flag(stride) for access in accesses for stride in access.strides):
         return None
     groups = tuple(group_axes(kernel, [stage], range(len(stage.axes))))
-    flags = dict.fromkeys(stride for place in places if is_flag(stride := place.strides[groups[-1].last]))
+    flags = dict.fromkeys(stride for access in accesses if is_flag(stride := access.strides[groups[-1].last]))
     with settled(kernel, dict.fromkeys(flags, 1)):
         lane = lane_group(kernel, [stage], groups)
     return Broadcasts(stage, groups, tuple(flags)) if lane is groups[-1] else None
@@ -57,7 +57,7 @@ def find_broadcasts(kernel: Kernel, stage: Stage) -> Broadcasts | None:
 
 @contextmanager
 def settled(kernel: Kernel, flags: Mapping[Dim, int]) -> Generator[None]:
-    """Places where the values of some flags are known."""
+    """Code in which the values of some flags are known."""
     outer = kernel.settled
     kernel.settled = {**outer, **{flag: constant(value) for flag, value in flags.items()}}
     yield
@@ -75,7 +75,7 @@ class _Run:
 
     length: SSAValue
     counts: list[SSAValue]
-    """How often the loops around have a turn: once where they are part of the run."""
+    """How often the loops around are iterated: once where they are part of the run."""
     is_all: SSAValue | None
     """Whether the run is all there is; `None` if it never is."""
 
@@ -105,7 +105,7 @@ class _Emitter:
 
     def _run(self) -> _Run:
         """Joins axes from the innermost on."""
-        code, groups, places = self.code, self.what.groups, list(places_of(self.kernel, self.what.stage))
+        code, groups, accesses = self.code, self.what.groups, list(accesses_of(self.kernel, self.what.stage))
         lane, pinned = self.what.lane, self.what.stage.pinned
         length, joined = code.dim(lane.extent), None
         counts: list[SSAValue] = []
@@ -117,17 +117,17 @@ class _Emitter:
             if not can_join:
                 counts.insert(0, extent)
                 continue
-            joined = self._are_joined(places, group.last, [each.extent for each in groups[number + 1 :]], joined)
+            joined = self._are_joined(accesses, group.last, [each.extent for each in groups[number + 1 :]], joined)
             counts.insert(0, code.select(joined, code.index(1), extent))
             length = code.select(joined, code.mul(length, extent), length)
         return _Run(length, counts, joined if can_join else None)
 
     def _are_joined(
-        self, places: Sequence[Place], axis: int, inner: Sequence[Dim], joined: SSAValue | None
+        self, accesses: Sequence[AffineAccess], axis: int, inner: Sequence[Dim], joined: SSAValue | None
     ) -> SSAValue:
         """Whether no access jumps when an axis goes on, and the axes inside of it are one already."""
         code, size = self.code, product(inner)
-        pairs = {(place.strides[axis], place.strides[self.what.lane.last] * size): None for place in places}
+        pairs = {(access.strides[axis], access.strides[self.what.lane.last] * size): None for access in accesses}
         for step, wanted in pairs:
             if step is not wanted:
                 same = code.compare("eq", code.dim(step), code.dim(wanted))

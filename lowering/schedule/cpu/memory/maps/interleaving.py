@@ -1,4 +1,4 @@
-"""Copies between a few lines and memory in which their elements take turns: vectors are shuffled in registers.
+"""Copies between a few lines and memory in which they are interleaved: vectors are shuffled in registers.
 
 Results of transposed convolutions, pixel shuffles and changes from `NCHW` to `NHWC` interleave lines: every n-th
 element stored comes from the same line. Pictures whose channels lie side by side are split into lines.
@@ -15,10 +15,10 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes
+from lowering.schedule.cpu.emit.interleave import interleaved, split
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
-from lowering.schedule.cpu.emit.turns_of_lines import interleaved, split
 from lowering.schedule.cpu.emit.widths import masks_are_registers
-from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
@@ -60,7 +60,7 @@ def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
     value = stage.stores[0].value.owner
     if len(stage.stores) != 1 or not isinstance(value, LoadOp):
         return []
-    store, load = kernel.place(stage, stage.stores[0]), kernel.place(stage, value)
+    store, load = kernel.access(stage, stage.stores[0]), kernel.access(stage, value)
     if store.computed:
         return []
     groups = group_axes(kernel, [stage], range(len(stage.axes)))
@@ -75,7 +75,7 @@ def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
     return [each for each in found if each.is_known][:1] or found
 
 
-def _along_and_line(groups: Sequence[Group], mixed: Place, lines: Place) -> tuple[Group, Group] | None:
+def _along_and_line(groups: Sequence[Group], mixed: AffineAccess, lines: AffineAccess) -> tuple[Group, Group] | None:
     """The group along lines, and the one from line to line, whose elements lie side by side in `mixed`."""
     line = next((group for group in groups if mixed.strides[group.last].constant_value == 1), None)
     if line is None:
@@ -99,9 +99,9 @@ def _counts(kernel: Kernel, along: Group, line: Group, lanes: int, splits: bool)
 
 
 def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int]) -> bool:
-    """Whether what the code computes is the same along some axes, such as the place of a row."""
-    others = [kernel.place(stage, op) for op in stage.loads if op is not load]
-    return stage.pinned.isdisjoint(axes) and not any(place.strides[axis].terms for place in others for axis in axes)
+    """Whether what the code computes is the same along some axes, such as the start of a row."""
+    others = [kernel.access(stage, op) for op in stage.loads if op is not load]
+    return stage.pinned.isdisjoint(axes) and not any(access.strides[axis].terms for access in others for axis in axes)
 
 
 @contextmanager
@@ -163,9 +163,9 @@ def _line(
     part is shorter with elements of the part before, which both threads copy.
     """
     code, lanes = kernel.code, what.lanes
-    turns = code.divide(code.add(code.sub(high, low), lanes - 1), lanes)
-    with code.loop(turns, "v", vectorize=False) as turn:
-        start = code.minimum(code.add(low, code.mul(turn, lanes)), code.sub(high, lanes))
+    iterations = code.divide(code.add(code.sub(high, low), lanes - 1), lanes)
+    with code.loop(iterations, "v", vectorize=False) as iteration:
+        start = code.minimum(code.add(low, code.mul(iteration, lanes)), code.sub(high, lanes))
         _vectors(kernel, what, {**at, what.along.last: start}, count)
 
 
@@ -173,18 +173,18 @@ def _vectors(kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], cou
     """A vector of each line."""
     code, (store,), lanes = kernel.code, what.stage.stores, what.lanes
     bodies = [Body(kernel, what.stage, {**at, what.line.last: code.index(number)}) for number in range(count)]
-    places: list[SSAValue] = []
+    indices: list[SSAValue] = []
     for number in range(count):
         body = bodies[0 if what.splits else number]
         body.run([op for op in what.stage.body if op is not what.load and not isinstance(op, StoreOp)])
-        place = body.index(what.load)
-        places.append(code.add(place, number * lanes) if what.splits else place)
-    loaded = [code.load(kernel.memory(what.load), [place], lanes) for place in places]
+        index = body.index(what.load)
+        indices.append(code.add(index, number * lanes) if what.splits else index)
+    loaded = [code.load(kernel.memory(what.load), [index], lanes) for index in indices]
     if what.splits:
         results = [line[0] for line in split(code, loaded, count)]
     else:
         results = interleaved(code, [[vector] for vector in loaded])
     for number, result in enumerate(results):
         body = bodies[number if what.splits else 0]
-        place = body.index(store) if what.splits else code.add(body.index(store), number * lanes)
-        code.store(result, kernel.memory(store), [place])
+        index = body.index(store) if what.splits else code.add(body.index(store), number * lanes)
+        code.store(result, kernel.memory(store), [index])

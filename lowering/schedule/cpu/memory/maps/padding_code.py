@@ -21,7 +21,7 @@ LEAST_BYTES = 8
 """Shorter vectors are elements one by one."""
 
 Write = Callable[[SSAValue, int | None], None]
-"""Writes so many elements from a place on, or the one."""
+"""Writes so many elements from an index on, or the one."""
 
 
 def emit_padding(kernel: Kernel, padding: Padding) -> None:
@@ -51,27 +51,27 @@ class _Row:
         ]
         self.widths = [width for width in self.widths if width > 1]
         self.whole = lanes if inner is not None and inner % lanes == 0 and lanes > 1 else None
-        """The width of vectors that each number of places is made of."""
+        """The width of vectors that each number of elements is made of."""
 
     def emit(self, number: SSAValue) -> None:
         """The row with some number: zeros, data, zeros; or zeros only."""
         code, row, padding = self.code, self.padding.row, self.padding
         length, data = (dims[row] * self.inner for dims in (padding.stage.extents, padding.data))
         low = padding.low[row] * self.inner
-        start, place, inside = code.mul(number, code.dim(length)), *self._place(number)
+        start, begin, inside = code.mul(number, code.dim(length)), *self._begin_in_data(number)
         fill = partial(self._set, start)
         if inside is None:
             self._write(constant(0), low, fill)
-            self._write(low, data, partial(self._move, start, code.sub(place, code.dim(low))))
+            self._write(low, data, partial(self._move, start, code.sub(begin, code.dim(low))))
         else:
             with code.when(inside) as branch:
                 self._write(constant(0), low, fill)
-                self._write(low, data, partial(self._move, start, code.sub(place, code.dim(low))))
+                self._write(low, data, partial(self._move, start, code.sub(begin, code.dim(low))))
             with code.otherwise(branch):
                 self._write(constant(0), low + data, fill)
         self._write(low + data, length - data - low, fill)
 
-    def _place(self, number: SSAValue) -> tuple[SSAValue, SSAValue | None]:
+    def _begin_in_data(self, number: SSAValue) -> tuple[SSAValue, SSAValue | None]:
         """Where in the data a row begins, and whether it is there."""
         code, padding, row = self.code, self.padding, self.padding.row
         index, stride, inside = code.index(0), padding.data[row] * self.inner, None
@@ -96,7 +96,7 @@ class _Row:
         self.code.store(value, self.target, [self.code.add(start, at)])
 
     def _write(self, begin: Dim, length: Dim, write: Write) -> None:
-        """Writes so many places of a row from `begin` on."""
+        """Writes so many elements of a row from `begin` on."""
         first, count = self.code.dim(begin), self.code.dim(length)
         if self.whole is None:
             self._by_widths(first, count, length.constant_value, self.widths, write)

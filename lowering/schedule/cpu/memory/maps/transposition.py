@@ -14,7 +14,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.transpose import transposed
 from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
-from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from lowering.schedule.cpu.structure.stages import Stage
 from lowering.to_llvm.memory.strided import MOST_STEPS
 from tir_dialect.dtypes import byte_size
@@ -36,7 +36,7 @@ class Transposition:
     stored: Group
     loaded: Group
     lanes: int
-    turned: tuple[LoadOp, ...]
+    transposed: tuple[LoadOp, ...]
     """The loads that are contiguous along `loaded`."""
     overlaps: bool
     """Whether elements may be stored twice, so that the last tiles can begin early enough to be whole."""
@@ -54,34 +54,34 @@ def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
     if len(stage.stores) != 1 or len(stage.needed) > MOST_OPS or any(isinstance(op, IfOp) for op in stage.needed):
         return None
     groups = group_axes(kernel, [stage], range(len(stage.axes)))
-    store = kernel.place(stage, stage.stores[0])
+    store = kernel.access(stage, stage.stores[0])
     stored = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
-    if stored is None or any(kernel.place(stage, op).computed for op in stage.places):
+    if stored is None or any(kernel.access(stage, op).computed for op in stage.accesses):
         return None
-    loads = {load: kernel.place(stage, load) for load in stage.loads}
-    turned = {load: place for load, place in loads.items() if _is_far(place, stored)}
-    loaded = next((group for group in groups if group is not stored and _contiguous(turned.values(), group)), None)
+    loads = {load: kernel.access(stage, load) for load in stage.loads}
+    transposed = {load: access for load, access in loads.items() if _is_far(access, stored)}
+    loaded = next((group for group in groups if group is not stored and _contiguous(transposed.values(), group)), None)
     sizes = {byte_size(load.buffer_type.dtype) for load in (*loads, stage.stores[0])}
-    if not turned or loaded is None or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
+    if not transposed or loaded is None or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
         return None
     lanes = min(kernel.target.lanes(8 * max(sizes)), MOST_LANES)
     others = tuple(group for group in groups if group not in (stored, loaded))
-    steps = [place.strides[stored.last].constant_value for place in turned.values()]
+    steps = [access.strides[stored.last].constant_value for access in transposed.values()]
     if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
         return None  # Every second to fourth element is faster taken from vectors side by side.
     # Elements may be stored twice if they are not what is loaded.
     again = not any(load.buffer is stage.stores[0].buffer for load in loads)
     masks = masks_are_cheap(kernel, [stage])
-    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned), again, masks)
+    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(transposed), again, masks)
 
 
-def _is_far(place: Place, group: Group) -> bool:
-    stride = place.strides[group.last]
+def _is_far(access: AffineAccess, group: Group) -> bool:
+    stride = access.strides[group.last]
     return bool(stride.terms) and stride.constant_value != 1
 
 
-def _contiguous(places: Iterable[Place], group: Group) -> bool:
-    return all(place.strides[group.last].constant_value == 1 for place in places)
+def _contiguous(accesses: Iterable[AffineAccess], group: Group) -> bool:
+    return all(access.strides[group.last].constant_value == 1 for access in accesses)
 
 
 def emit_transposition(kernel: Kernel, what: Transposition) -> None:
@@ -190,7 +190,7 @@ class _Tiles:
         code, what = self.code, self.what
         at = {**self.at, what.loaded.last: start}
         mask = None if length is None else code.leading(length, what.lanes)
-        tiles = {load: self._turned(load, at, column, mask) for load in what.turned}
+        tiles = {load: self._transposed(load, at, column, mask) for load in what.transposed}
         for number in range(what.lanes):
             with ExitStack() as scope:
                 if length is not None:
@@ -213,7 +213,9 @@ class _Tiles:
 
         vector_iteration(self.kernel, column, what.lanes, None, [], step)
 
-    def _turned(self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None) -> SSAValue:
+    def _transposed(
+        self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None
+    ) -> SSAValue:
         """A tile of what is loaded, with lanes along the stores, in a buffer that LLVM keeps in registers."""
         code, what = self.code, self.what
         rows: list[SSAValue] = []

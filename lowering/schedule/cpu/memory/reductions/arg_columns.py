@@ -59,7 +59,7 @@ class ArgColumns:
 
     @property
     def can_count(self) -> bool | SSAValue:
-        """Whether places have enough bits: known now, or when the kernel runs."""
+        """Whether indices have enough bits: known now, or when the kernel runs."""
         known = self.rows.constant_value
         if self.order.bits > 32 or (known is not None and known < MOST_ROWS):
             return True
@@ -69,7 +69,7 @@ class ArgColumns:
         """Memory that all results share, before the loops; whole vectors of it are used."""
         size = self.lane.extent + constant(self.lanes)
         self.best = self.code.alloc([size], self.order.dtype, "best")
-        self.places = self.code.alloc([size], self.order.place, "places")
+        self.indices = self.code.alloc([size], self.order.index_type, "indices")
 
     def emit(
         self,
@@ -108,14 +108,14 @@ class ArgColumns:
             block(element, 1, None)
 
     def _start(self, at: Mapping[int, SSAValue], start: SSAValue, count: int, left: SSAValue | None) -> None:
-        """The worst numbers, at the first place."""
+        """The worst values, in the first row."""
         code, body = self.code, Body(self.kernel, self.stage, at)
         body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
         worst = self.order.widened(code, body.value(self.reduction.first[0]))
-        first = code.value(arith.ConstantOp(IntegerAttr(0, self.order.place)))
+        first = code.value(arith.ConstantOp(IntegerAttr(0, self.order.index_type)))
         with code.loop(code.index(count), "lane", kind=LoopKind.VECTORIZED) as lane:
             code.store(worst, self.best, [code.add(start, lane)])
-            code.store(first, self.places, [code.add(start, lane)])
+            code.store(first, self.indices, [code.add(start, lane)])
 
     def _meet(
         self,
@@ -127,22 +127,22 @@ class ArgColumns:
         left: SSAValue | None,
     ) -> None:
         """The rows of a band."""
-        code, memory = self.code, (self.best, self.places)
-        parts = [code.alloc([count], dtype, "part", "local") for dtype in (self.order.dtype, self.order.place)]
+        code, memory = self.code, (self.best, self.indices)
+        parts = [code.alloc([count], dtype, "part", "local") for dtype in (self.order.dtype, self.order.index_type)]
         self._copied(memory, start, parts, code.index(0), count)
         with code.loop(rows[1], "row", lower=rows[0]) as row:
             if self.ahead is not None and count > self.lanes:
                 self.ahead.ask({**at, self.axis: row}, code.add(low, start), count)
             body = Body(self.kernel, self.stage, {**at, self.axis: row}, self.lane.last)
             body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
-            place = code.value(arith.IndexCastOp(row, self.order.place))
+            number = code.value(arith.IndexCastOp(row, self.order.index_type))
 
             def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
                 here = body.at_index(code.add(low, index))
                 here.run(self.ops)
                 new = self.order.widened(code, here.value(self.reduction.sources[0]))
                 comes_before = self.order.comes_before(code, new, old[0])
-                return [code.select(comes_before, *pair) for pair in zip((new, place), old, strict=True)]
+                return [code.select(comes_before, *pair) for pair in zip((new, number), old, strict=True)]
 
             vector_iteration(self.kernel, start, count, left, parts, step)
         self._copied(parts, code.index(0), memory, start, count)
@@ -166,20 +166,20 @@ class ArgColumns:
 
         def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
             here = Body(self.kernel, self.stage, {**at, self.lane.last: code.add(low, index)}, self.lane.last)
-            best, place = (code.load(memory, [index]) for memory in (self.best, self.places))
-            place = code.select(has_rows, self._as_place(place), none)
-            results = self.order.narrowed(code, best), place
+            best, number = (code.load(memory, [index]) for memory in (self.best, self.indices))
+            number = code.select(has_rows, self._as_result(number), none)
+            results = self.order.narrowed(code, best), number
             here.values |= {store.value: value for store, value in zip(reduction.stores, results, strict=True)}
             here.run(reduction.stores)
             return []
 
         vector_iteration(self.kernel, start, count, left, [], step)
 
-    def _as_place(self, place: SSAValue) -> SSAValue:
-        """A place in the type of results."""
+    def _as_result(self, number: SSAValue) -> SSAValue:
+        """The number of a row in the type of results."""
         kind = lookup(self.reduction.sources[1].type).type
         assert isinstance(kind, IntegerType)  # as `order_of` has found
-        if kind == self.order.place:
-            return place
+        if kind == self.order.index_type:
+            return number
         is_wider = kind.width.data > self.order.bits
-        return self.code.value(arith.ExtUIOp(place, kind) if is_wider else arith.TruncIOp(place, kind))
+        return self.code.value(arith.ExtUIOp(number, kind) if is_wider else arith.TruncIOp(number, kind))

@@ -23,7 +23,7 @@ from tir_dialect.dtypes import ElementType, is_dtype, lookup
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
 
-_FLOATS, _INTEGERS, _PLACES = (nan, inf, 1.0, 0.0, -1.0, -inf), (7, 1, 0, -1, -7), (3, 5)
+_FLOATS, _INTEGERS, _INDICES = (nan, inf, 1.0, 0.0, -1.0, -inf), (7, 1, 0, -1, -7), (3, 5)
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Order:
     """The predicate of a better number: `ogt` or `olt`, `sgt`, `slt`, `ugt` or `ult`."""
     dtype: ElementType
     """What is compared, of 32 or 64 bits."""
-    place: IntegerType
-    """As wide, for places or what tells them."""
+    index_type: IntegerType
+    """As wide: for indices, or for what they follow from."""
     source: ElementType
     """The type of the numbers."""
 
@@ -47,14 +47,14 @@ class Order:
     @property
     def bits(self) -> int:
         """How wide what is compared is."""
-        return self.place.width.data
+        return self.index_type.width.data
 
     def widened(self, code: Code, value: SSAValue) -> SSAValue:
         """A number as it is compared."""
         if self.source == self.dtype:
             return value
         kind = arith.ExtUIOp if self.better[0] == "u" else arith.ExtSIOp
-        return code.value(kind(value, self.place))
+        return code.value(kind(value, self.index_type))
 
     def narrowed(self, code: Code, value: SSAValue) -> SSAValue:
         """The number that has been widened."""
@@ -88,13 +88,13 @@ class Order:
 
 
 def order_of(stage: Stage, reduction: Reduction) -> Order | None:
-    """How numbers compare, if the reduction finds the first place of the best one along its only axis."""
+    """How numbers compare, if the reduction finds the first index of the best one along its only axis."""
     reduced = stage.of_kind(IteratorKind.REDUCE)
     if len(reduction.sources) != 2 or len(reduced) != 1:
         return None
-    place, kind = reduction.sources[1], reduction.sources[0].type
-    counts = isinstance(place.owner, arith.IndexCastOp) and place.owner.input is stage.axes[reduced[0]].value
-    if not counts or not isinstance(place.type, IntegerType) or not is_dtype(kind):
+    index, kind = reduction.sources[1], reduction.sources[0].type
+    counts = isinstance(index.owner, arith.IndexCastOp) and index.owner.input is stage.axes[reduced[0]].value
+    if not counts or not isinstance(index.type, IntegerType) or not is_dtype(kind):
         return None
     source = lookup(kind).type
     better = next((each for each in _predicates(source) if _finds(reduction, each)), None)
@@ -130,7 +130,7 @@ def _is_worst(first: SSAValue, better: str) -> bool:
 def _finds(reduction: Reduction, better: str) -> bool:
     """Whether the reduction prefers what `better` says, NaN before all, and of equals the first: tried on all kinds."""
     values = _FLOATS if better[0] == "o" else [value for value in _INTEGERS if better[0] == "s" or value >= 0]
-    for left, right in product(product(values, _PLACES), repeat=2):
+    for left, right in product(product(values, _INDICES), repeat=2):
         if left[1] == right[1]:
             continue
         known: dict[SSAValue, object] = dict(zip(reduction.sources, right, strict=True))
@@ -150,7 +150,7 @@ def _preferred(left: tuple[float, int], right: tuple[float, int], better: str) -
 
 
 def element_ops(stage: Stage, reduction: Reduction) -> list[Operation]:
-    """The ops that make what is compared, and its place."""
+    """The ops that make what is compared, and its index."""
     ops = [op for op in stage.body if not isinstance(op, StoreOp) and op not in reduction.combine]
     return [op for op in ops if not (isinstance(op, LoadOp) and op in reduction.accumulators)]
 

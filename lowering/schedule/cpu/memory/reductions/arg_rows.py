@@ -44,8 +44,8 @@ class ArgReduction:
         self.ops = element_ops(stage, reduction)
 
     def emit(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
-        """The value and the place, where they belong; `short` gives the code of a row of less than a turn, if loads are
-        not to be masked.
+        """The value and its index, where they belong; `short` gives the code of a row shorter than an iteration, if
+        loads are not to be masked.
         """
         code = self.code
         length, body = code.dim(self.stage.axes[self.axis].extent), Body(self.kernel, self.stage, at, self.axis)
@@ -61,7 +61,7 @@ class ArgReduction:
             self._short(body, length, worst, first)
 
     def _short(self, body: Body, length: SSAValue, worst: SSAValue, first: Sequence[SSAValue]) -> None:
-        """Less than a turn, under a mask: a vector, or several; of an empty row the first values stay."""
+        """Less than an iteration, under a mask: a vector, or several; of an empty row the first values stay."""
         code = self.code
         with code.when(code.compare("sgt", length, self.lanes)) as has_several:
             self._vectors(body, length, worst, self.width)
@@ -78,9 +78,9 @@ class ArgReduction:
     def _write(self, at: Mapping[int, SSAValue], results: Sequence[SSAValue]) -> None:
         Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: results})
 
-    def write_place(self, body: Body, place: SSAValue) -> None:
-        """The place, and the value that is there: zeros that are equal may differ in their signs."""
-        here = body.at_index(place)
+    def write_at(self, body: Body, index: SSAValue) -> None:
+        """An index, and the value that is there: zeros that are equal may differ in their signs."""
+        here = body.at_index(index)
         here.run(self.ops)
         self._write(body.at, [here.value(source) for source in self.reduction.sources])
 
@@ -94,7 +94,7 @@ class ArgReduction:
         if self.order.is_float:
             fault = self.first_lane(CompareOp("uno", values, values))
             number = code.select(code.compare("slt", fault, count), fault, number)
-        self.write_place(body, number)
+        self.write_at(body, number)
 
     # Parts of the code.
 
@@ -148,67 +148,69 @@ class _LongRow:
         self.parts, self.code, self.body, self.length, self.worst = reduction, reduction.code, body, length, worst
         self.order, self.lanes, self.width = reduction.order, reduction.lanes, reduction.width
         self.best = reduction.memory(self.lanes, self.order.dtype, "best")
-        self.turns, self.faults = (reduction.memory(self.lanes, self.order.place, name) for name in ("turns", "faults"))
+        self.iterations, self.faults = (
+            reduction.memory(self.lanes, self.order.index_type, name) for name in ("iterations", "faults")
+        )
         self.peak = reduction.memory(1, self.order.dtype, "peak")
         self.none, self.zero = self._integer(-1), self._integer(0)
 
     def _integer(self, value: int) -> SSAValue:
-        return self.code.value(arith.ConstantOp(IntegerAttr(value, self.order.place)))
+        return self.code.value(arith.ConstantOp(IntegerAttr(value, self.order.index_type)))
 
     def emit(self) -> None:
-        """Finds the turn, then the element, and writes the place."""
+        """Finds the iteration, then the element, and writes its index."""
         code, parts, zero = self.code, self.parts, self.code.index(0)
         with self._each_lane() as lane:
             code.store(self.worst, self.best, [lane])
-            code.store(self.zero, self.turns, [lane])
+            code.store(self.zero, self.iterations, [lane])
             code.store(self.zero, self.faults, [lane])
-        self._all_turns(self._meet)
+        self._all_iterations(self._meet)
         code.store(folded(parts.kernel, self.best, parts.better_one), self.peak, [zero])
         peak = code.load(self.peak, [zero])
         with self._each_lane() as lane:
             is_best = self.order.is_same(code, code.load(self.best, [lane]), peak)
-            code.store(code.select(is_best, code.load(self.turns, [lane]), self.none), self.turns, [lane])
+            code.store(code.select(is_best, code.load(self.iterations, [lane]), self.none), self.iterations, [lane])
         if self.order.is_float:
             faults = CompareOp("ne", code.load(self.faults, [zero], self.lanes), code.splat(self.zero, self.lanes))
             with code.when(code.compare("slt", parts.first_lane(faults), self.lanes)):
                 self._look_for_nan()
-        first = folded(parts.kernel, self.turns, lambda left, right: code.value(arith.MinUIOp(left, right)))
-        first = first if self.order.place == i64 else code.value(arith.ExtUIOp(first, i64))
+        first = folded(parts.kernel, self.iterations, lambda left, right: code.value(arith.MinUIOp(left, right)))
+        first = first if self.order.index_type == i64 else code.value(arith.ExtUIOp(first, i64))
         start = self._start(code.value(arith.IndexCastOp(first, IndexType())))
-        parts.write_place(self.body, code.add(start, self._lane_of(start)))
+        parts.write_at(self.body, code.add(start, self._lane_of(start)))
 
     def _each_lane(self) -> AbstractContextManager[SSAValue]:
         return self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED)
 
-    def _all_turns(self, meet: Callable[[SSAValue, SSAValue], None]) -> None:
+    def _all_iterations(self, meet: Callable[[SSAValue, SSAValue], None]) -> None:
         code = self.code
-        turns = code.divide(code.add(self.length, self.width - 1), self.width)
-        with code.loop(turns, "v") as turn:
-            meet(turn, self._start(turn))
+        iterations = code.divide(code.add(self.length, self.width - 1), self.width)
+        with code.loop(iterations, "v") as iteration:
+            meet(iteration, self._start(iteration))
 
-    def _start(self, turn: SSAValue) -> SSAValue:
-        """Where a turn begins."""
+    def _start(self, iteration: SSAValue) -> SSAValue:
+        """Where an iteration begins."""
         code = self.code
-        return code.minimum(code.mul(turn, self.width), code.sub(self.length, self.width))
+        return code.minimum(code.mul(iteration, self.width), code.sub(self.length, self.width))
 
-    def _number(self, turn: SSAValue) -> SSAValue:
-        return self.code.value(arith.IndexCastOp(turn, self.order.place))
+    def _number(self, iteration: SSAValue) -> SSAValue:
+        return self.code.value(arith.IndexCastOp(iteration, self.order.index_type))
 
     def _elements(self, start: SSAValue, lane: SSAValue) -> list[SSAValue]:
-        """A lane's elements of a turn."""
+        """A lane's elements of an iteration."""
         code = self.code
-        places = [code.add(lane, number * self.lanes) for number in range(VECTORS_AT_ONCE)]
-        return [self.parts.value_at(self.body, code.add(start, place), None, self.worst) for place in places]
+        offsets = [code.add(lane, number * self.lanes) for number in range(VECTORS_AT_ONCE)]
+        return [self.parts.value_at(self.body, code.add(start, offset), None, self.worst) for offset in offsets]
 
-    def _meet(self, turn: SSAValue, start: SSAValue) -> None:
-        """A turn's best values against the best before."""
-        code, number = self.code, self._number(turn)
+    def _meet(self, iteration: SSAValue, start: SSAValue) -> None:
+        """An iteration's best values against the best before."""
+        code, number = self.code, self._number(iteration)
         with self._each_lane() as lane:
             elements = self._elements(start, lane)
             new, old = reduce(self.parts.better_one, elements), code.load(self.best, [lane])
             is_better = self.order.is_better(code, new, old)
             code.store(code.select(is_better, new, old), self.best, [lane])
-            code.store(code.select(is_better, number, code.load(self.turns, [lane])), self.turns, [lane])
+            code.store(code.select(is_better, number, code.load(self.iterations, [lane])), self.iterations, [lane])
             if self.order.is_float:
                 faults = code.load(self.faults, [lane])
                 for pair in zip(elements[::2], elements[1::2], strict=True):
@@ -221,24 +223,24 @@ class _LongRow:
         return reduce(code.either, [code.value(arith.CmpfOp(*pair, "uno")) for pair in pairs])
 
     def _look_for_nan(self) -> None:
-        """The first turn of each lane that has a NaN."""
+        """The first iteration of each lane that has a NaN."""
         code = self.code
         code.store(code.value(arith.ConstantOp(number_like(nan, self.worst))), self.peak, [code.index(0)])
         with self._each_lane() as lane:
-            code.store(self.none, self.turns, [lane])
+            code.store(self.none, self.iterations, [lane])
 
-        def look(turn: SSAValue, start: SSAValue) -> None:
-            number = self._number(turn)
+        def look(iteration: SSAValue, start: SSAValue) -> None:
+            number = self._number(iteration)
             with self._each_lane() as lane:
                 have_nan = self._have_nan(self._elements(start, lane))
-                turns = code.load(self.turns, [lane])
-                earlier = code.value(arith.MinUIOp(turns, number))
-                code.store(code.select(have_nan, earlier, turns), self.turns, [lane])
+                iterations = code.load(self.iterations, [lane])
+                earlier = code.value(arith.MinUIOp(iterations, number))
+                code.store(code.select(have_nan, earlier, iterations), self.iterations, [lane])
 
-        self._all_turns(look)
+        self._all_iterations(look)
 
     def _lane_of(self, start: SSAValue) -> SSAValue:
-        """The first of a turn's elements that is the best, or NaN.
+        """The first of an iteration's elements that is the best, or NaN.
 
         Where masks are vectors of numbers, each register is asked by itself: to pack the masks of several into one
         takes long, and the next row waits for it.
@@ -249,7 +251,7 @@ class _LongRow:
             lane = self.parts.first_of(self._is_wanted(code.add(start, first), width))
             here = code.add(lane, first)
             found = here if found is None else code.select(code.compare("slt", lane, width), here, found)
-        assert found is not None  # a turn has a vector
+        assert found is not None  # an iteration has a vector
         return found
 
     def _is_wanted(self, start: SSAValue, count: int) -> SSAValue:

@@ -25,7 +25,7 @@ class NextBand:
     """The elements in the next band of rows, for matrices that come from memory.
 
     Prefetchers follow a row to the end of a page, and begin anew in the next band. What is asked for is in the
-    second-level cache when its turn comes; what is asked for in the first one instead takes places of loads.
+    second-level cache when its turn comes; what is asked for in the first one instead takes slots of loads.
     """
 
     kernel: Kernel
@@ -42,27 +42,27 @@ class NextBand:
             return None
         moving: list[LoadOp] = []
         for load in data:
-            place = kernel.place(stage, load)
-            along = place.strides[lane].constant_value == 1 and place.strides[rows].terms
-            if along and not place.computed and load in stage.needed and load.buffer not in kernel.rows:
+            access = kernel.access(stage, load)
+            along = access.strides[lane].constant_value == 1 and access.strides[rows].terms
+            if along and not access.computed and load in stage.needed and load.buffer not in kernel.rows:
                 moving.append(load)
         return NextBand(kernel, stage, moving, rows, lane) if moving else None
 
     def ask(self, at: Mapping[int, SSAValue], start: SSAValue, count: int) -> None:
-        """Asks for so many elements from `start` on, in the row that has this one's place in the next band."""
+        """Asks for so many elements from `start` on, in the row of this one's number in the next band."""
         code = self.kernel.code
         for load in self.loads:
-            place, memory = self.kernel.place(self.stage, load), self.kernel.memory(load)
+            access, memory = self.kernel.access(self.stage, load), self.kernel.memory(load)
             line = max(1, LINE_BYTES // byte_size(load.buffer_type.dtype))
             with code.when(self._is_wanted(load)):
-                base = place.base + BAND * place.strides[self.rows]
-                there = code.linear(base, [(value, place.strides[axis]) for axis, value in at.items()])
+                base = access.base + BAND * access.strides[self.rows]
+                there = code.linear(base, [(value, access.strides[axis]) for axis, value in at.items()])
                 for further in range(0, count, line):
                     code.prefetch(memory, [code.add(code.add(there, start), further)], 2)
 
     def _is_wanted(self, load: LoadOp) -> SSAValue:
         """Whether the matrix comes from memory, and a band of it has room in the second-level cache."""
         code, size = self.kernel.code, byte_size(load.buffer_type.dtype)
-        step = self.kernel.place(self.stage, load).strides[self.rows]
+        step = self.kernel.access(self.stage, load).strides[self.rows]
         fits = code.compare("sle", code.dim(step), self.kernel.target.l2_bytes // BAND // size)
         return code.both(is_far(self.kernel, load, PART_OF_L3), fits)

@@ -17,11 +17,11 @@ from tir_dialect.ops.control_flow import YieldOp
 from tir_dialect.types import IteratorKind
 
 Ranges: TypeAlias = Mapping[int, tuple[SSAValue, SSAValue]]
-"""The turns of loops over axes that have not all of them: the first, and the one behind the last."""
+"""The iterations of loops over axes that have not all of them: the first, and the one behind the last."""
 
 
 def no_cuts() -> Ranges:
-    """All turns of all loops."""
+    """All iterations of all loops."""
     return {}
 
 

@@ -59,8 +59,8 @@ class ColumnReduction:
         data = [load for load in stage.loads if load not in reduction.accumulators]
         asks = asks and self.lanes > 1 and len(self.reduced) == 1
         ahead = NextBand.of(kernel, stage, data, self.reduced[0].last, self.lane.last) if asks else None
-        self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane, ahead)
-        self.lanes = self.lanes if self.places is None else self.places.lanes
+        self.arguments = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane, ahead)
+        self.lanes = self.lanes if self.arguments is None else self.arguments.lanes
         border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
         self.columns = Columns(kernel, stage, reduction, self.reduced, self.lane, self.lanes, border, ahead)
 
@@ -89,8 +89,8 @@ class ColumnReduction:
         """Memory that all results share, before the loops."""
         if self.window is not None:
             self.window.prepare()
-        if self.places is not None:
-            self.places.prepare()
+        if self.arguments is not None:
+            self.arguments.prepare()
 
     def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> None:
         """The loops, after `prepare`; `part` is the range of the outermost group."""
@@ -98,7 +98,7 @@ class ColumnReduction:
 
     def emit_rows(self, rows: tuple[SSAValue, SSAValue]) -> None:
         """What a range of rows contributes to all columns, after `prepare`, if they can be split and counted."""
-        target = self.columns if self.places is None else self.places
+        target = self.columns if self.arguments is None else self.arguments
         target.emit({}, None, self.code.dim(self.lane.extent), rows)
 
     def _loops(self, groups: Sequence[Group], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
@@ -107,8 +107,8 @@ class ColumnReduction:
                 self._windows(self.window, at)
             elif self.lane in self.reduced or self.lanes == 1:
                 self._rows(at, part)
-            elif self.places is not None:
-                self._best_of_columns(self.places, at, part)
+            elif self.arguments is not None:
+                self._best_of_columns(self.arguments, at, part)
             else:
                 self.columns.emit(at, *self._beginning_and_length(part))
             return
@@ -135,17 +135,17 @@ class ColumnReduction:
         return part[0], self.code.sub(part[1], part[0])
 
     def _best_of_columns(
-        self, places: ArgColumns, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+        self, arguments: ArgColumns, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
     ) -> None:
         """In lanes; one by one if there are too many rows to be counted in these."""
-        can_count = places.can_count
+        can_count = arguments.can_count
         if isinstance(can_count, SSAValue):
             with self.code.when(can_count) as branch:
-                places.emit(at, *self._beginning_and_length(part))
+                arguments.emit(at, *self._beginning_and_length(part))
             with self.code.otherwise(branch):
                 self._rows(at, part, one_by_one)
         elif can_count:
-            places.emit(at, *self._beginning_and_length(part))
+            arguments.emit(at, *self._beginning_and_length(part))
         else:
             self._rows(at, part, one_by_one)
 

@@ -155,29 +155,29 @@ class _Part:
         start, lanes = done if self.low is None else code.add(self.low, done), unroll * self.lanes
         sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
 
-        def turn(step: Step) -> None:
+        def iterate(step: Step) -> None:
             vector_iteration(kernel, start, lanes, left, sums, step)
 
         if self.is_first is None:
-            turn(self._first)
+            iterate(self._first)
         else:
             with code.when(self.is_first) as branch:
-                turn(self._first)
+                iterate(self._first)
             with code.otherwise(branch):
-                turn(self._so_far)
+                iterate(self._so_far)
         safe = None if left is None else self._last_whole_row()
         if safe is None:
             asks = self.is_first is not None and unroll > 1
-            self._reduce(list(self.columns.reduced), self.at, turn, (start, lanes) if asks else None)
+            self._reduce(list(self.columns.reduced), self.at, iterate, (start, lanes) if asks else None)
         else:
-            self._reduce_beyond(safe, turn, partial(vector_iteration, kernel, start, lanes, None, sums))
-        turn(self._store)
+            self._reduce_beyond(safe, iterate, partial(vector_iteration, kernel, start, lanes, None, sums))
+        iterate(self._store)
 
-    def _reduce_beyond(self, safe: SSAValue, turn: Iteration, whole: Iteration) -> None:
+    def _reduce_beyond(self, safe: SSAValue, iterate: Iteration, whole: Iteration) -> None:
         """The rows before `safe` without a mask: the other lanes have what the next rows begin with."""
         code, group = self.code, self.columns.reduced[0]
         low, high = self.cuts.get(group.last, (code.index(0), code.dim(group.extent)))
-        for first, end, some in ((low, code.minimum(high, safe), whole), (code.maximum(low, safe), high, turn)):
+        for first, end, some in ((low, code.minimum(high, safe), whole), (code.maximum(low, safe), high, iterate)):
             with code.loop(end, "row", lower=first) as index:
                 self._reduce([], {**self.at, group.last: index}, some)
 
@@ -187,10 +187,10 @@ class _Part:
         if len(groups) != 1 or self.columns.border is not None or masks_are_registers(self.kernel):
             return None
         loads = [load for load in self.stage.loads if load not in self.reduction.accumulators]
-        places = [self.kernel.place(self.stage, load) for load in loads]
-        moving = [place for place in places if place.strides[self.lane.last].terms]
-        steps = {place.strides[groups[0].last] for place in moving}
-        known = all(place.strides[self.lane.last].constant_value == 1 and not place.computed for place in moving)
+        accesses = [self.kernel.access(self.stage, load) for load in loads]
+        moving = [access for access in accesses if access.strides[self.lane.last].terms]
+        steps = {access.strides[groups[0].last] for access in moving}
+        known = all(access.strides[self.lane.last].constant_value == 1 and not access.computed for access in moving)
         if not known or len(steps) != 1 or not all(map(_is_harmless, self.stage.body)):
             return None
         (step,) = steps
@@ -220,15 +220,15 @@ class _Part:
         self,
         groups: list[Group],
         at: Mapping[int, SSAValue],
-        turn: Iteration,
+        iterate: Iteration,
         asked: tuple[SSAValue, int] | None = None,
     ) -> None:
-        """The rest of the loops, and a turn in them; what is `asked` for, from which element on how many, is ahead."""
+        """The rest of the loops and their body; what is `asked` for, from which element on how many, is ahead."""
         if groups:
             axis = groups[0].last
             low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
             with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
-                self._reduce(groups[1:], {**at, axis: index}, turn, asked)
+                self._reduce(groups[1:], {**at, axis: index}, iterate, asked)
             return
         if asked is not None and self.columns.ahead is not None:
             self.columns.ahead.ask(at, *asked)
@@ -243,4 +243,4 @@ class _Part:
             body.run([op for op in self.stage.body if not isinstance(op, StoreOp)])
             return [body.value(store.value) for store in self.reduction.stores]
 
-        turn(step)
+        iterate(step)

@@ -42,7 +42,7 @@ class ExtremeRow:
 
     @property
     def width(self) -> int:
-        """How many elements a turn has; a row has one or more."""
+        """How many elements an iteration has; a row has one or more."""
         return self.kernel.target.lanes(32) * VECTORS_AT_ONCE
 
     def is_special(self, at: Mapping[int, SSAValue]) -> SSAValue:
@@ -73,9 +73,9 @@ class ExtremeRow:
             number = here.value(self.reduction.sources[0])
             return [self._better(number, old[0]), code.add_floats(old[1], number)]
 
-        # The last turn goes to the end: numbers that are met twice change neither what is best nor whether any is NaN.
-        with code.loop(code.divide(code.add(length, self.width - 1), self.width), "v") as turn:
-            start = code.minimum(code.mul(turn, self.width), code.sub(length, self.width))
+        # The last iteration ends with the row: numbers met twice change neither what is best nor whether any is NaN.
+        with code.loop(code.divide(code.add(length, self.width - 1), self.width), "v") as iteration:
+            start = code.minimum(code.mul(iteration, self.width), code.sub(length, self.width))
             vector_iteration(self.kernel, start, self.width, None, [best, total], meet)
         result, total = folded(self.kernel, best, self._better), folded(self.kernel, total, code.add_floats)
         Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: [result]})
@@ -90,7 +90,7 @@ class ExtremeRow:
         return code.select(code.value(arith.CmpfOp(number, old, "olt")), number, old)
 
     def _full_of(self, value: SSAValue) -> SSAValue:
-        """A number for each element of a turn."""
+        """A number for each element of an iteration."""
         code = self.kernel.code
         buffer = accumulator(self.kernel, BufferType([1], f32), self.width)
         with code.loop(code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
@@ -106,5 +106,5 @@ def find_extreme_row(kernel: Kernel, stage: Stage, reduction: Reduction) -> Extr
         return None
     found = ExtremeRow(kernel, stage, reduction, rows[0])
     length = rows[0].extent.constant_value
-    side_by_side = all(kernel.place(stage, load).strides[rows[0].last].constant_value in (0, 1) for load in loads)
+    side_by_side = all(kernel.access(stage, load).strides[rows[0].last].constant_value in (0, 1) for load in loads)
     return found if side_by_side and (length is None or length >= found.width) else None

@@ -22,7 +22,7 @@ from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.borders import Border, no_cuts
 from lowering.schedule.cpu.memory.sweep.accumulators import accumulator
 from lowering.schedule.cpu.memory.sweep.extremes import better_key, folds_as_integers, key_of, number_of
-from lowering.schedule.cpu.structure.places import Index
+from lowering.schedule.cpu.structure.accesses import Index
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -34,7 +34,7 @@ class Window:
     """A reduction whose loads along one dimension are at `stride * lane + dilation * member`."""
 
     stage: Stage
-    """The reduction, with places of the row in place of the lanes, and no members."""
+    """The reduction, with indices of the row in place of the lanes, and no members."""
     reduction: Reduction
     border: Border | None
     lane: int
@@ -46,7 +46,7 @@ class Window:
 
     @property
     def length(self) -> Dim:
-        """How many places windows reach."""
+        """How many elements windows reach."""
         return self.stride * (self.results - 1) + self.reach + 1
 
     @property
@@ -64,7 +64,7 @@ def find_window(stage: Stage, reduction: Reduction, lane: int, border: Border | 
     """The window that a reduction moves along the lanes; `None` if there is none, or it cannot be taken apart."""
     reduced = stage.of_kind(IteratorKind.REDUCE)
     loads = [load for load in stage.loads if load not in reduction.accumulators]
-    indices = [index for load in loads for index in stage.places[load] if index.strides[lane].terms]
+    indices = [index for load in loads for index in stage.accesses[load] if index.strides[lane].terms]
     if len(reduction.combine) != 1 or not indices or any(load in stage.wholes for load in loads):
         return None
     members = [axis for axis in reduced if indices[0].strides[axis].terms]
@@ -77,7 +77,7 @@ def find_window(stage: Stage, reduction: Reduction, lane: int, border: Border | 
     steps = {axis: step for axis, step in ((lane, stride), (members[0], dilation))}
     if not _moves_together(stage, loads, steps) or not _is_along(border, lane, members[0], steps):
         return None
-    if not _is_only_a_place(stage, border, steps):
+    if not _only_indexes(stage, border, steps):
         return None
     row = _row_stage(stage, loads, lane, members[0])
     return Window(row, reduction, border, lane, members[0], stride, dilation, stage.axes[lane].extent)
@@ -87,7 +87,7 @@ def _moves_together(stage: Stage, loads: Sequence[LoadOp], steps: Mapping[int, i
     """Whether every index moves with neither of the axes, or with both by their steps."""
     wanted = [constant(step) for step in steps.values()]
     for load in loads:
-        for index in stage.places[load]:
+        for index in stage.accesses[load]:
             found = [index.strides[axis] for axis in steps]
             if index.value is not None or (found != wanted and any(each.terms for each in found)):
                 return False
@@ -95,7 +95,7 @@ def _moves_together(stage: Stage, loads: Sequence[LoadOp], steps: Mapping[int, i
 
 
 def _is_along(border: Border | None, lane: int, member: int, steps: Mapping[int, int]) -> bool:
-    """Whether bounds of the lanes are bounds of places in the row, the same in all rows."""
+    """Whether bounds of the lanes are bounds of indices in the row, the same in all rows."""
     for bound in () if border is None else border.edges:
         sign = 1 if (bound.step(lane) or 0) > 0 else -1
         if any(bound.step(axis) != sign * steps.get(axis, 0) for axis in range(len(bound.strides))):
@@ -103,8 +103,8 @@ def _is_along(border: Border | None, lane: int, member: int, steps: Mapping[int,
     return border is None or member not in border.cuts
 
 
-def _is_only_a_place(stage: Stage, border: Border | None, axes: Mapping[int, int]) -> bool:
-    """Whether the axes are used for nothing but places, and the question whether these are in the data."""
+def _only_indexes(stage: Stage, border: Border | None, axes: Mapping[int, int]) -> bool:
+    """Whether the axes are used for nothing but indices, and the question whether these are in the data."""
     if border is None:
         return stage.pinned.isdisjoint(axes)
     skipped = unneeded(stage, frozenset((border.guard.op,)))
@@ -121,8 +121,8 @@ def _row_stage(stage: Stage, loads: Sequence[LoadOp], lane: int, member: int) ->
         steps = {lane: constant(1), member: constant(0)}
         return replace(index, strides=tuple(steps.get(axis, old) for axis, old in enumerate(index.strides)))
 
-    places = {op: tuple(map(moved, old)) if op in loads else old for op, old in stage.places.items()}
-    return replace(stage, places=places)
+    accesses = {op: tuple(map(moved, old)) if op in loads else old for op, old in stage.accesses.items()}
+    return replace(stage, accesses=accesses)
 
 
 class WindowReduction:
@@ -179,7 +179,7 @@ class WindowReduction:
             vector(code.add(low, done), left)
 
     def _combine_rows(self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None) -> None:
-        """A vector of places of all rows of the windows, combined into the row in memory."""
+        """A vector of columns of all rows of the windows, combined into the row in memory."""
         code, kernel, window = self.code, self.kernel, self.window
         stage, reduction = window.stage, window.reduction
         sums = self._sums(reduction.accumulators[0].buffer_type, self._first())
@@ -228,8 +228,8 @@ class WindowReduction:
             further = code.mul(member, window.dilation)
 
             def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
-                place = code.add(code.mul(index, window.stride), further)
-                element = code.load(self.row, [place])
+                index = code.add(code.mul(index, window.stride), further)
+                element = code.load(self.row, [index])
                 if self.has_keys:
                     return [better_key(kernel, self.kind, old[0], element)]
                 return reduction.combined(kernel, old, [element])

@@ -100,14 +100,14 @@ class _Exponentials:
 
     def _accesses(self) -> Iterator[tuple[Stage, Access]]:
         for stage in self.stages:
-            yield from ((stage, op) for op in stage.places if op.buffer in self.buffers)
+            yield from ((stage, op) for op in stage.accesses if op.buffer in self.buffers)
 
     def _is_by_axes(self, stage: Stage, op: Access) -> bool:
         """Whether an access is to the element, or the row, of a stage's axes in their order."""
-        places, rows = stage.places[op], len(self.greatest.stores[0].indices)
-        whole = all(place.is_axis(number) for number, place in enumerate(places))
+        indices, rows = stage.accesses[op], len(self.greatest.stores[0].indices)
+        whole = all(index.is_axis(number) for number, index in enumerate(indices))
         same = stage.extents[:rows] == self.top.extents[:rows]
-        return whole and same and len(places) >= rows and isinstance(op.parent_op(), BlockOp | InitOp)
+        return whole and same and len(indices) >= rows and isinstance(op.parent_op(), BlockOp | InitOp)
 
     def _are_only_subtracted(self) -> bool:
         """Whether the greatest number is only subtracted from those that it is the greatest of; finds exponentials."""
@@ -155,7 +155,7 @@ class _Exponentials:
         for op in stage.body:
             if isinstance(op, _KEEP_NAN) and any(value in nan for value in op.operands):
                 nan.update(op.results)
-        wanted = any(op.buffer in self.buffers for op in stage.places)
+        wanted = any(op.buffer in self.buffers for op in stage.accesses)
         kept = (self.values if store.buffer in self.buffers else nan for store in stage.stores)
         return not wanted or all(store.value in known for store, known in zip(stage.stores, kept, strict=True))
 

@@ -119,8 +119,8 @@ class Moments:
             (self.means, self.means.stores[0]),
         )
         for stage, op in accesses:
-            places = stage.places[op]
-            if len(places) != self.rows or not all(place.is_axis(number) for number, place in enumerate(places)):
+            indices = stage.accesses[op]
+            if len(indices) != self.rows or not all(index.is_axis(number) for number, index in enumerate(indices)):
                 return False
         readers = {op for stage in self.stages for op in stage.loads if op.buffer is self.dividend.buffer}
         alone = readers == {self.dividend, *self.total.accumulators} and self.quotient.result.has_one_use()
@@ -144,12 +144,12 @@ class Moments:
         """Whether neighbours that are added up lie side by side in memory, and so are lanes of one vector."""
         last = self.first.of_kind(IteratorKind.REDUCE)[-1]
         numbers = [load for load in self.first.loads if load not in self.total.accumulators and load.indices]
-        steps = [self.first.places[load][-1].strides[last].constant_value for load in numbers]
+        steps = [self.first.accesses[load][-1].strides[last].constant_value for load in numbers]
         return bool(steps) and all(step in (0, 1) for step in steps)
 
     def _are_in_order(self) -> bool:
         """Whether nobody touches the squares before they are all there."""
-        places = [self.stages.index(stage) for stage in (self.first, self.means, self.second)]
+        order = [self.stages.index(stage) for stage in (self.first, self.means, self.second)]
         buffer = self.squares.stores[0].buffer
-        before = self.stages[: places[-1]]
-        return places == sorted(places) and not any(op.buffer is buffer for stage in before for op in stage.places)
+        before = self.stages[: order[-1]]
+        return order == sorted(order) and not any(op.buffer is buffer for stage in before for op in stage.accesses)

@@ -72,12 +72,12 @@ class RowBlocks:
             start = code.mul(block, size)
             left = code.minimum(code.sub(count, start), size)
             start = start if low is None else code.add(low, start)
-            with self._placed(start):
+            with self._starting_at(start):
                 for stages in self.row.sweeps:
                     self._pass(stages, at, start, left)
 
     @contextmanager
-    def _placed(self, start: SSAValue):
+    def _starting_at(self, start: SSAValue):
         """While code of a block is written, memory for a row is that for all rows from `start` on."""
         kernel = self.kernel
         kernel.block = RowBlock(self.along.last, kernel.code.sub(kernel.code.index(0), start))
@@ -152,7 +152,7 @@ class RowBlocks:
             body.at_index(index).run(stage.body)
             return []
 
-        mask = None if self.kernel.is_of_rows(stage, stage.places) else left
+        mask = None if self.kernel.is_of_rows(stage, stage.accesses) else left
         vector_iteration(self.kernel, start, self.size, mask, [], step)
 
 

@@ -81,7 +81,9 @@ def go_by_pairs(kernel: Kernel, row: Row, along: Group, reductions: Mapping[Stag
     shared = sum(_shared_operands(kernel, stage, along) for stage in last)
     if shared != 1:
         return shared > 1
-    touched = sum(byte_size(op.buffer_type.dtype) for stage in last for op in stage.places if op.buffer in kernel.flat)
+    touched = sum(
+        byte_size(op.buffer_type.dtype) for stage in last for op in stage.accesses if op.buffer in kernel.flat
+    )
     length, limit = product(last[0].extents[row.depth :]), kernel.target.l1_bytes // (touched + LEAST_BYTES)
     known = length.constant_value
     return kernel.code.compare("sge", kernel.code.dim(length), limit) if known is None else known >= limit
@@ -100,6 +102,6 @@ def _are_maps(kernel: Kernel, stages: Sequence[Stage], reductions: Mapping[Stage
 
 
 def _shared_operands(kernel: Kernel, stage: Stage, along: Group) -> int:
-    """How many vectors a place loads that are the same for all rows."""
-    places = [kernel.place(stage, load) for load in stage.loads if load in stage.needed]
-    return sum(place.strides[-1].constant_value == 1 and not place.strides[along.last].terms for place in places)
+    """How many vectors an iteration loads that are the same for all rows."""
+    accesses = [kernel.access(stage, load) for load in stage.loads if load in stage.needed]
+    return sum(access.strides[-1].constant_value == 1 and not access.strides[along.last].terms for access in accesses)

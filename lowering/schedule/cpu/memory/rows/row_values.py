@@ -46,11 +46,11 @@ class RowValues:
             return False
         operands: Sequence[SSAValue] = op.operands
         if isinstance(op, LoadOp):
-            place = self.kernel.place(self.stage, op)
-            moves = any(place.strides[axis].terms for axis in range(self.depth, len(self.stage.axes)))
+            access = self.kernel.access(self.stage, op)
+            moves = any(access.strides[axis].terms for axis in range(self.depth, len(self.stage.axes)))
             if moves or op.buffer in self.written:
                 return False
-            operands = [value for value, _ in place.computed]
+            operands = [value for value, _ in access.computed]
         body = set(self.stage.body)
         return all(value not in inner and (value.owner in self.once or value.owner not in body) for value in operands)
 

@@ -45,7 +45,7 @@ class Rows:
     def emit(self, row: Row) -> None:
         """Short rows side by side, the others one after the other, shared among threads."""
         kernel = self.kernel
-        self._place_rows(row)
+        self._locate_rows(row)
         groups = group_axes(kernel, self.stages, range(row.depth))
         most = max(len(stage.axes) for stage in self.stages)
         work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
@@ -95,7 +95,7 @@ class Rows:
         self.reductions = {**self.reductions, **twin_reductions}
         return RowPairs(self.kernel, row, along, twins, self._row_part)
 
-    def _place_rows(self, row: Row) -> None:
+    def _locate_rows(self, row: Row) -> None:
         self.kernel.unread = row.unread
         for buffer in row.buffers:
             self.kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
@@ -112,7 +112,7 @@ class Rows:
         own = [alloc.buffer for alloc in self.program.buffers]
         joined = find_row(self.kernel, self.stages, self.reductions, own)
         assert joined is not None  # as before
-        self._place_rows(joined)
+        self._locate_rows(joined)
         return joined
 
     def _allocate_rows(self, row: Row, count: int) -> None:

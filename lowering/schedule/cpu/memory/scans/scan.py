@@ -87,7 +87,7 @@ def _is_map_of(stage: Stage, result: Stage) -> bool:
     if not plain or not isinstance(store.buffer.owner, AllocBufferOp) or len(result.stores) != 1:
         return False
     reads = [load for load in result.loads if load.buffer is store.buffer]
-    same = all(result.places[load] == stage.places[store] for load in reads) and result.extents == stage.extents
+    same = all(result.accesses[load] == stage.accesses[store] for load in reads) and result.extents == stage.extents
     written = result.stores[0].buffer
     alone = not any(load.buffer is written for load in (*stage.loads, *result.loads))
     return same and alone and written is not store.buffer and not any(op.regions for op in result.needed)
@@ -111,7 +111,7 @@ def _scan_of(stage: Stage) -> Scan | None:
 def _has_lanes(scan: Scan) -> bool:
     """Whether results of scans side by side are neighbours in memory."""
     number = len(scan.stage.axes) - 1
-    return scan.stage.places[scan.stage.stores[0]][-1].is_axis(number)
+    return scan.stage.accesses[scan.stage.stores[0]][-1].is_axis(number)
 
 
 def _combined(stage: Stage, axis: int, branch: IfOp, combine: object) -> Scan | None:
@@ -131,15 +131,15 @@ def _combined(stage: Stage, axis: int, branch: IfOp, combine: object) -> Scan | 
 
 
 def _is_same(stage: Stage, a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values are computed in the same way from the same places."""
+    """Whether two values are computed in the same way from the same elements."""
     left, right = a.owner, b.owner
     if a is b:
         return True
     if not isinstance(left, Operation) or type(left) is not type(right) or not isinstance(right, Operation):
         return False
     if isinstance(left, LoadOp) and isinstance(right, LoadOp):
-        places = stage.places
-        return left.buffer is right.buffer and left in places and places[left] == places.get(right)
+        accesses = stage.accesses
+        return left.buffer is right.buffer and left in accesses and accesses[left] == accesses.get(right)
     pairs = zip(left.operands, right.operands, strict=False)
     same = left.properties == right.properties and len(left.operands) == len(right.operands) and not left.regions
     return same and all(_is_same(stage, *pair) for pair in pairs)
@@ -148,9 +148,9 @@ def _is_same(stage: Stage, a: SSAValue, b: SSAValue) -> bool:
 def _is_before(stage: Stage, axis: int, op: object) -> bool:
     """Whether an op loads the element before the one that is stored."""
     store = stage.stores[0]
-    if not isinstance(op, LoadOp) or op.buffer is not store.buffer or op not in stage.places:
+    if not isinstance(op, LoadOp) or op.buffer is not store.buffer or op not in stage.accesses:
         return False
-    pairs = list(zip(stage.places[op], stage.places[store], strict=True))
+    pairs = list(zip(stage.accesses[op], stage.accesses[store], strict=True))
     moving = [pair for pair in pairs if any(index.value is not None or index.strides[axis].terms for index in pair)]
     if len(moving) != 1 or any(a != b for a, b in pairs if (a, b) not in moving):
         return False

@@ -161,10 +161,10 @@ class _Step:
         self.last.hoist(self.ops, written)
 
     def __call__(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Emits a place."""
+        """Emits an element."""
         code, scan = self.kernel.code, self.scan
-        place = code.add(self.low, index)
-        sums, last, (store,) = self.sums.at_index(place), self.last.at_index(place), scan.stage.stores
+        position = code.add(self.low, index)
+        sums, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
         sums.run(scan.element_ops)
         known = {scan.before.result: code.load(self.before, [index]), scan.element: sums.value(scan.element)}
         total = repeat(self.kernel, scan.combine, [known[operand] for operand in scan.combine.operands])

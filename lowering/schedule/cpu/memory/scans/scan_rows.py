@@ -19,7 +19,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.transpose import shuffle
 from lowering.schedule.cpu.emit.widths import masks_are_cheap, masks_are_registers
 from lowering.schedule.cpu.memory.scans.scan import Scan, neutral
-from lowering.schedule.cpu.structure.contraction import place_of
+from lowering.schedule.cpu.structure.contraction import access_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.types import BufferType
@@ -77,8 +77,8 @@ class _Row:
         kept = [self._neutral_vector() for _ in range(1 + (len(self._distances) if self.slides else 0))]
         length = code.dim(self.scan.stage.axes[self.axis].extent)
         count = code.divide(length, lanes)
-        with code.loop(count, "v") as turn:
-            body, element = self._elements(code.mul(turn, lanes), Lanes(self.axis, lanes))
+        with code.loop(count, "v") as iteration:
+            body, element = self._elements(code.mul(iteration, lanes), Lanes(self.axis, lanes))
             self._store(body, self._vector(element, kept))
         self._rest(kept, code.mul(count, lanes), length)
 
@@ -127,8 +127,8 @@ class _Row:
                 self._store_first(body, self._vector(element, kept), left, length)
             return
         carry = kept[-1]
-        with code.loop(length, "e", lower=done, vectorize=False) as place:
-            body, element = self._elements(place, None)
+        with code.loop(length, "e", lower=done, vectorize=False) as index:
+            body, element = self._elements(index, None)
             total = self._combined(code.load(carry, [zero]), element)
             code.store(total, carry, [zero])
             self._store(body, total)
@@ -148,8 +148,8 @@ class _Row:
     def _is_contiguous(self) -> bool:
         """Whether each row of the result begins where the one before ends."""
         stage = self.scan.last
-        place = place_of(stage, stage.stores[0])
-        return place.strides[self.axis - 1] is stage.axes[self.axis].extent and not place.computed
+        access = access_of(stage, stage.stores[0])
+        return access.strides[self.axis - 1] is stage.axes[self.axis].extent and not access.computed
 
     def _elements(self, start: SSAValue, lanes: Lanes | None) -> tuple[Explicit, SSAValue]:
         """What is added up, for a vector or one element."""

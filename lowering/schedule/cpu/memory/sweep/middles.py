@@ -33,8 +33,8 @@ class Middle:
     def left_out(self, kernel: Kernel) -> frozenset[Operation]:
         """The ops that no vector of the middle is made by: those of other branches, and loads that all lanes share."""
         elsewhere = {op for branch in self.branches if isinstance(branch, IfOp) for op in branch.else_body.walk()}
-        places = {op: kernel.place(self.stage, op) for op in self.stage.loads if op not in elsewhere}
-        return frozenset(elsewhere.union(op for op, place in places.items() if not place.strides[self.axis].terms))
+        accesses = {op: kernel.access(self.stage, op) for op in self.stage.loads if op not in elsewhere}
+        return frozenset(elsewhere.union(op for op, access in accesses.items() if not access.strides[self.axis].terms))
 
     def range(
         self, kernel: Kernel, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
@@ -80,9 +80,9 @@ def _is_counted(branch: IfOp) -> bool:
 
 
 def _is_scattered(kernel: Kernel, stage: Stage, branch: IfOp) -> bool:
-    """Whether only what is taken elsewhere comes from computed places along the axes."""
+    """Whether only what is taken elsewhere comes from computed indices along the axes."""
     inside, outside = (
-        [kernel.place(stage, op) for op in block.walk() if isinstance(op, LoadOp) and op in stage.places]
+        [kernel.access(stage, op) for op in block.walk() if isinstance(op, LoadOp) and op in stage.accesses]
         for block in (branch.then_body.block, branch.else_body.block)
     )
-    return sum(len(place.computed) for place in outside) > sum(len(place.computed) for place in inside)
+    return sum(len(access.computed) for access in outside) > sum(len(access.computed) for access in inside)

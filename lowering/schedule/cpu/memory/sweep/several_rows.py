@@ -1,4 +1,4 @@
-"""A place of several rows: all that is stored is computed before.
+"""A vector of several rows: all that is stored is computed before.
 
 What rows have in common is loaded once, and no load waits for a store to another row at a like address: rows of a
 multiple of 4 KiB would make many wait.
@@ -53,7 +53,7 @@ def _write(
     body: Body,
     store: StoreOp,
     memory: SSAValue,
-    place: tuple[SSAValue, int, SSAValue | None],
+    vector: tuple[SSAValue, int, SSAValue | None],
     fills_lines: bool,
 ) -> None:
     """Writes what is kept for a row."""
@@ -65,5 +65,5 @@ def _write(
         here.run([store])
         return old
 
-    start, lanes, left = place
+    start, lanes, left = vector
     vector_iteration(kernel, start, lanes, left, [memory], write)

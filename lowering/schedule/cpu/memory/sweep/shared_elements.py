@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.guards import unneeded
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.structure.places import linear_parts
+from lowering.schedule.cpu.structure.accesses import linear_parts
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
@@ -64,8 +64,8 @@ def same_in_all(stage: Stage, axis: int) -> frozenset[Operation]:
     return frozenset(op for op in stage.body if op.results and not varies.of(op.results[0]))
 
 
-def makers_of_place(load: LoadOp) -> frozenset[Operation]:
-    """The ops that a load's place is computed by."""
+def index_ops(load: LoadOp) -> frozenset[Operation]:
+    """The ops that a load's indices are computed by."""
     found: set[Operation] = set()
     pending = list(load.indices)
     while pending:
@@ -76,8 +76,8 @@ def makers_of_place(load: LoadOp) -> frozenset[Operation]:
     return frozenset(found)
 
 
-def places_only(stage: Stage, reads: Sequence[SharedElements]) -> frozenset[Operation]:
-    """The ops that only compute places of such loads."""
+def only_for_indices(stage: Stage, reads: Sequence[SharedElements]) -> frozenset[Operation]:
+    """The ops that only compute indices of such loads."""
     return unneeded(stage, frozenset(read.load for read in reads))
 
 

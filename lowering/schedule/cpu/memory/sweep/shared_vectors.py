@@ -21,15 +21,15 @@ from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.sweep.shared_elements import (
     SharedElements,
     find_shared_elements,
-    makers_of_place,
-    places_only,
+    index_ops,
+    only_for_indices,
     same_in_all,
 )
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.types import BufferType
 
-MOST_TURNS, MOST_CODE = 16, 128
+MOST_VECTORS, MOST_CODE = 16, 128
 """So many vectors, and ops in them, are written out at most."""
 
 
@@ -42,16 +42,16 @@ class SharedVectors:
     lanes: int
     reads: Sequence[SharedElements]
     skipped: frozenset[Operation]
-    """The ops that no vector needs, since they only compute the places of such loads."""
+    """The ops that no vector needs, since they only compute the indices of such loads."""
 
     @property
     def width(self) -> int:
-        """How many vectors a turn has."""
+        """How many vectors an iteration has."""
         # Of each of several lines a vector is read, not a number.
         return lcm(self.lanes, *(read.members * min(len(read.lines), 2) for read in self.reads)) // self.lanes
 
     def emit(self, body: Body, start: SSAValue, left: SSAValue | None) -> None:
-        """A turn from `start` on: all its elements, or the first `left`."""
+        """An iteration from `start` on: all its elements, or the first `left`."""
         code, lanes = self.kernel.code, self.lanes
         tiles: dict[SSAValue, SSAValue] = {read.load.result: self._tile(body, read, start, left) for read in self.reads}
         for number in range(self.width):
@@ -81,7 +81,7 @@ class SharedVectors:
         vector_iteration(self.kernel, start, self.lanes, left, (), step, before)
 
     def _tile(self, body: Body, read: SharedElements, start: SSAValue, left: SSAValue | None) -> SSAValue:
-        """A buffer with what a load gives for a turn, which LLVM keeps in registers."""
+        """A buffer with what a load gives for an iteration, which LLVM keeps in registers."""
         code, dtype = self.kernel.code, read.load.buffer_type.dtype
         lines = [self._line(body, read, first, start, left) for first in read.lines]
         kind = BufferType([self.width * self.lanes], dtype, scope="local", align=64)
@@ -91,30 +91,30 @@ class SharedVectors:
         return tile
 
     def _line(self, body: Body, read: SharedElements, first: int, start: SSAValue, left: SSAValue | None) -> SSAValue:
-        """What a turn reads of the line of a member; of the last turn only what its elements need."""
+        """What an iteration reads of the line of a member; the last one only what its elements need."""
         code, count, memory = self.kernel.code, self._elements(read), self.kernel.memory(read.load)
         here = body.at_index(code.add(start, first))
-        makers = makers_of_place(read.load)
+        makers = index_ops(read.load)
         here.run([op for op in self.stage.body if op in makers])
-        place = here.index(read.load)
+        index = here.index(read.load)
         if count == 1:
-            return code.splat(code.load(memory, [place]), self.lanes)
+            return code.splat(code.load(memory, [index]), self.lanes)
         if left is None:
-            return code.load(memory, [place], count)
+            return code.load(memory, [index], count)
         needed = code.divide(code.add(left, read.members - 1 - first), read.members)
-        return code.load(memory, [place], count, code.leading(needed, count))
+        return code.load(memory, [index], count, code.leading(needed, count))
 
     def _elements(self, read: SharedElements) -> int:
-        """How many elements of each line a turn has."""
+        """How many elements of each line an iteration has."""
         return self.width * self.lanes // read.members
 
     def _mixed(self, read: SharedElements, lines: Sequence[SSAValue], number: int) -> SSAValue:
-        """Vector `number` of a turn: elements of the lines in turns."""
+        """Vector `number` of an iteration: elements of the lines, interleaved."""
         code, lanes, count = self.kernel.code, self.lanes, self._elements(read)
         if count == 1:
             return lines[0]
-        places = [divmod(number * lanes + lane, read.members) for lane in range(lanes)]
-        picks = [(group, read.order[member]) for group, member in places]
+        elements = [divmod(number * lanes + lane, read.members) for lane in range(lanes)]
+        picks = [(group, read.order[member]) for group, member in elements]
         pair = lines[0], lines[min(1, len(lines) - 1)]
         value = shuffle(code, pair, [group + count * min(line, 1) for group, line in picks])
         for more in range(2, len(lines)):
@@ -124,12 +124,12 @@ class SharedVectors:
 
 
 def find_shared_vectors(kernel: Kernel, stage: Stage, lane: Group) -> SharedVectors | None:
-    """The vectors of a map with lanes along a group, if loads share elements there and turns are not too long."""
+    """The vectors of a map with lanes along a group, if loads share elements there and iterations are not too long."""
     reads = find_shared_elements(kernel, stage, lane.last)
     if not reads:
         return None
-    skipped = places_only(stage, reads)
+    skipped = only_for_indices(stage, reads)
     lanes = lane_count(kernel, [stage], lane, skipped | same_in_all(stage, lane.last))
     found = SharedVectors(kernel, stage, lanes, reads, skipped)
     code = found.width * (len(stage.needed - skipped) + sum(len(read.lines) for read in reads))
-    return found if found.lanes > 1 and found.width <= MOST_TURNS and code <= MOST_CODE else None
+    return found if found.lanes > 1 and found.width <= MOST_VECTORS and code <= MOST_CODE else None

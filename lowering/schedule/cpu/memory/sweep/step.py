@@ -1,4 +1,4 @@
-"""All stages of a traversal at one place."""
+"""All stages of a traversal for one vector."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.memory.reduction import Reduction
-from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.accesses import AffineAccess
 from tir_dialect.ops.memory import StoreOp
 
 
@@ -27,7 +27,7 @@ class Step:
         return len({tuple(body.at.values()) for body in self.bodies})
 
     def __call__(self, index: SSAValue | None, sums: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emits the place, or what has no place along the row; from old sums to new ones."""
+        """Emits the vector, or what does not vary along the row; from old sums to new ones."""
         old, new = iter(sums), list[SSAValue]()
         for position, here in enumerate(self._at(index)):
             reduction = self.reductions.get(position)
@@ -40,15 +40,15 @@ class Step:
         return new
 
     def values_of(self, index: SSAValue, late: Sequence[tuple[Body, StoreOp]]) -> list[SSAValue]:
-        """Emits the place without some stores; gives what these store."""
+        """Emits the vector without some stores; gives what these store."""
         found = dict(zip(self.bodies, self._at(index), strict=True))
         for body, here in found.items():
             here.run([op for op in here.stage.body if (body, op) not in late])
         return [found[body].value(store.value) for body, store in late]
 
     def _at(self, index: SSAValue | None) -> Iterator[Body]:
-        """The stages at a place, those of a row with what was just stored."""
-        forwarded: dict[tuple[SSAValue, ...], dict[tuple[SSAValue, Place], SSAValue]] = {}
+        """The stages for a vector, those of a row with what was just stored."""
+        forwarded: dict[tuple[SSAValue, ...], dict[tuple[SSAValue, AffineAccess], SSAValue]] = {}
         for body in self.bodies:
             here = body if index is None else body.at_index(index)
             here.forwarded = forwarded.setdefault(tuple(body.at.values()), {})

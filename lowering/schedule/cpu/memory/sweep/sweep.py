@@ -15,7 +15,7 @@ from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
 from lowering.schedule.cpu.emit.prefetching import FarRow, PrefetchedAccess, PrefetchedRow, far_rows
-from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap, registers_of_a_turn
+from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap, registers_per_iteration
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
 from lowering.schedule.cpu.memory.sweep.middles import Middle, find_middle
@@ -26,7 +26,7 @@ from lowering.schedule.cpu.memory.sweep.vector_loop import IterationShape, Row
 from lowering.schedule.cpu.structure.stages import Stage
 
 REGISTERS_OF_SEVERAL_ROWS = 4
-"""Of each row of maps in a turn: the next turn's loads wait where addresses are like those of its last stores."""
+"""Of each row of maps in an iteration: the next one's loads wait where addresses are like those of its last stores."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Sweep:
         self.registers = 1
         if self.lane is not None and not self.reductions and self.shared is None and self.middle is None:
             has_rows = len(self.groups) > 1 or min(self.axes) > 0
-            usual = registers_of_a_turn(self.kernel, self.stages, self.lane, self.lanes, has_rows)
+            usual = registers_per_iteration(self.kernel, self.stages, self.lane, self.lanes, has_rows)
             self.registers = REGISTERS_OF_SEVERAL_ROWS if self.elsewhere else usual
             self.lanes *= self.registers
         self.unroll = self._unroll() if self.lanes > 1 else 1
@@ -91,7 +91,7 @@ class Sweep:
 
     @property
     def width(self) -> int:
-        """How many elements a turn has: parts of a row begin at multiples."""
+        """How many elements an iteration has: parts of a row begin at multiples."""
         return self.lanes if self.shared is None else self.lanes * self.shared.width
 
     @property

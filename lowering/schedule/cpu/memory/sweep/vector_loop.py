@@ -39,10 +39,10 @@ class IterationShape:
     """How many it fills."""
 
     width: int
-    """Elements of a turn."""
+    """Elements of an iteration."""
 
     unroll: int
-    """Vectors in a wide turn of sums."""
+    """Vectors in a wide iteration of sums."""
 
     masks: bool
     """Whether a masked vector costs little."""
@@ -61,24 +61,24 @@ class Row:
     low: SSAValue | None
     high: SSAValue
     far: Sequence[FarRow]
-    """What wide turns ask for."""
+    """What wide iterations ask for."""
     is_first: bool
     """Whether nothing was gathered before."""
 
     def emit(self, accumulators: Accumulators | None) -> None:
-        """The turns; what they gather goes into the accumulators."""
+        """The iterations; what they gather goes into the accumulators."""
         code, shape = self.kernel.code, self.shape
         sums = [] if accumulators is None else accumulators.all
         length = self.high if self.low is None else code.sub(self.high, self.low)
         if self._is_written_once(length, sums):
-            self._masked_turns(length)
+            self._masked_iterations(length)
             return
         done: SSAValue = code.index(0)
         if accumulators is not None and shape.unroll > 1:
-            done = self._wide_turns(length, accumulators)
-        done = self._turns(length, done, shape.width, sums)
+            done = self._wide_iterations(length, accumulators)
+        done = self._iterations(length, done, shape.width, sums)
         if shape.registers > 1 and not shape.masks:
-            done = self._turns(length, done, shape.lanes // shape.registers, sums)
+            done = self._iterations(length, done, shape.lanes // shape.registers, sums)
         self._rest(length, done, sums)
 
     def _from(self, done: SSAValue) -> SSAValue:
@@ -86,12 +86,12 @@ class Row:
         return done if self.low is None else self.kernel.code.add(self.low, done)
 
     def _end(self, length: SSAValue, step: int) -> SSAValue:
-        """Where full turns of `step` elements end."""
+        """Where full iterations of `step` elements end."""
         code, known = self.kernel.code, constant_of(length)
         return code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
 
-    def _wide_turns(self, length: SSAValue, accumulators: Accumulators) -> SSAValue:
-        """Turns of several vectors, each with accumulators of its own, if the row is so long; gives where they end."""
+    def _wide_iterations(self, length: SSAValue, accumulators: Accumulators) -> SSAValue:
+        """Iterations of several vectors with accumulators of their own, if the row is so long; gives where they end."""
         code, known, step = self.kernel.code, constant_of(length), self.shape.lanes * self.shape.unroll
         if known is not None and known < step:
             return code.index(0)
@@ -101,42 +101,42 @@ class Row:
                 scope.enter_context(code.when(code.compare("sgt", end, 0)))
             wide = replace(accumulators, width=step)
             wide.start()
-            self._turns(length, code.index(0), step, wide.all)
+            self._iterations(length, code.index(0), step, wide.all)
             accumulators.take(wide, are_first=self.is_first)
         return end
 
     def _is_written_once(self, length: SSAValue, sums: Sequence[SSAValue]) -> bool:
-        """Whether all turns go under a mask: long code, of whose turns the last may be incomplete."""
+        """Whether all iterations go under a mask: long code, of whose iterations the last may be incomplete."""
         known, lanes = constant_of(length), self.shape.lanes
         rests = known is None or (known > lanes and known % lanes > 0)
         is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG
         return is_long and rests and lanes > 1 and not sums and self.shape.masks
 
-    def _masked_turns(self, length: SSAValue) -> None:
+    def _masked_iterations(self, length: SSAValue) -> None:
         code, width = self.kernel.code, self.shape.width
-        with code.loop(code.divide(code.add(length, width - 1), width), "v") as turn:
-            done = code.mul(turn, width)
+        with code.loop(code.divide(code.add(length, width - 1), width), "v") as iteration:
+            done = code.mul(iteration, width)
             start = self._from(done)
             self._prefetch(start, self.shape.lanes)
-            self._turn(start, self.shape.lanes, code.sub(length, done), ())
+            self._iteration(start, self.shape.lanes, code.sub(length, done), ())
 
     def _prefetch(self, start: SSAValue, count: int) -> None:
         for each in self.prefetched:
             each.prefetch(self.kernel.code, start, count)
 
-    def _turns(self, length: SSAValue, done: SSAValue, step: int, sums: Sequence[SSAValue]) -> SSAValue:
-        """Full turns of `step` elements from `done` on; gives where they end."""
+    def _iterations(self, length: SSAValue, done: SSAValue, step: int, sums: Sequence[SSAValue]) -> SSAValue:
+        """Full iterations of `step` elements from `done` on; gives where they end."""
         code, known = self.kernel.code, constant_of(length)
         if step == 1 or (known is not None and known // step * step <= (constant_of(done) or 0)):
             return done
         end = self._end(length, step)
         first = None if constant_of(done) == 0 else code.divide(done, step)
-        with code.loop(code.divide(end, step), "v", lower=first) as turn:
-            start = self._from(code.mul(turn, step))
+        with code.loop(code.divide(end, step), "v", lower=first) as iteration:
+            start = self._from(code.mul(iteration, step))
             self._prefetch(start, step)
             for each in self.far if step > self.shape.width else ():
                 each.prefetch(code, start, step)
-            self._turn(start, step, None, sums)
+            self._iteration(start, step, None, sums)
         return end
 
     def _rest(self, length: SSAValue, done: SSAValue, sums: Sequence[SSAValue]) -> None:
@@ -154,17 +154,17 @@ class Row:
             self._single_registers(start, left)
             return
         with code.when(code.compare("sgt", left, 0)):
-            self._turn(start, self.shape.lanes, left, sums)
+            self._iteration(start, self.shape.lanes, left, sums)
 
     def _single_registers(self, start: SSAValue, left: SSAValue) -> None:
-        """The first `left` elements, less than a turn, one register at a time: that is less code than a turn is."""
+        """The first `left` elements, less than an iteration, one register at a time, which is less code."""
         code, lanes = self.kernel.code, self.shape.lanes // self.shape.registers
         with code.loop(code.divide(code.add(left, lanes - 1), lanes), "rest") as number:
             done = code.mul(number, lanes)
-            self._turn(code.add(start, done), lanes, code.sub(left, done), ())
+            self._iteration(code.add(start, done), lanes, code.sub(left, done), ())
 
-    def _turn(self, start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]) -> None:
-        """The elements from `start` on: all of a turn, or the first `left`."""
+    def _iteration(self, start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]) -> None:
+        """The elements from `start` on: all of an iteration, or the first `left`."""
         if self.shared is None:
             if self.step.rows > 1 and not sums:
                 emit_rows(self.kernel, self.step, start, step, left)

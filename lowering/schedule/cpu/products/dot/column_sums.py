@@ -16,7 +16,7 @@ from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
 Ask = Callable[[int, SSAValue], None]
-"""Asks for what follows a row, by its number in the tile, at a place along the sums."""
+"""Asks for what follows a row, by its number in the tile, at a step of the reduction."""
 
 MOST_SUMS = 12
 """With 16 registers so many sums leave room for what is multiplied."""
@@ -53,16 +53,16 @@ class ColumnSums:
         """The sums of a tile in vectors of so many `together`: the `near` columns times the rows that are `far`."""
         lanes, count = self.lanes, self.columns
         buffer = code.alloc([self.rows * count, lanes], self.dtype, "sums", scope="local")
-        places = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(self.rows)]
-        for place in (place for line in places for place in line):
-            code.store(code.zeros(self.dtype, lanes), buffer, place)
+        positions = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(self.rows)]
+        for position in (position for line in positions for position in line):
+            code.store(code.zeros(self.dtype, lanes), buffer, position)
 
         def add(r: SSAValue, on: SSAValue | None) -> None:
             columns = [line(r, on) for line in near]
-            for line, own in zip(far, places, strict=True):
+            for line, own in zip(far, positions, strict=True):
                 vector = line(r, on)
-                for column, place in zip(columns, own, strict=True):
-                    code.store(code.fma(vector, column, code.load(buffer, place, lanes)), buffer, place)
+                for column, position in zip(columns, own, strict=True):
+                    code.store(code.fma(vector, column, code.load(buffer, position, lanes)), buffer, position)
 
         whole = code.divide(k, lanes)
         with code.loop(whole, "v", vectorize=False) as v:
@@ -74,7 +74,7 @@ class ColumnSums:
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, k)):
             add(done, code.sub(k, done))
-        sums = [code.load(buffer, place, lanes) for line in places for place in line]
+        sums = [code.load(buffer, position, lanes) for line in positions for position in line]
         return [row_sums(code, sums[i : i + self.together]) for i in range(0, len(sums), self.together)]
 
     # As a routine.
@@ -112,15 +112,15 @@ class _Body:
         with code.loop(size["upper"], "tile", lower=size["lower"], vectorize=False) as tile:
             top = code.mul(tile, kind.rows)
             rows = [code.minimum(code.add(top, i), code.sub(size["m"], 1)) for i in range(kind.rows)]
-            places = [code.add(size["first"], code.mul(row, size["each"])) for row in rows]
+            positions = [code.add(size["first"], code.mul(row, size["each"])) for row in rows]
 
             def ask(i: int, r: SSAValue) -> None:
                 with code.when(code.compare("ne", size["asked"], 0)):
-                    place = code.add(places[i], code.mul(size["each"], kind.rows))
+                    position = code.add(positions[i], code.mul(size["each"], kind.rows))
                     for ahead in (0, kind.lanes):
-                        code.prefetch(self.buffer["matrix"], [code.add(code.add(place, r), ahead)], 2)
+                        code.prefetch(self.buffer["matrix"], [code.add(code.add(position, r), ahead)], 2)
 
-            lines = [self._line("matrix", place) for place in places]
+            lines = [self._line("matrix", position) for position in positions]
             totals = kind.emit(code, size["k"], near, lines, ask)
             with code.when(dense) as branch:
                 self._dense(totals, top)
@@ -148,37 +148,37 @@ class _Body:
         left = code.mul(code.sub(size["m"], top), kind.columns)
         first = code.add(size["out"], code.mul(top, kind.columns))
         for i, total in enumerate(totals):
-            place, rest = [code.add(first, i * kind.together)], code.sub(left, i * kind.together)
+            position, rest = [code.add(first, i * kind.together)], code.sub(left, i * kind.together)
             with code.when(code.compare("sge", rest, kind.together)) as branch:
-                code.store(total, self.buffer["output"], place)
+                code.store(total, self.buffer["output"], position)
             with code.otherwise(branch):
-                code.store(total, self.buffer["output"], place, code.leading(rest, kind.together))
+                code.store(total, self.buffer["output"], position, code.leading(rest, kind.together))
 
     def _rows(self, totals: Sequence[SSAValue], rows: Sequence[SSAValue]) -> None:
         """To some columns of rows."""
         code, kind, size = self.code, self.kind, self.size
         for i, row in enumerate(rows):
-            place = code.add(size["out"], code.mul(row, size["out_each"]))
+            position = code.add(size["out"], code.mul(row, size["out_each"]))
             for j in range(0, kind.columns, kind.together):
                 number, first = divmod(i * kind.columns + j, kind.together)
-                self._columns(totals[number], first, code.add(place, j), code.sub(size["count"], j))
+                self._columns(totals[number], first, code.add(position, j), code.sub(size["count"], j))
 
-    def _columns(self, total: SSAValue, first: int, place: SSAValue, count: SSAValue) -> None:
+    def _columns(self, total: SSAValue, first: int, position: SSAValue, count: SSAValue) -> None:
         """So many neighbouring sums from one on, at most a row's."""
         code, width = self.code, min(self.kind.columns, self.kind.together)
 
-        def put(first: int, lanes: int, place: SSAValue, mask: SSAValue | None = None) -> None:
+        def put(first: int, lanes: int, position: SSAValue, mask: SSAValue | None = None) -> None:
             values = shuffle(code, (total, total), range(first, first + lanes))
-            code.store(values, self.buffer["output"], [place], mask)
+            code.store(values, self.buffer["output"], [position], mask)
 
         if self.kind.columns <= 2:  # which are there
-            put(first, width, place)
+            put(first, width, position)
         elif self.kind.has_masks:
-            put(first, width, place, code.leading(count, width))
+            put(first, width, position, code.leading(count, width))
         else:
             with code.when(code.compare("sge", count, width)) as branch:
-                put(first, width, place)
+                put(first, width, position)
             with code.otherwise(branch):  # one column less
                 if width > 2:
-                    put(first, 2, place)
-                put(first + width - 2, 1, code.add(place, width - 2))
+                    put(first, 2, position)
+                put(first + width - 2, 1, code.add(position, width - 2))

@@ -44,7 +44,7 @@ def possible_counts(product: Product) -> Sequence[int]:
 
 
 class ColumnTiles:
-    """Emits the code at a place of the batch axes."""
+    """Emits the code for one batch."""
 
     def __init__(self, product: Product, coords: Coords, few: Few):
         self.product = product
@@ -121,10 +121,10 @@ class ColumnTiles:
         tiles: tuple[SSAValue, SSAValue, SSAValue],
         out: tuple[SSAValue, SSAValue, SSAValue],
     ) -> None:
-        """Some tiles of so many rows, into a buffer from one place on, with so many elements for each row."""
+        """Some tiles of so many rows, into a buffer from one index on, with so many elements for each row."""
         code, product, few = self.code, self.product, self.few
         each = rows.each if isinstance(rows.each, SSAValue) else code.index(rows.each)
-        copies = few.copies.place(code, code.index(0), 0), code.dim(few.copies.width)
+        copies = few.copies.offset(code, code.index(0), 0), code.dim(few.copies.width)
         buffers = [few.copies.buffer, rows.buffer, out[0]]
         rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
         sizes = [*tiles, code.dim(product.k, "k"), few.count, *copies, rows.first, each, *out[1:], self._asked]
@@ -157,9 +157,9 @@ class ColumnTiles:
             ask = None if soon is None else partial(self._ask, soon)
             rows = [far(code.add(first, i)) for i in range(kind.rows)]
             sums = kind.emit(code, code.dim(product.k, "k"), near, rows, ask)
-            place = code.mul(tile, kind.rows * width)
+            position = code.mul(tile, kind.rows * width)
             for i, each in enumerate(sums):
-                code.store(each, totals, [code.add(place, i * kind.together)])
+                code.store(each, totals, [code.add(position, i * kind.together)])
 
     def _ask(self, soon: Ask, number: int, r: SSAValue) -> None:
         soon(self.code.index(number), r)
@@ -176,12 +176,12 @@ class ColumnTiles:
         rows = code.minimum(code.sub(code.dim(product.m, "m"), top), self.lanes)
         with code.loop(rows, "i", vectorize=False) as i:
             here = {**self.coords, what.row: code.add(top, i)}
-            place = code.mul(i, width)
-            finish.store(code.load(totals, [place], lanes), here, count)
+            position = code.mul(i, width)
+            finish.store(code.load(totals, [position], lanes), here, count)
             for j in range(lanes, MOST_COLUMNS, lanes):  # where vectors have two lanes
                 with code.when(code.compare("sgt", count, j)):
                     there = {**here, what.column: code.add(self.few.first, j)}
-                    finish.store(code.load(totals, [code.add(place, j)], lanes), there, code.sub(count, j))
+                    finish.store(code.load(totals, [code.add(position, j)], lanes), there, code.sub(count, j))
 
 
 def _width(count: int) -> int:

@@ -1,7 +1,7 @@
 """Products with few rows whose operands are both contiguous along the reduction: `y = W x` for a row-major matrix.
 
 Vectors are multiplied element by element, with one vector accumulator for each of some rows and columns. At the end,
-pairs of accumulators are reduced together, half by half, so that a tree of shuffles turns as many accumulators as a
+pairs of accumulators are reduced together, half by half, so that a tree of shuffles makes as many accumulators as a
 vector has lanes into one vector of results.
 """
 
@@ -32,11 +32,11 @@ WIDE = 16
 """Lanes of longer vectors."""
 ANY_ROWS, SUM_PER_ROW = 4, 8
 """Rows that are few for sums of any length, and how much longer these have to be for one more: lanes are added up at
-the end of each sum, while packed columns are turned once for all rows."""
+the end of each sum, while packed columns are transposed once for all rows."""
 
 
 def can_dot(product: Product) -> bool:
-    """Whether both factors lie along the sums and there may be few rows."""
+    """Whether both factors lie along the reduction and there may be few rows."""
     rows, what = product.m.constant_value, product.what
     along = all(product.is_contiguous(factor, what.reduced) for factor in (what.rows, what.columns))
     return (
@@ -58,7 +58,7 @@ def most_rows(product: Product) -> Dim:
 
 
 class DotProduct(WholeSums):
-    """Emits the code of one contraction at a place of its batch axes."""
+    """Emits the code of one contraction for one batch."""
 
     @property
     def is_best(self) -> SSAValue | None:
@@ -69,12 +69,12 @@ class DotProduct(WholeSums):
         return self.code.compare("sle", self.code.dim(m, "m"), self.code.dim(most))
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes."""
+        """The product of one batch."""
         code, product = self.code, self.product
         units = ceildiv(product.n, constant(self.lanes)) * product.rounds
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            here, left = product.panel_place(coords, unit, self.lanes)
+            here, left = product.panel_position(coords, unit, self.lanes)
             done = constant(0)
             for height, width in self._groups:
                 groups = floordiv(product.m - done, constant(height))
@@ -105,7 +105,7 @@ class DotProduct(WholeSums):
                 self._store(coords, total, code.add(top, i), together, start, width)
 
     def _store(self, coords: Coords, total: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
-        """A vector of sums, `width` of each row; those of a row are turned to the front."""
+        """A vector of sums, `width` of each row; those of a row are rotated to the front."""
         code, what, lanes = self.code, self.product.what, self.lanes
         count = code.minimum(code.sub(code.dim(self.product.n), start), width)
         for i in range(height):

@@ -29,7 +29,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 
 
 def can_have_few_columns(product: Product) -> bool:
-    """Whether there may be very few columns, in all or behind whole panels, and rows lie along the sums."""
+    """Whether there may be very few columns, in all or behind whole panels, and rows lie along the reduction."""
     return (
         (are_very_few(product) is not False or leaves_last(product))
         and lies_in_rows(product)
@@ -38,7 +38,7 @@ def can_have_few_columns(product: Product) -> bool:
 
 
 class FewColumnsProduct(WholeSums):
-    """Emits the code of one contraction at a place of its batch axes: for all columns if they are few, or the last."""
+    """Emits the code of one contraction for one batch: for all columns if they are few, or the last."""
 
     @property
     def is_best(self) -> SSAValue | None:
@@ -48,7 +48,7 @@ class FewColumnsProduct(WholeSums):
         return self.code.compare("sle", *map(self.code.dim, (self.product.n, most_columns(self.product))))
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes."""
+        """The product of one batch."""
         code, n = self.code, self.product.n
         if n.constant_value is not None:
             if n.constant_value:
@@ -118,5 +118,5 @@ class FewColumnsProduct(WholeSums):
             code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,
         ):
             value = product.element(what.columns, {**coords, what.column: j, what.reduced: r})
-            code.store(value, packed.buffer, [packed.place(code, code.sub(j, first), r)])
+            code.store(value, packed.buffer, [packed.offset(code, code.sub(j, first), r)])
         return packed

@@ -22,13 +22,13 @@ MOST_ROWS = 1
 
 
 def can_long_dot(product: Product) -> bool:
-    """Whether both factors lie along the sums, in a single matrix, and there may be one row."""
+    """Whether both factors lie along the reduction, in a single matrix, and there may be one row."""
     rows, what = product.m.constant_value, product.what
     return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= MOST_ROWS)
 
 
 class LongDotProduct(WholeSums):
-    """Emits the code of one contraction at a place of its batch axes."""
+    """Emits the code of one contraction for one batch."""
 
     @property
     def is_best(self) -> SSAValue:
@@ -40,7 +40,7 @@ class LongDotProduct(WholeSums):
         return code.both(few, long)
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes."""
+        """The product of one batch."""
         code, product, what = self.code, self.product, self.product.what
         units = ceildiv(product.n, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
@@ -55,8 +55,8 @@ class LongDotProduct(WholeSums):
                 start = code.mul(unit, self.lanes)
                 columns.sums((copies, row), start, sums)
                 lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
-                place, count = {**coords, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
-                self.finish.store(row_sums(code, lines), place, count)
+                here, count = {**coords, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
+                self.finish.store(row_sums(code, lines), here, count)
 
     def _copies(self, coords: Coords, shift: SSAValue) -> Copies:
         """The rows, each in one piece."""
@@ -68,5 +68,5 @@ class LongDotProduct(WholeSums):
         ):
             r = code.mul(v, self.lanes)
             value = product.vector(what.rows, {**coords, what.row: row, what.reduced: r}, what.reduced, None)
-            code.store(value, copies.buffer, [copies.place(code, row, r)])
+            code.store(value, copies.buffer, [copies.offset(code, row, r)])
         return copies

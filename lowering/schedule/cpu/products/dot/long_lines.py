@@ -27,7 +27,7 @@ LEAST = 512
 
 
 def are_long(product: Product, lines: Dim) -> SSAValue | None:
-    """Whether so many lines along the sums are long, whole vectors, and if read one by one in the last cache.
+    """Whether so many lines along the reduction are long, whole vectors, and if read one by one in the last cache.
 
     `None` if they are not: where there are batches, which share that cache, it would be much code for little.
     """
@@ -62,14 +62,14 @@ class Copies:
         width = lanes * (ceildiv(product.k, constant(lanes)) + 1)
         return Copies(product.code.alloc([count * width], product.what.element, "copies"), width, shift, lanes)
 
-    def place(self, code: Code, number: SSAValue, r: SSAValue | int) -> SSAValue:
+    def offset(self, code: Code, number: SSAValue, r: SSAValue | int) -> SSAValue:
         """Where an element of a line is."""
         return code.add(code.add(code.mul(number, code.dim(self.width)), self.shift), r)
 
     def load(self, product: Product, number: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
         """A vector of a line, all its lanes or the first ones."""
         mask = None if on is None else product.code.leading(on, self.lanes)
-        return product.code.load(self.buffer, [self.place(product.code, number, r)], self.lanes, mask)
+        return product.code.load(self.buffer, [self.offset(product.code, number, r)], self.lanes, mask)
 
 
 @dataclass(frozen=True)
@@ -81,11 +81,11 @@ class LongLines:
     coords: Coords
     along: tuple[int, ...]
     head: SSAValue
-    """How many elements lie before the first place where a vector may begin."""
+    """How many elements lie before the first element where a vector may begin."""
 
     @staticmethod
     def make(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> LongLines:
-        """All lines at a place of the other axes."""
+        """All lines for values of the other axes."""
         zero = product.code.index(0)
         head = head_of(product, factor, {**coords, along: zero, product.what.reduced: zero})
         return LongLines(product, factor, coords, along, head)
@@ -110,12 +110,12 @@ class LongLines:
             first, end = (code.add(matrix.first, code.mul(line, each)) for line in (start, last))
             buffers = [copies.buffer, matrix.buffer]
             rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
-            places = [copies.place(code, number, 0), first, end, each]
-            product.kernel.routines.call(code, kind, [*bounds, *places, *rooms], [*buffers, memory])
+            layout = [copies.offset(code, number, 0), first, end, each]
+            product.kernel.routines.call(code, kind, [*bounds, *layout, *rooms], [*buffers, memory])
             return
 
-        def line(place: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return product.vector(self.factor, {**self.coords, self.along: place, reduced: r}, reduced, on)
+        def line(offset: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
+            return product.vector(self.factor, {**self.coords, self.along: offset, reduced: r}, reduced, on)
 
         def far(i: SSAValue) -> Line:
             return partial(line, code.minimum(code.add(start, i), last))

@@ -18,9 +18,9 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.types import BufferType
 
 Line = Callable[[SSAValue, SSAValue | None], SSAValue]
-"""A vector of a line at a place along the sums; all its lanes, or so many or more."""
+"""A vector of a line at a step of the reduction; all its lanes, or so many or more."""
 Bounds = tuple[SSAValue, SSAValue]
-"""How many elements lie before the first place where a vector of the lines may begin, and the length of the sums."""
+"""How many elements lie before the first element where a vector of the lines may begin, and the length of the sums."""
 
 WHOLE, SHORTER = (1, 4), (4, 2)
 """How many lines are read side by side, and vectors of each, with a vector of sums each: where a vector is a whole
@@ -71,14 +71,14 @@ class LongSums:
         """A vector of sums of each line."""
         (head, k), side, lanes = bounds, self.side, self.lanes
         buffer = code.alloc([len(far) * side, lanes], self.dtype, "sums", scope="local")
-        places = [[[code.index(i * side + v), code.index(0)] for v in range(side)] for i in range(len(far))]
-        for place in (place for line in places for place in line):
-            code.store(code.zeros(self.dtype, lanes), buffer, place)
+        accumulators = [[[code.index(i * side + v), code.index(0)] for v in range(side)] for i in range(len(far))]
+        for accumulator in (accumulator for line in accumulators for accumulator in line):
+            code.store(code.zeros(self.dtype, lanes), buffer, accumulator)
 
         def add(v: int, r: SSAValue, on: SSAValue | None) -> None:
             own = near(r, on)
-            for place, line in zip(places, far, strict=True):
-                code.store(code.fma(own, line(r, on), code.load(buffer, place[v], lanes)), buffer, place[v])
+            for accumulator, line in zip(accumulators, far, strict=True):
+                code.store(code.fma(own, line(r, on), code.load(buffer, accumulator[v], lanes)), buffer, accumulator[v])
 
         with code.when(code.compare("sgt", head, 0)):
             add(0, code.index(0), head)
@@ -90,7 +90,7 @@ class LongSums:
         with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:
             r = code.add(done, code.mul(rest, lanes))
             add(0, r, code.sub(k, r))
-        return [_total(code, [code.load(buffer, place, lanes) for place in line]) for line in places]
+        return [_total(code, [code.load(buffer, accumulator, lanes) for accumulator in line]) for line in accumulators]
 
     # As a routine.
 

@@ -14,9 +14,9 @@ from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dtypes import byte_size
 
 Line = Callable[[SSAValue, SSAValue | None], SSAValue]
-"""A vector of a line at a place along the sums; all its lanes, or so many or more."""
+"""A vector of a line at a step of the reduction; all its lanes, or so many or more."""
 Ask = Callable[[SSAValue, SSAValue], None]
-"""Asks for what a line that is far, by its number, has at a place along the sums."""
+"""Asks for what a line that is far, by its number, has at a step of the reduction."""
 L3_PART = 2
 """Lines that take more than such a part of the last-level cache come from memory."""
 STREAMS = 4
@@ -60,15 +60,15 @@ def _streams(
     code, lanes, dtype = product.code, product.tiles.lanes, product.what.element
     k, count = code.dim(product.k, "k"), len(far)
     buffer = code.alloc([len(near) * count, lanes], dtype, "sums", scope="local")
-    places = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(len(near))]
-    for place in (place for line in places for place in line):
-        code.store(code.zeros(dtype, lanes), buffer, place)
+    accumulators = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(len(near))]
+    for accumulator in (accumulator for line in accumulators for accumulator in line):
+        code.store(code.zeros(dtype, lanes), buffer, accumulator)
 
     def add(r: SSAValue, on: SSAValue | None) -> None:
         factors = [line(r, on) for line in near]
         for j, line in enumerate(far):
             vector = line(r, on)
-            for factor, own in zip(factors, places, strict=True):
+            for factor, own in zip(factors, accumulators, strict=True):
                 code.store(code.fma(factor, vector, code.load(buffer, own[j], lanes)), buffer, own[j])
 
     first = code.index(0)
@@ -85,11 +85,11 @@ def _streams(
     done = code.add(first, code.mul(whole, lanes))
     with code.when(code.compare("slt", done, k)):
         add(done, code.sub(k, done))
-    return [[code.load(buffer, place, lanes) for place in line] for line in places]
+    return [[code.load(buffer, accumulator, lanes) for accumulator in line] for line in accumulators]
 
 
 def asking(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Ask | None:
-    """What asks for the lines of a factor that are numbered along some axes from a place on, if they come from memory.
+    """What asks for the lines of a factor that follow given values of some axes, if they come from memory.
 
     `None` where a vector is not a whole line of the cache.
     """

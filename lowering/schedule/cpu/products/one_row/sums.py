@@ -26,14 +26,14 @@ SIDE = 4
 """Vectors of each line that are taken at once: loads right behind a store wait if their addresses end as it does."""
 
 _SIZES = ("lower", "upper", "n", "head", "vectors", "block")
-_PLACES = ("row", "row_step", "column", "column_step")
+_OPERANDS = ("row", "row_step", "column", "column_step")
 _BUFFERS = ("rows", "columns", "sums")
 
 _Bounds = tuple[SSAValue, SSAValue]
 _Column = tuple[SSAValue, SSAValue]
 """The first column of a vector, and where its sums are."""
 _Add = Callable[[Sequence[_Column], Sequence[SSAValue] | None], None]
-"""Adds to vectors at some places; all lanes, or so many or more."""
+"""Adds to some vectors; all lanes, or so many or more."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Extent:
     block: SSAValue
     """Vectors of sums that are made before the next ones; whole groups."""
     asked: SSAValue | None = None
-    """Not 0 where the lines of the next turn are asked for."""
+    """Not 0 where the lines of the next iteration are asked for."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class VectorSums:
     """Whether lines may be asked for."""
 
     def emit(self, code: Code, extent: Extent, values: Values, sums: SSAValue) -> None:
-        """The code at this place, for operands that are computed."""
+        """Inlined code, for operands that are computed."""
         _Body(self, code, extent, values, sums).emit()
 
     @property
@@ -93,7 +93,7 @@ class VectorSums:
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _BUFFERS]
-        return [*_SIZES, *["asked"] * self.asks, *_PLACES, *(f"{name}_room" for name in _BUFFERS)], buffers
+        return [*_SIZES, *["asked"] * self.asks, *_OPERANDS, *(f"{name}_room" for name in _BUFFERS)], buffers
 
     def arguments(self, extent: Extent, row: Matrix, columns: Matrix) -> list[SSAValue | int]:
         """The sizes of a call, without those of the buffers."""
@@ -105,18 +105,18 @@ class VectorSums:
         """The code of the function."""
         rows, columns, sums = buffers
         own = len(_SIZES) + self.asks
-        row, row_step, column, column_step = sizes[own : own + len(_PLACES)]
+        row, row_step, column, column_step = sizes[own : own + len(_OPERANDS)]
 
         def element(line: SSAValue) -> SSAValue:
             return code.load(rows, [code.add(row, code.mul(line, row_step))])
 
-        def vector(line: SSAValue, place: SSAValue, on: SSAValue | None) -> SSAValue:
+        def vector(line: SSAValue, j: SSAValue, on: SSAValue | None) -> SSAValue:
             begin = code.add(column, code.mul(line, column_step))
             mask = None if on is None else code.leading(on, self.lanes)
-            return code.load(columns, [code.add(begin, place)], self.lanes, mask)
+            return code.load(columns, [code.add(begin, j)], self.lanes, mask)
 
-        def ask(line: SSAValue, place: SSAValue) -> None:
-            code.prefetch(columns, [code.add(code.add(column, code.mul(line, column_step)), place)], 2)
+        def ask(line: SSAValue, j: SSAValue) -> None:
+            code.prefetch(columns, [code.add(code.add(column, code.mul(line, column_step)), j)], 2)
 
         values = Values(element, vector, code.add_floats, lambda: code.zeros(self.dtype, self.lanes), ask)
         self.emit(code, Extent(*sizes[:own]), values, sums)
@@ -131,18 +131,18 @@ class _Body:
     sums: SSAValue
 
     def emit(self) -> None:
-        """The sums over some lines, block by block: those of a turn, then what is left, one by one."""
+        """The sums over some lines, block by block: those of an iteration, then what is left, one by one."""
         code, extent = self.code, self.extent
         with code.loop(code.add(extent.vectors, SIDE - 1), "v", vectorize=False) as v:
             code.store(self.values.zeros(), self.sums, [code.mul(v, self.kind.lanes)])
-        turns = code.divide(code.sub(extent.upper, extent.lower), LINES)
-        rest = code.add(extent.lower, code.mul(turns, LINES))
+        iterations = code.divide(code.sub(extent.upper, extent.lower), LINES)
+        rest = code.add(extent.lower, code.mul(iterations, LINES))
         blocks = code.divide(code.add(extent.vectors, code.sub(extent.block, 2)), extent.block)
         with code.loop(code.maximum(blocks, 1), "block") as number:
             begin = code.add(code.mul(number, extent.block), 1)  # the first one has number 0 too
             bounds = begin, code.minimum(code.add(begin, extent.block), extent.vectors)
-            with code.loop(turns, "turn") as turn:
-                first = code.add(extent.lower, code.mul(turn, LINES))
+            with code.loop(iterations, "iteration") as iteration:
+                first = code.add(extent.lower, code.mul(iteration, LINES))
                 self._lines([code.add(first, line) for line in range(LINES)], bounds)
             with code.loop(extent.upper, "line", lower=rest) as line:
                 self._lines([line], bounds)
@@ -177,12 +177,12 @@ class _Body:
         code = self.code
         with code.loop(groups, "group", vectorize=False) as group:
             first = code.add(begin, code.mul(group, SIDE))
-            places = [column_of(code, self.kind.lanes, self.extent.head, code.add(first, v)) for v in range(SIDE)]
+            targets = [column_of(code, self.kind.lanes, self.extent.head, code.add(first, v)) for v in range(SIDE)]
             if self.values.ask is not None:
                 for line in soon:
-                    for column, _ in places:
+                    for column, _ in targets:
                         self.values.ask(line, column)
-            add(places, None)
+            add(targets, None)
 
     def _rest(self, add: _Add, begin: SSAValue, end: SSAValue) -> None:
         """The vectors behind whole groups, fewer than one: where masks cost little, as one that reaches into padding.
@@ -194,42 +194,44 @@ class _Body:
             self._single(add, begin, end)
             return
         with code.when(code.compare("slt", begin, end)):
-            places = [column_of(code, self.kind.lanes, extent.head, code.add(begin, v)) for v in range(SIDE)]
-            add(places, [code.sub(extent.n, column) for column, _ in places])
+            targets = [column_of(code, self.kind.lanes, extent.head, code.add(begin, v)) for v in range(SIDE)]
+            add(targets, [code.sub(extent.n, column) for column, _ in targets])
 
     def _single(self, add: _Add, begin: SSAValue, end: SSAValue) -> None:
         """Vectors one by one."""
         code, lanes = self.code, self.kind.lanes
         with code.loop(end, "v", lower=begin, vectorize=False) as v:
-            place = column_of(code, lanes, self.extent.head, v)
-            count = code.sub(self.extent.n, place[0])
+            target = column_of(code, lanes, self.extent.head, v)
+            count = code.sub(self.extent.n, target[0])
             if self.kind.masks:
-                add([place], [count])
+                add([target], [count])
                 return
             with code.when(code.compare("sge", count, lanes)) as branch:
-                add([place], None)
+                add([target], None)
             with code.otherwise(branch):
-                add([place], [count])
+                add([target], [count])
 
     def _add(
         self,
         lines: Sequence[SSAValue],
         factors: Sequence[SSAValue],
-        places: Sequence[_Column],
+        targets: Sequence[_Column],
         on: Sequence[SSAValue] | None,
     ) -> None:
-        """Adds the products of some lines to vectors of sums at some places.
+        """Adds the products of some lines to some vectors of sums.
 
         All sums are read before one is written, and all lanes of them: what is off in `on` adds zero.
         """
         code, lanes = self.code, self.kind.lanes
-        totals = [code.zeros(self.kind.dtype, lanes)] * len(places)
-        counts = [None] * len(places) if on is None else on
+        totals = [code.zeros(self.kind.dtype, lanes)] * len(targets)
+        counts = [None] * len(targets) if on is None else on
         for factor, line in zip(factors, lines, strict=True):
-            columns = [self.values.vector(line, place, count) for (place, _), count in zip(places, counts, strict=True)]
+            columns = [
+                self.values.vector(line, column, count) for (column, _), count in zip(targets, counts, strict=True)
+            ]
             totals = [code.fma(factor, column, total) for column, total in zip(columns, totals, strict=True)]
-        old = [code.load(self.sums, [number], lanes) for _, number in places]
-        for (_, number), earlier, total in zip(places, old, totals, strict=True):
+        old = [code.load(self.sums, [number], lanes) for _, number in targets]
+        for (_, number), earlier, total in zip(targets, old, totals, strict=True):
             code.store(self.values.added(earlier, total), self.sums, [number])
 
 

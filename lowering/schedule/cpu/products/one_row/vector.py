@@ -66,11 +66,11 @@ class VectorProduct:
         return None if m.constant_value is not None else self.code.compare("eq", self.code.dim(m, "m"), 1)
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes."""
+        """The product of one batch."""
         self.emit_row(coords, self.code.index(0))
 
     def emit_row(self, coords: Coords, row: SSAValue) -> None:
-        """One row of a product at one place of the batch axes."""
+        """One row of the product of one batch."""
         code, product, what = self.code, self.product, self.product.what
         here = {**coords, what.row: row}
         units = maximum(ceildiv(product.k, constant(LINES)), constant(1))
@@ -115,8 +115,8 @@ class VectorProduct:
         def element(line: SSAValue) -> SSAValue:
             return product.element(what.rows, {**coords, what.reduced: line})
 
-        def vector(line: SSAValue, place: SSAValue, on: SSAValue | None) -> SSAValue:
-            return product.vector(what.columns, {**coords, what.reduced: line, what.column: place}, what.column, on)
+        def vector(line: SSAValue, column: SSAValue, on: SSAValue | None) -> SSAValue:
+            return product.vector(what.columns, {**coords, what.reduced: line, what.column: column}, what.column, on)
 
         def added(earlier: SSAValue, total: SSAValue) -> SSAValue:
             return self.finish.added(earlier, self.finish.as_output(total))
@@ -158,9 +158,9 @@ class VectorProduct:
         """Adds the sums of a task to those of the first."""
         code = self.code
         with code.loop(self._vectors(head), "v", vectorize=False) as v:
-            place = [code.mul(v, self.lanes)]
-            vectors = [code.load(each, place, self.lanes) for each in (total, part)]
-            code.store(self.finish.added(*vectors), total, place)
+            index = [code.mul(v, self.lanes)]
+            vectors = [code.load(each, index, self.lanes) for each in (total, part)]
+            code.store(self.finish.added(*vectors), total, index)
 
     def _finish(self, coords: Coords, total: SSAValue, head: SSAValue) -> None:
         """Results of complete sums."""

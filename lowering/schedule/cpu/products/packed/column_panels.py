@@ -43,7 +43,7 @@ class ColumnPanel:
         return self.code.load(self.buffer, [depth, self.code.index(number * self.tiles.lanes)], self.tiles.lanes)
 
     def pack(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        """Packs the columns from `left` on, from `start` along the sums."""
+        """Packs the columns from `left` on, from `start` along the reduction."""
         what = self.product.what
         if self.product.is_contiguous(what.columns, what.column):
             self._copy(coords, left, start, length)
@@ -56,14 +56,14 @@ class ColumnPanel:
 
     def _copy(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
-        places = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
-        counts = [code.sub(code.dim(self.product.n), place) for place in places]
+        starts = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
+        counts = [code.sub(code.dim(self.product.n), column) for column in starts]
 
         def emit(masked: bool) -> None:
             with code.loop(length, "r") as r:
                 here = {**coords, what.reduced: code.add(start, r)}
-                for v, (place, on) in enumerate(zip(places, counts, strict=True)):
-                    at = {**here, what.column: place}
+                for v, (column, on) in enumerate(zip(starts, counts, strict=True)):
+                    at = {**here, what.column: column}
                     part = self.product.vector(what.columns, at, what.column, on if masked else None)
                     code.store(part, self.buffer, [r, code.index(v * lanes)])
 
@@ -78,21 +78,21 @@ class ColumnPanel:
                 value = self.product.element(what.columns, {**here, what.reduced: code.add(start, r)})
                 code.store(value, self.buffer, [r, j])
 
-    # Columns that lie along the sums.
+    # Columns that lie along the reduction.
 
     def _transpose(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
         last = code.sub(code.dim(self.product.n), 1)
         with code.loop(code.index(self.tiles.vectors), "v") as v:
-            place = code.mul(v, lanes)
-            columns = [code.minimum(code.add(code.add(left, place), j), last) for j in range(lanes)]
+            column = code.mul(v, lanes)
+            columns = [code.minimum(code.add(code.add(left, column), j), last) for j in range(lanes)]
 
             def block(number: SSAValue, masked: bool) -> None:
                 r = code.mul(number, lanes)
                 here = {**coords, what.reduced: code.add(start, r)}
-                self._block(here, columns, code.sub(length, r) if masked else None, (r, place))
+                self._block(here, columns, code.sub(length, r) if masked else None, (r, column))
                 if not masked:  # prefetchers follow loads of whole lines by themselves
-                    self._prefetch(here, code.add(code.add(left, place), lanes), number)
+                    self._prefetch(here, code.add(code.add(left, column), lanes), number)
 
             self._blocks(length, block)
 
@@ -110,13 +110,13 @@ class ColumnPanel:
     def _block(
         self, here: Coords, columns: Sequence[SSAValue], on: SSAValue | None, target: tuple[SSAValue, SSAValue]
     ) -> None:
-        """As many steps as there are columns, of which so many are on, from a place along the sums on."""
-        code, what, (r, place) = self.code, self.product.what, target
+        """As many steps as there are columns, of which so many are on, from a step of the reduction on."""
+        code, what, (r, first) = self.code, self.product.what, target
         parts = [
             self.product.vector(what.columns, {**here, what.column: column}, what.reduced, on) for column in columns
         ]
         for i, part in enumerate(transposed(code, parts)):
-            code.store(part, self.buffer, [code.add(r, i), place])
+            code.store(part, self.buffer, [code.add(r, i), first])
 
     def _prefetch(self, here: Coords, first: SSAValue, number: SSAValue) -> None:
         """Asks for the columns from `first` on, which are packed next.
@@ -124,10 +124,10 @@ class ColumnPanel:
         A line takes several blocks, each of which asks for the lines of some columns.
         """
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
-        turns = max(1, min(lanes, LINE_BYTES // byte_size(what.element) // lanes))
-        first = code.add(first, code.mul(code.remainder(number, turns), lanes // turns))
+        shares = max(1, min(lanes, LINE_BYTES // byte_size(what.element) // lanes))
+        first = code.add(first, code.mul(code.remainder(number, shares), lanes // shares))
         columns = Computed(self.product, what.columns, {**here, what.column: first}, what.column)
-        for j in range(lanes // turns):
+        for j in range(lanes // shares):
             columns.prefetch(code, code.index(0), 0, j, 2)
 
     # Windows.
@@ -148,7 +148,7 @@ class ColumnPanel:
 
     def _run(
         self,
-        place: Coords,
+        coords: Coords,
         axis: int,
         source: SSAValue,
         target: SSAValue,
@@ -161,7 +161,7 @@ class ColumnPanel:
         with code.loop(code.divide(code.add(count, lanes - 1), lanes), "v") as v:
             done = code.mul(v, lanes)
             on = code.sub(count, done)
-            here = {**place, (axis,): code.add(source, done)}
+            here = {**coords, (axis,): code.add(source, done)}
             with code.loop(length, "r") as r:
                 step = self._steps(r)
                 along = {what.reduced: code.add(start, r)} if step is None else {}

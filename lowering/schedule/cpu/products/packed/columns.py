@@ -30,9 +30,9 @@ class Part:
     """The first row."""
     count: SSAValue
     """How many rows there are."""
-    turn: SSAValue
+    k_block: SSAValue
     start: SSAValue
-    """Where the turn begins."""
+    """Where the block of the reduction begins."""
     length: SSAValue
     """How long it is."""
 
@@ -50,14 +50,14 @@ class PackedColumns:
         self.offsets: SSAValue | None = None
 
     def prepare(self, start: SSAValue, length: SSAValue) -> None:
-        """Computes how far the elements of a sum are apart, where that is the same for all panels of a turn."""
+        """Computes how far the elements of a sum are apart, where that is the same for all panels of a block."""
         what, code = self.product.what, self.code
-        if not has_lines(self.product) or len(what.columns.places) != 1:
+        if not has_lines(self.product) or len(what.columns.accesses) != 1:
             return
         self.offsets = code.alloc([self.depth], i64, "offsets")
         with code.loop(length, "r") as r:
-            place = replace(what.columns.places[0], base=constant(0))
-            offset = self.product.offset(place, {what.reduced: code.add(start, r)})
+            access = replace(what.columns.accesses[0], base=constant(0))
+            offset = self.product.offset(access, {what.reduced: code.add(start, r)})
             code.store(code.value(arith.IndexCastOp(offset, i64)), self.offsets, [r])
 
     def operand(self, number: SSAValue) -> Matrix:
@@ -117,8 +117,8 @@ class PackedPanel:
     def packing_tile(self, height: int, rows: Operand, tile: SSAValue) -> None:
         """The same, from columns that are not packed yet, which this does."""
         code, product, what = self.code, self.product, self.product.what
-        place = {**self.coords, what.reduced: self.part.start, what.column: self.left}
-        columns = operand(product, what.columns, place, what.column)
+        coords = {**self.coords, what.reduced: self.part.start, what.column: self.left}
+        columns = operand(product, what.columns, coords, what.column)
         kind = replace(
             micro_kernel(product, height), prefetches=self._packing_prefetches, masks=masks_of(product), packs=True
         )
@@ -141,13 +141,13 @@ class PackedPanel:
     def _next_column(self) -> SSAValue:
         """One in the next panel, or in this one where rows are no page apart: there prefetchers read ahead."""
         code, what, (end,) = self.code, self.product.what, line_ends(self.product)
-        (place,) = what.columns.places
-        apart = code.dim(place.strides[what.reduced[-1]] * byte_size(what.element))
+        (access,) = what.columns.accesses
+        apart = code.dim(access.strides[what.reduced[-1]] * byte_size(what.element))
         return code.select(code.compare("sge", apart, PAGE_BYTES), code.index(end + self.tiles.width), code.index(end))
 
 
 NEAR, SOON, FAR = 24, 16, 32
-"""Steps along the sums from the one that is made to the one that is asked for: from the second-level cache, from
+"""Steps along the reduction from the one that is made to the one that is asked for: from the second-level cache, from
 further away where the next panel's line has been asked for already, and where it has not."""
 PAGE_BYTES = 4096
 """Of memory, at whose ends prefetchers stop."""

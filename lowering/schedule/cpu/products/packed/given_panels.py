@@ -15,7 +15,7 @@ from lowering.schedule.cpu.products.results import Results, as_results, can_stor
 from lowering.schedule.cpu.products.tile import parts_of
 
 NEAR = 16
-"""Steps along the sums from the one that is made to the one whose columns should be in the first-level cache."""
+"""Steps along the reduction from the one that is made to the one whose columns should be in the first-level cache."""
 
 
 class GivenPanel:
@@ -27,7 +27,7 @@ class GivenPanel:
     """
 
     def __init__(self, product: Product, coords: Coords, left: SSAValue, start: SSAValue):
-        """The columns from `left` on, from `start` along the sums."""
+        """The columns from `left` on, from `start` along the reduction."""
         self.product = product
         self.code = product.code
         self.left = left
@@ -35,9 +35,9 @@ class GivenPanel:
         (load,) = what.columns.loads
         self.buffer = product.kernel.flat[load.buffer]
         self.pitch = what.columns.panels or product.tiles.width
-        place = {**coords, what.reduced: start, what.column: left}
-        self.columns = operand(product, what.columns, place, what.column)
-        first = product.offset(what.columns.places[0], place)
+        corner = {**coords, what.reduced: start, what.column: left}
+        self.columns = operand(product, what.columns, corner, what.column)
+        first = product.offset(what.columns.accesses[0], corner)
         self.next = self.code.add(self.code.add(first, product.panel_jump(left)), self.code.dim(product.k * self.pitch))
 
     def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results, strip: SSAValue) -> None:
@@ -59,22 +59,22 @@ class GivenPanel:
         """Sums with as many vectors as the product's tiles have."""
         tiles, code, is_whole = product.tiles, self.code, product is self.product
         prefetches = tuple(Prefetch(NEAR, line, 1) for line in line_starts(product))
-        place, ahead = self._ahead(length, height, strip)
+        position, ahead = self._ahead(length, height, strip)
         ahead = ahead if is_whole else ()  # there is no next panel behind a narrow one
         parts = parts_of(height, tiles.vectors, product.kernel.target.vector_registers)
         unroll = tiles.steps if parts == len(prefetches) == 1 else 1
         kind = replace(micro_kernel(product, height), parts=parts, prefetches=prefetches, ahead=ahead, unroll=unroll)
-        later = Matrix(self.buffer, place, 1, self.pitch, tiles.lanes) if ahead else None
+        later = Matrix(self.buffer, position, 1, self.pitch, tiles.lanes) if ahead else None
         if isinstance(tile, SSAValue) and height == tiles.rows and is_whole and can_store_tiles(product):
             tile = as_results(product, tile)
         where = TileOperands(rows, self.columns, code.index(0), length, tile, ahead=later)
-        if height == 1:  # little code, which waits for memory: it is faster with what is known of places here
+        if height == 1:  # little code, which waits for memory: it is faster with what is known of indices here
             kind.emit(code, where)
         else:
             kind.call(product.kernel, where)
 
     def _ahead(self, length: SSAValue, height: int, strip: SSAValue) -> tuple[SSAValue, tuple[tuple[int, int], ...]]:
-        """What the next panel has that is asked for meanwhile: as `MicroKernel.ahead`, from a place on."""
+        """What the next panel has that is asked for meanwhile: as `MicroKernel.ahead`, from an element on."""
         code, half = self.code, self.pitch // 2
         if self.pitch != self.product.tiles.width:  # the next tile is in the same panel
             return self.next, ()

@@ -36,7 +36,7 @@ Range = tuple[SSAValue, SSAValue]
 
 
 class PackedProduct:
-    """Emits the code of one contraction at a place of its batch axes."""
+    """Emits the code of one contraction for one batch."""
 
     def __init__(self, product: Product):
         self.product = product
@@ -44,9 +44,10 @@ class PackedProduct:
         self.tiles = tiles = product.tiles
         self.m, self.n, self.k = product.m, product.n, product.k
         self.given = product.what.columns.panels is not None
-        self.turns = maximum(ceildiv(self.k, constant(tiles.depth)), constant(1))
-        # All turns are about as long, and start at whole vectors; blocks are about as large, and so are sections.
-        self.step = tiles.lanes * ceildiv(ceildiv(self.k, self.turns), constant(tiles.lanes))
+        self.k_blocks = maximum(ceildiv(self.k, constant(tiles.depth)), constant(1))
+        # All blocks of the reduction are about as long, and start at whole vectors. Blocks of rows are about as large,
+        # and so are sections.
+        self.step = tiles.lanes * ceildiv(ceildiv(self.k, self.k_blocks), constant(tiles.lanes))
         self.room = tiles.depth * tiles.height // tiles.rows
         self.all_strips = ceildiv(self.m, constant(tiles.rows))
         self.all_panels = panels_of(product, tiles.width)
@@ -69,11 +70,11 @@ class PackedProduct:
 
     @property
     def needs_partial_sums(self) -> bool:
-        """Whether sums may be made in several turns."""
-        return self.turns.constant_value != 1
+        """Whether the reduction may be split into several blocks."""
+        return self.k_blocks.constant_value != 1
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes."""
+        """The product of one batch."""
         code = self.code
         known = (self.strips * self.step).constant_value
         rows = RowPanels(self.product, self.room if known is None else known, self.step, self.tasks)
@@ -88,7 +89,7 @@ class PackedProduct:
 
     @property
     def _kept(self) -> Dim:
-        """How many panels a task keeps: one block of rows needs none again, so that all are at the same place.
+        """How many panels a task keeps: one block of rows needs none again, so that all are in the same memory.
 
         There is room for a second one, or prefetchers would read on into what another thread writes.
         """
@@ -112,19 +113,19 @@ class PackedProduct:
         height = code.dim(self.strips * tiles.rows)
         top, bottom = code.mul(strips[0], tiles.rows), code.minimum(code.mul(strips[1], tiles.rows), m)
         with (
-            code.loop(code.dim(self.turns), "turn") as turn,
+            code.loop(code.dim(self.k_blocks), "k_block") as k_block,
             code.loop(code.dim(self.sections), "section") as section,
             code.loop(code.dim(self.blocks), "block") as block,
         ):
-            start = code.mul(turn, code.dim(self.step))
+            start = code.mul(k_block, code.dim(self.step))
             length = code.minimum(code.sub(k, start), code.dim(self.step))
             above = code.add(top, code.mul(block, height))
-            part = Part(block, above, code.minimum(code.sub(bottom, above), height), turn, start, length)
+            part = Part(block, above, code.minimum(code.sub(bottom, above), height), k_block, start, length)
             if not rows.direct:
                 self._pack_rows(rows, coords, part)
             lower = code.add(first, code.mul(section, code.dim(self.panels)))
             upper = code.minimum(end, code.add(lower, code.dim(self.panels)))
-            finish = Finish(self.product, *self._ends(turn))
+            finish = Finish(self.product, *self._ends(k_block))
             if columns is not None:
                 columns.prepare(start, length)
             self._panels(rows, columns, finish, coords, part, (task, lower, upper))
@@ -138,11 +139,11 @@ class PackedProduct:
         """How many strips a block has."""
         return self.code.divide(self.code.add(part.count, self.tiles.rows - 1), self.tiles.rows)
 
-    def _ends(self, turn: SSAValue) -> tuple[SSAValue | None, SSAValue | None]:
+    def _ends(self, k_block: SSAValue) -> tuple[SSAValue | None, SSAValue | None]:
         if not self.needs_partial_sums:
             return None, None
         code = self.code
-        return code.compare("eq", turn, 0), code.compare("eq", turn, code.sub(code.dim(self.turns), 1))
+        return code.compare("eq", k_block, 0), code.compare("eq", k_block, code.sub(code.dim(self.k_blocks), 1))
 
     def _panels(
         self,
@@ -157,14 +158,14 @@ class PackedProduct:
         code = self.code
         task, lower, upper = share
         with code.loop(upper, "panel", lower=lower) as number:
-            here, left = self.product.panel_place(coords, number)
+            here, left = self.product.panel_position(coords, number)
             if columns is None:
                 panel = GivenPanel(self.product, here, left, part.start)
             else:
                 is_only = code.compare("eq", code.dim(self.blocks), 1)
-                place = code.select(is_only, code.index(0), code.sub(number, lower))
-                place = code.add(code.mul(task, code.dim(self._kept)), place)
-                panel = PackedPanel(columns, place, here, left, part)
+                position = code.select(is_only, code.index(0), code.sub(number, lower))
+                position = code.add(code.mul(task, code.dim(self._kept)), position)
+                panel = PackedPanel(columns, position, here, left, part)
             with code.loop(self._count(part), "strip") as strip:
                 self._strip(rows, panel, finish, (coords, here, left), strip, part)
 
@@ -199,7 +200,7 @@ class PackedProduct:
             straight = code.both(straight, code.compare("ne", code.add(part.block, strip), 0))
         with code.when(straight) as branch:
             corner = {**here, product.what.row: top, product.what.column: left}
-            whole = results(product, corner, part.turn)
+            whole = results(product, corner, part.k_block)
             panel.tile(part.length, self.tiles.rows, operand, whole, strip)
         with code.otherwise(branch):
             through_memory(None)

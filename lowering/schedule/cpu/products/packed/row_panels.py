@@ -65,17 +65,17 @@ class RowPanels:
     def reader(
         self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue
     ) -> Callable[[int, SSAValue], SSAValue]:
-        """What gives an element of a strip whose first row is `top`, by its row and its place along the sums."""
+        """What gives an element of a strip whose first row is `top`, by its row and its step of the reduction."""
         code, what = self.code, self.product.what
 
         def direct(row: int, depth: SSAValue) -> SSAValue:
-            place = {**coords, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
-            return self.product.element(what.rows, place)
+            here = {**coords, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
+            return self.product.element(what.rows, here)
 
         first = self._first(strip)
 
         def packed(row: int, depth: SSAValue) -> SSAValue:
-            return code.load(self.buffer, self._place(code.index(row), code.add(first, depth)))
+            return code.load(self.buffer, self._indices(code.index(row), code.add(first, depth)))
 
         return direct if self.direct else packed
 
@@ -95,11 +95,11 @@ class RowPanels:
         """Where a strip begins."""
         return self.code.mul(strip, self.code.dim(self.step))
 
-    def _place(self, row: SSAValue, depth: SSAValue) -> list[SSAValue]:
+    def _indices(self, row: SSAValue, depth: SSAValue) -> list[SSAValue]:
         return [depth, row] if self.transposed else [row, depth]
 
     def pack(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        """Packs the strip whose first row is `top`, from `start` along the sums."""
+        """Packs the strip whose first row is `top`, from `start` along the reduction."""
         what, code, first = self.product.what, self.code, self._first(strip)
         if self.transposed:
             with code.loop(length, "r") as r:
@@ -142,10 +142,10 @@ class RowPanels:
         with code.when(code.compare("slt", done, length)):
             copy(done, code.sub(length, done))
 
-    def _columns(self, coords: Coords, top: SSAValue, at: Coords, place: SSAValue) -> None:
+    def _columns(self, coords: Coords, top: SSAValue, at: Coords, position: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
         m = code.dim(self.product.m)
         for first in range(0, self.tiles.rows, lanes):
             row = code.add(top, first)
             part = self.product.vector(what.rows, {**coords, **at, what.row: row}, what.row, code.sub(m, row))
-            code.store(part, self.buffer, [place, code.index(first)])
+            code.store(part, self.buffer, [position, code.index(first)])

@@ -23,7 +23,7 @@ from lowering.schedule.cpu.products.streamed.few_rows_routine import (
     FewRowsRoutine,
     Grid,
     blocks,
-    place_of_sums,
+    offset_of_sums,
 )
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
@@ -38,7 +38,7 @@ lines shorter: prefetchers begin with each line anew."""
 
 
 class FewRowsProduct(WholeSums):
-    """Emits the code of one contraction at a place of its batch axes."""
+    """Emits the code of one contraction for one batch."""
 
     @property
     def is_best(self) -> SSAValue | None:
@@ -46,7 +46,7 @@ class FewRowsProduct(WholeSums):
         return has_few_rows(self.product)
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes: tasks have vectors of columns."""
+        """The product of one batch: tasks have vectors of columns."""
         code, product, lanes = self.code, self.product, self.lanes
         start = {**coords, product.what.column: code.index(0), product.what.reduced: code.index(0)}
         shift = code.remainder(code.sub(code.index(lanes), head_of(product, product.what.columns, start)), lanes)
@@ -101,8 +101,8 @@ class FewRowsProduct(WholeSums):
         columns = operand(product, what.columns, {**coords, what.column: zero, what.reduced: zero}, what.column)
         assert isinstance(rows, Matrix)  # they lie evenly
         assert isinstance(columns, Matrix)
-        places = [rows.first, rows.each, rows.step, columns.first, columns.step]
-        values = [code.index(each) if isinstance(each, int) else each for each in places]
+        layout = [rows.first, rows.each, rows.step, columns.first, columns.step]
+        values = [code.index(each) if isinstance(each, int) else each for each in layout]
         buffers = [rows.buffer, columns.buffer, sums, *output]
         rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
         kind = grid(product)
@@ -112,7 +112,7 @@ class FewRowsProduct(WholeSums):
         product.kernel.routines.call(code, routine, sizes, buffers)
 
     def _asked(self, kind: Grid) -> SSAValue:
-        """Lines of the next turn that are asked for: all where they come from memory."""
+        """Lines of the next iteration that are asked for: all where they come from memory."""
         code, (room, size) = self.code, map(self.code.dim, from_memory(self.product))
         return code.select(code.compare("sle", room, size), code.index(kind.lines), code.index(0))
 
@@ -122,6 +122,6 @@ class FewRowsProduct(WholeSums):
         m, columns = code.dim(self.product.m, "m"), Columns(code, self.lanes, code.dim(self.product.n, "n"), shift)
         with code.loop(m, "i") as i, code.loop(vectors, "v", vectorize=False) as v:
             column, count, skipped = columns.own(code.add(first, v))
-            place = code.add(place_of_sums(code, m, v, i, self.lanes), skipped)
-            value = code.load(sums, [place], self.lanes)
+            position = code.add(offset_of_sums(code, m, v, i, self.lanes), skipped)
+            value = code.load(sums, [position], self.lanes)
             self.finish.store(value, {**coords, what.row: i, what.column: column}, count)

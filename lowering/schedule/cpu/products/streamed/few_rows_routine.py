@@ -41,7 +41,7 @@ class Grid:
     """Rows of a group, which share those lines, in falling order down to two. Where registers do not hold all their
     elements, some come from memory, as vectors."""
     asks: bool = False
-    """Whether lines of the next turn may be asked for."""
+    """Whether lines of the next iteration may be asked for."""
     low: int = 0
     """Groups of at most so many rows ask in bursts, if they are alone: memory takes longer than their products, so that
     nothing is gained by asking evenly. One loop does for lines that are not asked for too."""
@@ -124,7 +124,7 @@ def blocks(code: Code, extent: tuple[SSAValue, SSAValue], most: SSAValue) -> Gen
         yield code.add(begin, done), code.minimum(code.sub(count, done), each)
 
 
-def place_of_sums(code: Code, m: SSAValue, vector: SSAValue, row: SSAValue, lanes: int) -> SSAValue:
+def offset_of_sums(code: Code, m: SSAValue, vector: SSAValue, row: SSAValue, lanes: int) -> SSAValue:
     """Where those of a vector of a block and a row begin."""
     return code.mul(code.add(code.mul(vector, m), row), lanes)
 
@@ -171,15 +171,15 @@ class _Body:
         code, size, each, (_, vectors) = self.code, self.size, self.grid.lines, extent
         with code.loop(code.mul(vectors, size["m"]), "sum", vectorize=False) as number:
             code.store(code.zeros(self.dtype, self.lanes), self.buffer["sums"], [code.mul(number, self.lanes)])
-        turns = code.divide(size["k"], each)
+        iterations = code.divide(size["k"], each)
         groups = self._groups()
-        with code.loop(turns, "turn") as turn:
-            lines = [code.add(code.mul(turn, each), line) for line in range(each)]
+        with code.loop(iterations, "iteration") as iteration:
+            lines = [code.add(code.mul(iteration, each), line) for line in range(each)]
             for some in groups:
                 with code.loop(some.count, "group") as group:
                     top = code.add(some.top, code.mul(group, some.height))
                     self._rows(extent, top, some.height, lines, self._soon(groups, some, group))
-        with code.loop(size["k"], "line", lower=code.mul(turns, each)) as line, code.loop(size["m"], "i") as i:
+        with code.loop(size["k"], "line", lower=code.mul(iterations, each)) as line, code.loop(size["m"], "i") as i:
             self._rows(extent, i, 1, [line])
 
     def _groups(self) -> list[_Groups]:
@@ -194,8 +194,8 @@ class _Body:
         return found
 
     def _soon(self, groups: Sequence[_Groups], some: _Groups, group: SSAValue) -> _Range | None:
-        """The lines of the next turn that a group asks for: each has a part of them, so that all take as long. Low ones
-        leave it to those that are not, if there are any.
+        """The lines of the next iteration that a group asks for: each has a part of them, so that all take as long. Low
+        ones leave it to those that are not, if there are any.
         """
         if not self.grid.asks:
             return None
@@ -215,11 +215,11 @@ class _Body:
     def _rows(
         self, extent: _Range, top: SSAValue, height: int, lines: Sequence[SSAValue], soon: _Range | None = None
     ) -> None:
-        """Some lines for some rows. Where nothing is asked for the loop has no place for it, which takes time too."""
+        """Some lines for some rows. Where nothing is asked for the loop has no code for it, which takes time too."""
         code, size = self.code, self.size
         starts = [code.add(size["row"], code.mul(code.add(top, i), size["row_each"])) for i in range(height)]
-        places = [[code.add(start, code.mul(line, size["row_step"])) for start in starts] for line in lines]
-        factors = [[code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in line] for line in places]
+        positions = [[code.add(start, code.mul(line, size["row_step"])) for start in starts] for line in lines]
+        factors = [[code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in line] for line in positions]
         columns = [code.add(size["column"], code.mul(line, size["column_step"])) for line in lines]
         first, vectors = extent
         every, rows = (code.index(0), vectors), _Rows(first, top, factors, columns)
@@ -256,8 +256,8 @@ class _Body:
                 with code.loop(soon[1], "soon", lower=soon[0], vectorize=False) as line:
                     self._ask(rows, v, line)
             j = self.columns.read(code.add(rows.first, v))
-            place, factors = place_of_sums(code, size["m"], v, rows.top, self.lanes), rows.factors
-            at = [code.add(place, i * self.lanes) for i in range(len(factors[0]))]
+            position, factors = offset_of_sums(code, size["m"], v, rows.top, self.lanes), rows.factors
+            at = [code.add(position, i * self.lanes) for i in range(len(factors[0]))]
             totals = [code.load(sums, [each], self.lanes) for each in at]
             for own, column in zip(factors, rows.columns, strict=True):
                 vector = code.load(self.buffer["columns"], [code.add(column, j)], self.lanes)
@@ -266,19 +266,19 @@ class _Body:
                 code.store(total, sums, [each])
 
     def _ask(self, rows: _Rows, v: SSAValue, line: SSAValue) -> None:
-        """Asks for what a line of the next turn has for a vector of this one."""
+        """Asks for what a line of the next iteration has for a vector of this one."""
         code = self.code
-        place = code.add(rows.columns[0], self.columns.read(code.add(rows.first, v)))
+        position = code.add(rows.columns[0], self.columns.read(code.add(rows.first, v)))
         away = code.mul(code.add(line, self.grid.lines), self.size["column_step"])
-        code.prefetch(self.buffer["columns"], [code.add(place, away)], 2)
+        code.prefetch(self.buffer["columns"], [code.add(position, away)], 2)
 
     def store(self, extent: tuple[SSAValue, SSAValue]) -> None:
         """The sums of a block, to the output."""
         code, size, lanes, output, (first, vectors) = self.code, self.size, self.lanes, self.buffer["output"], extent
         with code.loop(size["m"], "i") as i, code.loop(vectors, "v", vectorize=False) as v:
             column, count, skipped = self.columns.own(code.add(first, v))
-            place = code.add(place_of_sums(code, size["m"], v, i, lanes), skipped)
-            value = code.load(self.buffer["sums"], [place], lanes)
+            position = code.add(offset_of_sums(code, size["m"], v, i, lanes), skipped)
+            value = code.load(self.buffer["sums"], [position], lanes)
             target = code.add(code.add(size["out"], code.mul(i, size["out_each"])), column)
             with code.when(code.compare("sge", count, lanes)) as branch:
                 code.store(value, output, [target])

@@ -22,8 +22,8 @@ Bounds = tuple[SSAValue, SSAValue]
 """The numbers from the first value to before the second."""
 
 _UNITS = ("lower", "upper", "panels", "height")
-_SUMS = ("turns", "depth", "k", "m", "n")
-_PLACES = ("row", "row_each", "column", "column_step", "out", "out_each")
+_SUMS = ("k_blocks", "depth", "k", "m", "n")
+_OPERANDS = ("row", "row_each", "column", "column_step", "out", "out_each")
 _BUFFERS = ("rows", "columns", "output")
 
 
@@ -55,7 +55,7 @@ class StreamedRoutine:
         """The sizes and buffers in the order of a call."""
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.kind.dtype)) for name in _BUFFERS]
         step = ["row_step"] * (self.row_step is None)
-        return [*_UNITS, *_SUMS, *_PLACES, *step, *(f"{name}_room" for name in _BUFFERS)], buffers
+        return [*_UNITS, *_SUMS, *_OPERANDS, *step, *(f"{name}_room" for name in _BUFFERS)], buffers
 
     def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
         """The code of the function."""
@@ -71,21 +71,21 @@ class _Body:
     buffer: dict[str, SSAValue]
 
     def emit(self) -> None:
-        """In turns along the sums, the units of a task: each a panel for a block of rows."""
+        """By blocks of the reduction, the units of a task: each a panel for a block of rows."""
         code, size = self.code, self.size
-        with code.loop(size["turns"], "turn", plain=True) as turn:
-            start = code.mul(turn, size["depth"])
+        with code.loop(size["k_blocks"], "k_block", plain=True) as k_block:
+            start = code.mul(k_block, size["depth"])
             steps = start, code.minimum(code.add(start, size["depth"]), size["k"])
             with code.loop(size["upper"], "unit", lower=size["lower"]) as unit:
                 block, panel = code.divide(unit, size["panels"]), code.remainder(unit, size["panels"])
                 left, top = code.mul(panel, self.routine.width), code.mul(block, size["height"])
-                self._block(turn, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
+                self._block(k_block, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
 
-    def _block(self, turn: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
+    def _block(self, k_block: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         """Some rows of a panel, in tiles that have its columns."""
 
         def emit(kind: MicroKernel, first: SSAValue) -> None:
-            self._groups(kind, turn, steps, code.add(left, first), rows)
+            self._groups(kind, k_block, steps, code.add(left, first), rows)
 
         code, kind = self.code, self.routine.kind
         if self.routine.has_narrow_panels:
@@ -93,16 +93,16 @@ class _Body:
         else:
             emit(kind, code.index(0))
 
-    def _groups(self, kind: MicroKernel, turn: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
+    def _groups(self, kind: MicroKernel, k_block: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         code, (top, end) = self.code, rows
         for height in self.routine.heights:
             groups = code.divide(code.sub(end, top), height)
             with code.loop(groups, "group") as group:
-                self._group(replace(kind, height=height), turn, steps, left, code.add(top, code.mul(group, height)))
+                self._group(replace(kind, height=height), k_block, steps, left, code.add(top, code.mul(group, height)))
             top = code.add(top, code.mul(groups, height))
 
-    def _group(self, kind: MicroKernel, turn: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
-        """The rows of a tile: their sums to the output, or to what earlier turns left there."""
+    def _group(self, kind: MicroKernel, k_block: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
+        """The rows of a tile: their sums to the output, or to what earlier blocks of the reduction left there."""
         code, size, buffer = self.code, self.size, self.buffer
         kind = replace(kind, unroll=1)
         if kind.height == 1:
@@ -112,5 +112,5 @@ class _Body:
         rows = Matrix(buffer["rows"], row, size["row_each"], step, kind.lanes)
         columns = Matrix(buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
         line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
-        results = Results(buffer["output"], line, size["out_each"], turn, is_prefetched=False)
+        results = Results(buffer["output"], line, size["out_each"], k_block, is_prefetched=False)
         kind.emit(code, TileOperands(rows, columns, *steps, results, code.sub(size["n"], left)))

@@ -36,12 +36,12 @@ MAX_ROWS, MAX_COLUMNS = 16, 64
 MAX_LOW_ROWS, MAX_PANELS = 4, 2
 """The same where a row of a panel is one line of the cache, far from the next, so that it pays sooner to pack it."""
 DEPTH = 32
-"""Least steps along the sums in a turn: as many lines of memory are read side by side."""
+"""Least steps in a block of the reduction: as many lines of memory are read side by side."""
 STEPS_PER_ROW, MOST_STEPS = 8, 96
-"""With more rows turns are longer, up to so many steps: fewer sums go to memory and back."""
-TURN, LONG_TURN = 1 << 13, 1 << 15
-"""Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them. More where
-vectors are whole lines, of which fewer come from afar."""
+"""With more rows blocks are longer, up to so many steps: fewer sums go to memory and back."""
+K_BLOCK, LONG_K_BLOCK = 1 << 13, 1 << 15
+"""Elements of few columns in a block: they stay in the first-level cache, while the rows of a block use them. More
+where vectors are whole lines, of which fewer come from afar."""
 NEAR_PART = 4
 """Columns that take such a part of the second-level cache, in vectors of whole lines, are read there for each block of
 rows as fast as they are packed for all."""
@@ -100,27 +100,27 @@ def max_columns(product: Product) -> int:
 
 
 def partial_sums(product: Product) -> bool:
-    """Whether sums may be made in several turns."""
+    """Whether the reduction may be split into several blocks."""
     return product.k.constant_value is None or product.k.constant_value > DEPTH
 
 
 _Called: TypeAlias = tuple[StreamedRoutine, Sequence[SSAValue], Sequence[SSAValue]]
-"""A routine, the places of its operands, and the buffers."""
+"""A routine, the layout of its operands, and the buffers."""
 
 
 class StreamedProduct:
-    """Emits the code of one contraction at a place of its batch axes."""
+    """Emits the code of one contraction for one batch."""
 
     def __init__(self, product: Product):
         self.product = product
         self.code = product.code
         self.tiles = product.tiles
         steps = minimum(maximum(STEPS_PER_ROW * product.m, constant(DEPTH)), constant(MOST_STEPS))
-        elements = LONG_TURN if len(line_starts(product)) > 1 else TURN
+        elements = LONG_K_BLOCK if len(line_starts(product)) > 1 else K_BLOCK
         depth = maximum(floordiv(constant(elements), maximum(product.n, constant(1))), steps)
         longest = product.what.longest
         self.depth = depth if longest is None else minimum(depth, constant(longest))
-        self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
+        self.k_blocks = maximum(ceildiv(product.k, self.depth), constant(1))
         self.groups = groups(product)
 
     @property
@@ -138,7 +138,7 @@ class StreamedProduct:
         return best if is_tall(product) is False else code.either(best, is_tall_here(product))
 
     def emit(self, coords: Coords) -> None:
-        """The product at one place of the batch axes."""
+        """The product of one batch."""
         code, routine, tall = self.code, self._routine(coords), is_tall(self.product)
         if routine is None or tall is False:
             self._emit(coords, routine)
@@ -151,8 +151,8 @@ class StreamedProduct:
                 self._emit(coords, routine)
 
     def _emit_tall(self, routine: _Called) -> None:
-        _, places, buffers = routine
-        emit_tall(self.product, places[:6], buffers, self.groups[0], self.product.threads(PRODUCTS_PER_TASK))
+        _, layout, buffers = routine
+        emit_tall(self.product, layout[:6], buffers, self.groups[0], self.product.threads(PRODUCTS_PER_TASK))
 
     def _emit(self, coords: Coords, routine: _Called | None) -> None:
         code, product = self.code, self.product
@@ -165,14 +165,14 @@ class StreamedProduct:
             if routine is None:
                 self._units(coords, units, panels, rows)
             else:
-                kind, places, buffers = routine
-                sizes = (panels, rows, self.turns, self.depth, product.k, product.m, self._columns)
-                values = [*units, *map(code.dim, sizes), *places]
+                kind, layout, buffers = routine
+                sizes = (panels, rows, self.k_blocks, self.depth, product.k, product.m, self._columns)
+                values = [*units, *map(code.dim, sizes), *layout]
                 rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
                 product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
 
     def _routine(self, coords: Coords) -> _Called | None:
-        """The code as a routine where nothing is computed but the product: it, the places and the buffers."""
+        """The code as a routine where nothing is computed but the product: it, the operands' layout and the buffers."""
         code, product, what = self.code, self.product, self.product.what
         sums = product.kernel.flat.get(what.store.buffer)
         evenly = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
@@ -185,10 +185,10 @@ class StreamedProduct:
         if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or strides[1].constant_value != 1:
             return None
         out = product.offset(what.output, {**coords, what.row: zero, what.column: zero})
-        places = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
+        layout = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
         step = rows.step if isinstance(rows.step, int) else None
-        places += [rows.step] * (step is None)
-        values = [code.index(each) if isinstance(each, int) else each for each in places]
+        layout += [rows.step] * (step is None)
+        values = [code.index(each) if isinstance(each, int) else each for each in layout]
         routine = StreamedRoutine(self._kind, tuple(self._heights()), step, has_narrow_panels(product))
         return routine, values, [rows.buffer, columns.buffer, sums]
 
@@ -207,15 +207,15 @@ class StreamedProduct:
         )
 
     def _units(self, coords: Coords, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
-        """In turns along the sums, the units of a task: each a panel for a block of so many rows."""
+        """By blocks of the reduction, the units of a task: each a panel for a block of so many rows."""
         code, product, (lower, upper) = self.code, self.product, units
-        with code.loop(code.dim(self.turns), "turn") as turn:
-            start = code.mul(turn, code.dim(self.depth))
+        with code.loop(code.dim(self.k_blocks), "k_block") as k_block:
+            start = code.mul(k_block, code.dim(self.depth))
             end = code.minimum(code.add(start, code.dim(self.depth)), code.dim(product.k, "k"))
-            finish = self._finish(turn)
+            finish = self._finish(k_block)
             with code.loop(upper, "unit", lower=lower) as unit:
                 block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
-                here, left = product.panel_place(coords, panel)
+                here, left = product.panel_position(coords, panel)
                 top = code.mul(block, code.dim(rows))
                 bottom = code.minimum(code.add(top, code.dim(rows)), code.dim(product.m))
                 self._panel(finish, here, left, (start, end), (top, bottom))
@@ -241,12 +241,12 @@ class StreamedProduct:
         else:
             emit(self._kind, code.index(0))
 
-    def _finish(self, turn: SSAValue) -> Finish:
+    def _finish(self, k_block: SSAValue) -> Finish:
         code = self.code
         if not partial_sums(self.product):
             return Finish(self.product, None, None)
-        last = code.compare("eq", turn, code.sub(code.dim(self.turns), 1))
-        return Finish(self.product, code.compare("eq", turn, 0), last)
+        last = code.compare("eq", k_block, code.sub(code.dim(self.k_blocks), 1))
+        return Finish(self.product, code.compare("eq", k_block, 0), last)
 
     def _groups(
         self,

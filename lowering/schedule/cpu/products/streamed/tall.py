@@ -71,14 +71,14 @@ def is_tall_here(product: Product) -> SSAValue:
 
 
 def emit_tall(
-    product: Product, places: Sequence[SSAValue], buffers: Sequence[SSAValue], height: int, threads: Dim
+    product: Product, layout: Sequence[SSAValue], buffers: Sequence[SSAValue], height: int, threads: Dim
 ) -> None:
     """The product by strips of so many rows.
 
-    The places are the first element of the rows, the columns and the output, each with how far apart lines are.
+    The layout is the first element of the rows, the columns and the output, each with how far apart lines are.
     """
     code, tiles = product.code, product.tiles
-    (row, row_each, column, column_step, out, out_each), (rows, columns, output) = places, buffers
+    (row, row_each, column, column_step, out, out_each), (rows, columns, output) = layout, buffers
     step = narrow_step(product)
     product_panels, strips = panels_of(product, step), ceildiv(product.m, constant(height))
     room = product_panels * product.k * tiles.width

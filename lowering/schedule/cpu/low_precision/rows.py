@@ -6,10 +6,10 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
+from lowering.schedule.cpu.low_precision.code import LINE_BYTES, WORD_BYTES, flipped, lanes_of_line, number, view
+from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import is_chain
-from lowering.schedule.cpu.words.code import LINE_BYTES, WORD_BYTES, flipped, lanes_of_line, number, view
-from lowering.schedule.cpu.words.words import Words
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, mod
 
 
@@ -21,7 +21,7 @@ class WordRows:
     the end of the reduction, so the bytes that a row has there may be anything; floats are zeros too.
     """
 
-    def __init__(self, product: Product, words: Words, count: Dim):
+    def __init__(self, product: Product, words: WordContraction, count: Dim):
         """Memory for so many rows."""
         self.product, self.words, self.code = product, words, product.code
         lines = ceildiv(words.depth, constant(LINE_BYTES // WORD_BYTES))
@@ -34,7 +34,7 @@ class WordRows:
         """The reduced axes along which a row lies side by side, and those before them."""
         reduced, extents = self.words.reduced, self.words.what.stage.extents
         first = len(reduced) - 1
-        while first and is_chain(self.words.rows.places, extents, reduced[first - 1 :]):
+        while first and is_chain(self.words.rows.accesses, extents, reduced[first - 1 :]):
             first -= 1
         return reduced[first:], reduced[:first]
 
@@ -55,8 +55,8 @@ class WordRows:
             self._copy(here, start, code.dim(length))
             return
         with code.loop(code.dim(product.size(self.runs)), "run") as run:
-            place = code.add(start, code.mul(run, code.dim(length)))
-            self._copy({**here, self.runs: run}, place, code.dim(length))
+            position = code.add(start, code.mul(run, code.dim(length)))
+            self._copy({**here, self.runs: run}, position, code.dim(length))
 
     def _copy(self, here: Coords, start: SSAValue, length: SSAValue) -> None:
         code, lanes = self.code, lanes_of_line(self.words.storage)
@@ -75,7 +75,7 @@ class WordRows:
 
     def _vector(self, coords: Coords, on: SSAValue | None) -> SSAValue:
         rows, lanes = self.words.rows, lanes_of_line(self.words.storage)
-        at = self.product.at(rows.places, rows.pinned, coords)
+        at = self.product.at(rows.accesses, rows.pinned, coords)
         body = Explicit(self.product.kernel, self.words.what.stage, at, Lanes(self.run[-1], lanes, on))
         body.run(rows.ops)
         values = body.widened(body.value(rows.value))

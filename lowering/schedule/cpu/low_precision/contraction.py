@@ -15,8 +15,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i32
 from xdsl.ir import Attribute, Operation
 
+from lowering.schedule.cpu.low_precision.panels import WordPanels, find_word_panels
 from lowering.schedule.cpu.structure.contraction import Contraction, Factor, is_chain
-from lowering.schedule.cpu.words.panels import WordPanels, find_word_panels
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.ops.dot import PARTS, ui8
@@ -28,7 +28,7 @@ BYTE_EXTENSIONS = {16: ("avx512vnni",), 8: ("avx512vnni", "avxvnni"), 4: ("avx51
 
 
 @dataclass(frozen=True)
-class Words:
+class WordContraction:
     """A contraction in words."""
 
     what: Contraction
@@ -80,11 +80,11 @@ class Words:
 
     @property
     def depth(self) -> Dim:
-        """Words along a sum."""
+        """WordContraction along a sum."""
         return ceildiv(self.k, constant(self.parts))
 
 
-def find_words(what: Contraction, target: Target) -> Words | None:
+def find_word_contraction(what: Contraction, target: Target) -> WordContraction | None:
     """A contraction in words; `None` if it is none, or the machine or the order of the factors do not suit."""
     narrow_rows, narrow_columns = _narrow(what.rows), _narrow(what.columns)
     if narrow_rows is None or narrow_columns is None or not what.column or not what.reduced or what.outer:
@@ -95,7 +95,7 @@ def find_words(what: Contraction, target: Target) -> Words | None:
     inner = [axis for axis in what.reduced if rows.stride(axis) == 1]
     reduced = (*(axis for axis in what.reduced if axis not in inner), *inner)
     panels = find_word_panels(what, reduced, target.lanes(32), PARTS[right])
-    words = Words(what, rows, columns, (left, right), reduced, panels)
+    words = WordContraction(what, rows, columns, (left, right), reduced, panels)
     return words if _lie_well(words) else None
 
 
@@ -126,7 +126,7 @@ def _source(op: Operation) -> Attribute | None:
             return None
 
 
-def _lie_well(words: Words) -> bool:
+def _lie_well(words: WordContraction) -> bool:
     """Whether both factors can be packed by vectors."""
     what = words.what
     rows_lie = words.rows.is_linear and words.rows.stride(words.reduced[-1]) == 1
@@ -134,6 +134,6 @@ def _lie_well(words: Words) -> bool:
         return rows_lie
     columns, extents = words.columns, what.stage.extents
     return columns.is_linear and any(
-        is_chain(columns.places, extents, axes) and columns.stride(axes[-1]) == 1
+        is_chain(columns.accesses, extents, axes) and columns.stride(axes[-1]) == 1
         for axes in (what.column, words.reduced)
     )

@@ -28,17 +28,17 @@ class Index:
         return self.follows(number) and not self.base.terms
 
     def follows(self, number: int) -> bool:
-        """Whether the index is one axis, counted from some place on."""
+        """Whether the index is one axis, counted from some value on."""
         wanted = tuple(constant(int(axis == number)) for axis in range(len(self.strides)))
         return self.value is None and self.strides == wanted
 
 
-Axes: TypeAlias = tuple[Index, ...]
+IndexTuple: TypeAlias = tuple[Index, ...]
 """The indices of an access, one per dimension."""
 
 
 @dataclass(frozen=True)
-class Place:
+class AffineAccess:
     """The address of an access, in elements from the start of its buffer: a linear part, and computed values with
     strides.
     """
@@ -71,7 +71,7 @@ def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] 
     return (base, strides) if again is dim else None
 
 
-def place(indices: Axes, steps: Sequence[Dim], count: int) -> Place:
+def affine_access(indices: IndexTuple, steps: Sequence[Dim], count: int) -> AffineAccess:
     """Where indices of a nest with `count` axes lead in a buffer with these strides."""
     base, strides = constant(0), (constant(0),) * count
     computed: list[tuple[SSAValue, Dim]] = []
@@ -81,11 +81,11 @@ def place(indices: Axes, steps: Sequence[Dim], count: int) -> Place:
             continue
         base = base + index.base * step
         strides = tuple(old + new * step for old, new in zip(strides, index.strides, strict=True))
-    return Place(base, strides, tuple(computed))
+    return AffineAccess(base, strides, tuple(computed))
 
 
-def whole_place(indices: Axes, steps: Sequence[Dim], names: Sequence[str]) -> Place | None:
-    """The place as one linear function where its parts are none, as in `8 * (i // 8) + i % 8`; `None` if it is none."""
+def whole_access(indices: IndexTuple, steps: Sequence[Dim], names: Sequence[str]) -> AffineAccess | None:
+    """The access as one linear function where its indices are none, as in `8 * (i // 8) + i % 8`; else `None`."""
     dims = [index.whole * step for index, step in zip(indices, steps, strict=True) if index.whole is not None]
     parts = linear_parts(total(dims), names) if len(dims) == len(indices) else None
-    return None if parts is None else Place(*parts)
+    return None if parts is None else AffineAccess(*parts)

@@ -53,7 +53,7 @@ def flipped(code: Code, values: SSAValue, lanes: int) -> SSAValue:
 
 
 def sign_words(code: Code, lanes: int) -> SSAValue:
-    """Words of four bytes of which only the highest bit is set."""
+    """WordContraction of four bytes of which only the highest bit is set."""
     return splat(code, SIGN_WORD, i32, lanes)
 
 

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.low_precision.code import WORD_BYTES
+from lowering.schedule.cpu.low_precision.columns import WordColumns
+from lowering.schedule.cpu.low_precision.contraction import WordContraction
+from lowering.schedule.cpu.low_precision.rows import WordRows
+from lowering.schedule.cpu.low_precision.tile import WordTile
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_read_columns
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.tile import store_tile
-from lowering.schedule.cpu.words.code import WORD_BYTES
-from lowering.schedule.cpu.words.columns import WordColumns
-from lowering.schedule.cpu.words.rows import WordRows
-from lowering.schedule.cpu.words.tile import WordTile
-from lowering.schedule.cpu.words.words import Words
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.ops.loops import LoopKind
 
@@ -38,7 +38,7 @@ class WordProduct:
     """A product in words whose code is being emitted."""
 
     product: Product
-    words: Words
+    words: WordContraction
 
     def emit(self) -> None:
         """The code, batch axes included."""
@@ -69,7 +69,7 @@ class WordProduct:
 class _Emitter:
     """Emits the product at given values of its batch axes."""
 
-    def __init__(self, product: Product, words: Words):
+    def __init__(self, product: Product, words: WordContraction):
         self.product, self.words, self.code = product, words, product.code
         self.tiles = product.tiles
         self.m = product.m

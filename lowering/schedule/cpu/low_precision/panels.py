@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.structure.accesses import linear
 from lowering.schedule.cpu.structure.contraction import Contraction
-from lowering.schedule.cpu.structure.places import linear
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import constant

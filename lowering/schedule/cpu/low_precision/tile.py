@@ -9,13 +9,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.low_precision.code import dot, sign_words, splat
+from lowering.schedule.cpu.low_precision.columns import WordColumns
+from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.products.product import Product
-from lowering.schedule.cpu.words.code import dot, sign_words, splat
-from lowering.schedule.cpu.words.columns import WordColumns
-from lowering.schedule.cpu.words.words import Words
 
 Word = Callable[[int, SSAValue], SSAValue]
-"""Gives a word of the rows, by its row in the tile and its place along the sums."""
+"""Gives a word of the rows, by its row in the tile and its step of the reduction."""
 
 CHAINS, MOST_PARTS = 12, 4
 """So many sums under way keep the multipliers busy; low tiles are made in parts to have them."""
@@ -24,7 +24,7 @@ CHAINS, MOST_PARTS = 12, 4
 class WordTile:
     """Emits accumulators of a panel of columns with some rows."""
 
-    def __init__(self, product: Product, words: Words, columns: WordColumns, panel: SSAValue):
+    def __init__(self, product: Product, words: WordContraction, columns: WordColumns, panel: SSAValue):
         """The sums begin with what changed signs of the rows add, which is computed here."""
         self.product, self.words, self.columns, self.panel = product, words, columns, panel
         self.code, self.tiles = product.code, product.tiles
@@ -34,17 +34,19 @@ class WordTile:
     def _sums_of_columns(self) -> SSAValue:
         code, tiles = self.code, self.tiles
         buffer = code.alloc([1, tiles.width], self.words.total, "first", scope="local")
-        places = [[code.index(0), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
+        accumulators = [[code.index(0), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
         zeros, signs = splat(code, 0, self.words.total, tiles.lanes), sign_words(code, tiles.lanes)
-        for place in places:
-            code.store(zeros, buffer, place)
+        for accumulator in accumulators:
+            code.store(zeros, buffer, accumulator)
         with code.loop(self.depth, "r") as r:
-            for v, place in enumerate(places):
+            for v, accumulator in enumerate(accumulators):
                 column = self.columns.vector(self.panel, r, v)
-                total = code.load(buffer, place, tiles.lanes)
-                code.store(dot(code, self.words.factors, signs, column, total), buffer, place)
-        for place in places:
-            code.store(code.value(arith.SubiOp(zeros, code.load(buffer, place, tiles.lanes))), buffer, place)
+                total = code.load(buffer, accumulator, tiles.lanes)
+                code.store(dot(code, self.words.factors, signs, column, total), buffer, accumulator)
+        for accumulator in accumulators:
+            code.store(
+                code.value(arith.SubiOp(zeros, code.load(buffer, accumulator, tiles.lanes))), buffer, accumulator
+            )
         return buffer
 
     def emit(self, height: int, word: Word, tile: SSAValue) -> None:
@@ -62,27 +64,27 @@ class WordTile:
         self._begin(sums, lines)
         done = code.index(0)
         if parts > 1:
-            turns = code.divide(self.depth, parts)
-            with code.loop(turns, "turn") as turn:
+            iterations = code.divide(self.depth, parts)
+            with code.loop(iterations, "iteration") as iteration:
                 for part in range(parts):
-                    self._step(sums, lines[part], word, code.add(code.mul(turn, parts), part))
-            done = code.mul(turns, parts)
+                    self._step(sums, lines[part], word, code.add(code.mul(iteration, parts), part))
+            done = code.mul(iterations, parts)
         with code.loop(self.depth, "r", lower=done) as r:
             self._step(sums, lines[0], word, r)
         for i in range(height):
-            for v, place in enumerate(lines[0][i]):
+            for v, accumulator in enumerate(lines[0][i]):
                 values = [code.load(sums, part[i][v], tiles.lanes) for part in lines]
-                code.store(reduce(self._added, values), tile, place)
+                code.store(reduce(self._added, values), tile, accumulator)
 
     def _begin(self, sums: SSAValue, lines: Sequence[Sequence[Sequence[Sequence[SSAValue]]]]) -> None:
         code, tiles = self.code, self.tiles
         zeros = splat(code, 0, self.words.total, tiles.lanes)
         for number, part in enumerate(lines):
             for line in part:
-                for v, place in enumerate(line):
+                for v, accumulator in enumerate(line):
                     start = [code.index(0), code.index(v * tiles.lanes)]
                     given = None if number or self.first is None else code.load(self.first, start, tiles.lanes)
-                    code.store(zeros if given is None else given, sums, place)
+                    code.store(zeros if given is None else given, sums, accumulator)
 
     def _step(self, sums: SSAValue, lines: Sequence[Sequence[Sequence[SSAValue]]], word: Word, r: SSAValue) -> None:
         """The products of one word of each row with those of the columns."""
@@ -90,9 +92,9 @@ class WordTile:
         columns = [self.columns.vector(self.panel, r, v) for v in range(tiles.vectors)]
         for i, line in enumerate(lines):
             row = code.splat(word(i, r), tiles.lanes)
-            for place, column in zip(line, columns, strict=True):
-                total = code.load(sums, place, tiles.lanes)
-                code.store(dot(code, self.words.factors, row, column, total), sums, place)
+            for accumulator, column in zip(line, columns, strict=True):
+                total = code.load(sums, accumulator, tiles.lanes)
+                code.store(dot(code, self.words.factors, row, column, total), sums, accumulator)
 
     def _added(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.code.value(arith.AddfOp(a, b) if isinstance(self.words.total, AnyFloat) else arith.AddiOp(a, b))

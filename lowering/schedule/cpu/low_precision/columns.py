@@ -13,16 +13,16 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.transpose import shuffle, transposed
+from lowering.schedule.cpu.low_precision.code import view
+from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.products.product import Coords, Product
-from lowering.schedule.cpu.words.code import view
-from lowering.schedule.cpu.words.words import Words
 from tir_dialect.dims import ceildiv, constant
 
 
 class WordColumns:
     """All panels of a product, `[panel, depth, width]`."""
 
-    def __init__(self, product: Product, words: Words):
+    def __init__(self, product: Product, words: WordContraction):
         self.product, self.words, self.code = product, words, product.code
         self.tiles, self.depth = product.tiles, words.depth
         self.count = ceildiv(product.n, constant(self.tiles.width))
@@ -42,8 +42,8 @@ class WordColumns:
 
     def vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
         """A vector of words of a panel."""
-        place = [panel, r, self.code.index(number * self.tiles.lanes)]
-        return self.code.load(self.buffer, place, self.tiles.lanes)
+        indices = [panel, r, self.code.index(number * self.tiles.lanes)]
+        return self.code.load(self.buffer, indices, self.tiles.lanes)
 
     def pack(self, coords: Coords, panel: SSAValue) -> None:
         """Packs one panel."""
@@ -56,7 +56,7 @@ class WordColumns:
     def _numbers(self, coords: Coords, axis: int, lanes: int, on: SSAValue) -> SSAValue:
         """Numbers of the columns along an axis, `on` of them, then zeros."""
         columns = self.words.columns
-        at = self.product.at(columns.places, columns.pinned, coords)
+        at = self.product.at(columns.accesses, columns.pinned, coords)
         body = Explicit(self.product.kernel, self.words.what.stage, at, Lanes(axis, lanes, on))
         body.run(columns.ops)
         return body.widened(body.value(columns.value))
@@ -74,10 +74,10 @@ class WordColumns:
                 some = code.select(code.compare("slt", element, k), on, code.index(0))
                 here = {**coords, self.words.reduced: element, what.column: left}
                 rows.append(self._numbers(here, what.column[-1], width, some))
-            place = code.add(code.mul(panel, code.dim(self.depth)), r)
-            code.store(interleaved(self.product, rows), self.numbers, [code.mul(place, width * parts)])
+            row = code.add(code.mul(panel, code.dim(self.depth)), r)
+            code.store(interleaved(self.product, rows), self.numbers, [code.mul(row, width * parts)])
 
-    # Columns along the sums.
+    # Columns along the reduction.
 
     def _transpose(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
         """Blocks of as many words as columns: each column goes to memory, from where words are read."""
@@ -88,9 +88,9 @@ class WordColumns:
         last, k = code.sub(code.dim(self.product.n), 1), code.dim(self.words.k)
         with (
             code.loop(code.index(self.tiles.vectors), "v") as v,
-            code.loop(code.dim(ceildiv(self.depth, constant(lanes))), "turn") as turn,
+            code.loop(code.dim(ceildiv(self.depth, constant(lanes))), "block") as block_number,
         ):
-            first, start = code.mul(v, lanes), code.mul(turn, numbers)
+            first, start = code.mul(v, lanes), code.mul(block_number, numbers)
             on = code.sub(k, start)
             for j in range(lanes):
                 column = code.minimum(code.add(code.add(left, first), j), last)
@@ -98,7 +98,7 @@ class WordColumns:
                 values = self._numbers(here, self.words.reduced[-1], numbers, on)
                 code.store(values, parts, [code.index(j), code.index(0)])
             words = [code.load(block, [code.index(j), code.index(0)], lanes) for j in range(lanes)]
-            self._store(panel, code.mul(turn, lanes), first, transposed(code, words))
+            self._store(panel, code.mul(block_number, lanes), first, transposed(code, words))
 
     def _store(self, panel: SSAValue, top: SSAValue, first: SSAValue, lines: Sequence[SSAValue]) -> None:
         """As many lines of a block as the panel has."""
