@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
 from relax_dialect.builder.block_builder import BlockBuilder
+from relax_dialect.frontend.tvmscript.prim_func.captured_inlines import reachable, with_inlines
 from relax_dialect.frontend.tvmscript.prim_func.function import PrimFunctionReader
 from relax_dialect.frontend.tvmscript.prim_func.inline import read_inline
 from relax_dialect.frontend.tvmscript.prim_func.templates import specialized
@@ -74,7 +75,7 @@ class ModuleReader:
         self._tree = tree
         self._source: Source = tree.source
         self._aliases = Aliases()
-        self._constants = Scope(captured_names(tree, self._aliases))
+        self._constants = Scope(with_inlines(captured_names(tree, self._aliases), self._aliases))
         self._static = StaticReader(self._source, self._aliases, self._constants)
         self._contents = Contents()
         self._failed: set[str] = set()
@@ -211,7 +212,9 @@ class ModuleReader:
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
-        found = effects(self._aliases, nodes | self._contents.inlined, program.kernel_names())
+        around = {name: self._constants.find(name) for name in self._constants.names()}
+        inlined = {name: each.node for name, each in reachable(around)} | self._contents.inlined
+        found = effects(self._aliases, nodes | inlined, program.kernel_names())
         declared = {name for name, each in self._contents.functions.items() if "pure" in each.options}
         program.writers = {*found.writers} - declared
         for name, node in nodes.items():

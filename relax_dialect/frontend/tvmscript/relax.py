@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from relax_dialect.frontend.tvmscript.reader import read
-from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, is_in_class, names_at_caller
+from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, is_in_class, macro_decorator, names_at_caller
 
 
 def function(f: Callable[..., object] | None = None, **options: bool) -> Any:
@@ -28,6 +28,9 @@ def _read(f: Callable[..., object]) -> Any:
 
 func = function
 """The first name of `function`."""
+
+macro = macro_decorator(of_relax=True)
+"""Above a function whose body is read in the place of a call."""
 
 
 def __getattr__(name: str) -> Any:

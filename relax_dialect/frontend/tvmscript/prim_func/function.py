@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import FileLineColLoc, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.buffers import bind_buffer
+from relax_dialect.frontend.tvmscript.prim_func.captured_inlines import reachable
 from relax_dialect.frontend.tvmscript.prim_func.cells import assigned_often
 from relax_dialect.frontend.tvmscript.prim_func.conventions import convention_of
 from relax_dialect.frontend.tvmscript.prim_func.declared_regions import drop_inferable_regions
-from relax_dialect.frontend.tvmscript.prim_func.inline import Inline
 from relax_dialect.frontend.tvmscript.prim_func.parameters import (
     Parameter,
     declare_handles,
@@ -71,7 +71,7 @@ class PrimFunctionReader:
     def __post_init__(self) -> None:
         outermost = self._outermost()
         self._reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
-        inlined = [each.node for each in outermost.values() if isinstance(each, Inline)]
+        inlined = [each.node for _, each in reachable(outermost)]
         self._wide: set[str] = set()
         self._rebound = assigned_often([self.node, *inlined])
 

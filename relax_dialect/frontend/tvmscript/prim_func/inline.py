@@ -12,6 +12,7 @@ from relax_dialect.frontend.tvmscript.prim_func.elsewhere import Elsewhere
 from relax_dialect.frontend.tvmscript.prim_func.jumps import jumps_of
 from relax_dialect.frontend.tvmscript.prim_func.loops import place_of
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.errors import Source
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.scope import Scope
@@ -33,6 +34,8 @@ class Inline:
     scope: Scope | None
     of_relax: bool
     """Whether it has statements of relax functions."""
+    source: Source | None = None
+    """The text that it stands in; `None` for that of the program."""
 
 
 def read_inline(reader: StaticReader, node: ast.FunctionDef) -> Inline | None:

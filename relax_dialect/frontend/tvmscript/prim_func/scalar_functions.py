@@ -35,11 +35,13 @@ def _promoting(function: Function) -> Function:
     return lambda *values: function(*promoted(*values))
 
 
-def _truncating(function: Function, index_function: Function) -> Function:
-    """Division towards zero; on indices, which are seldom negative, through `i64`."""
+def _truncating(function: Function, index_function: Function, float_function: Function) -> Function:
+    """Division of integers towards zero; on indices, which are seldom negative, through `i64`."""
 
     def apply(*values: Any) -> Scalar:
         one, other = promoted(*values)
+        if is_float(one.dtype):
+            return float_function(one, other)
         if not is_index(one.dtype):
             return function(one, other)
         if isinstance(one, nodes.Size) and isinstance(other, nodes.Size):
@@ -169,10 +171,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "indexdiv": _promoting(te.floordiv),
     "indexmod": _promoting(te.floormod),
     "ceildiv": _promoting(te.ceildiv),
-    "truncdiv": _truncating(te.truncdiv, te.floordiv),
-    "truncmod": _truncating(te.truncmod, te.floormod),
-    "Div": _truncating(te.truncdiv, te.floordiv),
-    "Mod": _truncating(te.truncmod, te.floormod),
+    "truncdiv": _truncating(te.truncdiv, te.floordiv, te.truncdiv),
+    "truncmod": _truncating(te.truncmod, te.floormod, te.fmod),
+    "Div": _truncating(te.truncdiv, te.floordiv, te.div),
+    "Mod": _truncating(te.truncmod, te.floormod, te.fmod),
     "FloorDiv": _promoting(te.floordiv),
     "FloorMod": _promoting(te.floormod),
     "Add": _promoting(operators.add),

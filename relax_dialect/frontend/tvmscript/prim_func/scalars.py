@@ -7,6 +7,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import reduce
 from typing import TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -47,6 +48,7 @@ class ScalarReader(ABC, StaticReader):
 
     def __init__(self, source: Source, aliases: Aliases, scope: Scope):
         super().__init__(source, aliases, scope)
+        self._own_source = source
         self.block = Block()
         self.names = Names()
         self.axes: tuple[nodes.IterVar, ...] = ()
@@ -61,12 +63,13 @@ class ScalarReader(ABC, StaticReader):
 
     @contextmanager
     def reading_in(self, scope: Scope) -> Generator[None]:
-        """Looks names up in another scope for a while."""
-        before, self.scope = self.scope, scope
+        """Looks names up in another scope for a while, which may belong to another text."""
+        before = self.scope, self.source
+        self.scope, self.source = scope, scope.source or self._own_source
         try:
             yield
         finally:
-            self.scope = before
+            self.scope, self.source = before
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
         """The result of building something, with errors at the place of `node`."""
@@ -115,6 +118,8 @@ class ScalarReader(ABC, StaticReader):
                 return operand
             case ast.Invert():
                 return self.apply(node, "bitwise_not", operand)
+            case _ if _is_row(operand):
+                return self.apply(node, "Not", operand)
             case _:
                 return self.emit(node, lambda: logical_not(self.scalar_operand(node, operand)))
 
@@ -136,7 +141,11 @@ class ScalarReader(ABC, StaticReader):
 
     def connective(self, node: ast.BoolOp) -> object:
         combine = logical_and if isinstance(node.op, ast.And) else logical_or
-        operands = [self.scalar_operand(each, self.value(each)) for each in node.values]
+        values = [self.value(each) for each in node.values]
+        if any(_is_row(value) for value in values):
+            name = "And" if isinstance(node.op, ast.And) else "Or"
+            return reduce(lambda one, other: self.apply(node, name, one, other), values)
+        operands = [self.scalar_operand(each, value) for each, value in zip(node.values, values, strict=True)]
         result = operands[-1]
         for operand in reversed(operands[:-1]):
             following = result
@@ -154,6 +163,10 @@ class ScalarReader(ABC, StaticReader):
     def read_scalar(self, node: ast.expr) -> Scalar | Dim | float:
         """An expression that is a scalar."""
         return self.scalar_operand(node, self.value(node))
+
+
+def _is_row(value: object) -> bool:
+    return isinstance(value, Vector) or (isinstance(value, Region) and value.is_vector)
 
 
 def _is_static(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -97,8 +98,11 @@ def _fill_block(
             _init(reader, init, bindings)
         else:
             first = init.body  # every run of the block is the first one
+    content = [*bindings, *first, *rest]
+    count = _bindings_of_regions(head, content)
+    reader.body(content[:count])
     declare_regions(reader, head)
-    reader.body([*bindings, *first, *rest])
+    reader.body(content[count:])
     tir_blocks.keep_in_order(op)
     if is_open and not _is_valid(op):
         _dissolve(op)
@@ -150,10 +154,18 @@ def _split_at_init(
     return init, used, [*others, *statements[place + 1 :]]
 
 
-def _is_used(binding: ast.stmt, init: ast.With) -> bool:
-    """Whether an init mentions a name of a binding in front of it."""
+def _is_used(binding: ast.stmt, tree: ast.AST) -> bool:
+    """Whether an init, or a region, mentions a name of a binding in front of it."""
     bound = {each.id for each in ast.walk(binding) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return any(isinstance(each, ast.Name) and each.id in bound for each in ast.walk(init))
+    return any(isinstance(each, ast.Name) and each.id in bound for each in ast.walk(tree))
+
+
+def _bindings_of_regions(head: tir_blocks.Head, content: Sequence[ast.stmt]) -> int:
+    """How many of the first statements of a block bind names with which it says what it reads and writes."""
+    bindings = list(takewhile(lambda each: isinstance(each, ast.Assign | ast.AnnAssign), content))
+    regions = [node for _, node in (*head.reads, *head.writes)]
+    used = (at for at, each in enumerate(bindings, 1) if any(_is_used(each, node) for node in regions))
+    return max(used, default=0)
 
 
 def _is_init(reader: TirStatementReader, node: ast.With) -> bool:

@@ -20,12 +20,13 @@ class MacroReader(StatementReader):
         if not macro.of_relax:
             self.fail(node.func, f"{macro.node.name} belongs into a PrimFunc; functions of relax call R.macro")
         values = arguments_of(self, node, macro.node)
-        before, statements = self.scope, macro.node.body
+        before, source, statements = self.scope, self.source, macro.node.body
         self.scope = before if macro.scope is None else macro.scope.shared()
+        self.source = macro.source or source
         try:
             with self.scope.inner():
                 for name, value in values.items():
                     self.scope.bind(name, value)
                 return self.body(statements, statements)
         finally:
-            self.scope = before
+            self.scope, self.source = before, source

@@ -16,11 +16,15 @@ from xdsl.ir import Attribute
 from relax_dialect.frontend.tvmscript.text.declarations import declares_dimension
 from relax_dialect.frontend.tvmscript.text.evaluator import DIM_FUNCTIONS
 from relax_dialect.frontend.tvmscript.text.names import Aliases
-from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, values_of
+from relax_dialect.frontend.tvmscript.text.placeholder import Macro, Placeholder, values_of
 from relax_dialect.frontend.tvmscript.text.scalable import fixed_value
-from relax_dialect.frontend.tvmscript.text.scope import Deferred, Scope, symbol_of
+from relax_dialect.frontend.tvmscript.text.scope import Deferred, Scope, Unbound, symbol_of
 from relax_dialect.frontend.tvmscript.text.source import Tree, parse_expression, read_object
+from relax_dialect.frontend.tvmscript.text.typed_numbers import typed
 from tir_dialect.dims import Dim
+from tir_dialect.te import nodes
+from tir_dialect.te.expr import Expr
+from tir_dialect.te.tree import post_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +107,10 @@ def _parts(tree: Tree, placeholder: Placeholder) -> dict[str, object]:
 
 def plain(name: str, value: object) -> object:
     """A value of Python as texts use it; what is no plain data is kept as an object with attributes."""
-    if isinstance(value, bool | str | None | Dim | Attribute):
+    if isinstance(value, bool | str | None | Dim | Attribute | Macro):
         return value
+    if isinstance(value, Expr):
+        return _expression(name, value)
     if isinstance(value, enum.Enum):
         return plain(name, value.value)
     if isinstance(value, int | float):
@@ -118,6 +124,26 @@ def plain(name: str, value: object) -> object:
     if inspect.isfunction(value):
         return PythonFunction(value)
     return _of_numpy(value)
+
+
+_CLOSED = nodes.Const | nodes.Size | nodes.Apply | nodes.Cast | nodes.Conditional
+"""What an expression may consist of that means the same in every function."""
+
+
+def _expression(name: str, value: Expr) -> object:
+    """An expression of te: constants as numbers of their dtype, and nothing with variables of another program."""
+    match value:
+        case nodes.Const():
+            return typed(value.value, value.dtype)
+        case nodes.Size():
+            return value.dim.constant_value if value.dim.constant_value is not None else value.dim
+        case _:
+            other = next((each for each in post_order((value,)) if not isinstance(each, _CLOSED)), None)
+            return (
+                value
+                if other is None
+                else Unbound(f"{name} is an expression of te with {other}, which is not of this program")
+            )
 
 
 def _placeholder(name: str, value: Placeholder) -> object:

@@ -38,6 +38,35 @@ class Placeholder:
         return f"<{self._text} of a program>"
 
 
+class Macro:
+    """A function under `T.inline`, `T.macro` or `R.macro`: programs read its body in the place of a call."""
+
+    def __init__(self, function: Callable[..., object], *, hygienic: bool, of_relax: bool):
+        self.function = function
+        self.hygienic = hygienic
+        self.of_relax = of_relax
+        self.frame = names_at_caller(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{self.function.__name__} is text of a program and is not executed; decorate what uses it")
+
+
+def macro_decorator(*, of_relax: bool) -> Callable[..., Any]:
+    """The decorator, which may have parentheses behind it."""
+
+    def decorate(function: Callable[..., object] | None = None, *, hygienic: bool = True) -> Any:
+        def made(function: Callable[..., object]) -> Macro:
+            return Macro(function, hygienic=hygienic, of_relax=of_relax)
+
+        if function is None:
+            return made
+        if not callable(function):
+            raise ValueError(f"expected a function under the decorator, got {function!r}")
+        return made(function)
+
+    return decorate
+
+
 def values_of(placeholder: Placeholder) -> Mapping[str, object]:
     """What the names stand for that the text of a placeholder has for objects which are no text."""
     return vars(placeholder)["_values"]
@@ -65,6 +94,10 @@ def _text_of(value: object, values: dict[str, object]) -> str:
     return name
 
 
+def _unary(sign: str) -> Callable[[Placeholder], Placeholder]:
+    return lambda one: Placeholder(f"({sign}{one})", values_of(one))
+
+
 def _operator(sign: str, *, reflected: bool) -> Callable[[Placeholder, object], Placeholder]:
     def apply(one: Placeholder, other: object) -> Placeholder:
         values: dict[str, object] = {}
@@ -74,9 +107,15 @@ def _operator(sign: str, *, reflected: bool) -> Callable[[Placeholder, object], 
     return apply
 
 
-for _name, _sign in {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%"}.items():
+_BINARY = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**"}
+_BITWISE = {"and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+for _name, _sign in (_BINARY | _BITWISE).items():
     setattr(Placeholder, f"__{_name}__", _operator(_sign, reflected=False))
     setattr(Placeholder, f"__r{_name}__", _operator(_sign, reflected=True))
+for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    setattr(Placeholder, f"__{_name}__", _operator(_sign, reflected=False))
+for _name, _sign in {"neg": "-", "pos": "+", "invert": "~"}.items():
+    setattr(Placeholder, f"__{_name}__", _unary(_sign))
 
 
 def names_at_caller(subject: Callable[..., object] | type) -> dict[str, object]:

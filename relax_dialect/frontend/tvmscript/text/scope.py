@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from relax_dialect.frontend.tvmscript.text.errors import Source
 from tir_dialect.dims import Dim, is_symbol_name, symbol
 
 
@@ -44,8 +45,10 @@ class Deferred:
 class Scope:
     """A stack of frames, each from names to what they stand for."""
 
-    def __init__(self, outermost: Mapping[str, object] | None = None):
+    def __init__(self, outermost: Mapping[str, object] | None = None, source: Source | None = None):
         self._frames: list[dict[str, object]] = [dict(outermost or {})]
+        self.source = source
+        """Where the text is that uses the names; `None` for the text that is being read."""
 
     def find(self, name: str) -> object | None:
         """What a name stands for; `None` if nothing."""
@@ -72,7 +75,7 @@ class Scope:
 
     def shared(self) -> Scope:
         """A scope of the same frames, whose names it sees whenever they are bound; its inner frames are its own."""
-        scope = Scope()
+        scope = Scope(source=self.source)
         scope._frames = list(self._frames)
         return scope
 

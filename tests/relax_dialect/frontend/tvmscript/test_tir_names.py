@@ -85,3 +85,22 @@ def test_refused_with_the_reason(body: str):
     with pytest.raises(TVMScriptError, match=REFUSED[body]) as caught:
         parse(f"@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    {body}")
     assert caught.value.line in (3, 4)
+
+
+DIVISIONS = """
+@T.prim_func
+def kernel(A: T.Buffer((8,), "float32"), B: T.Buffer((2, 8), "float32")):
+    for i in T.serial(8):
+        B[0, i] = T.Div(A[i], T.float32(4))
+        B[1, i] = T.Mod(A[i], T.float32(2.5))
+
+@R.function
+def f(a: R.Tensor((8,), "float32")):
+    return R.call_tir(kernel, (a,), out_ty=R.Tensor((2, 8), "float32"))
+"""
+
+
+def test_division_of_floats():
+    a = np.array([3, -1, 4, 1.5, -5.25, 9, 0, 6], np.float32)
+    expected = [a / 4, np.fmod(a, np.float32(2.5))]
+    np.testing.assert_array_equal(run_everywhere(parse(DIVISIONS), "f", [a]), expected)

@@ -159,6 +159,24 @@ def test_lanes_that_are_not_chosen_do_not_divide():
         np.testing.assert_array_equal(run_everywhere(parse(DIVIDED), "f", given), expected)
 
 
+CONDITIONS = """
+@T.prim_func
+def kernel(X: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), B: T.Buffer((3, 8), "bool")):
+    B[0, 0:8] = X[0:8] > 2.0 and K[0:8]
+    B[1, 0:8] = X[0:8] > 2.0 or K[0] < 0 or K[0:8] == 3
+    B[2, 0:8] = not K[0:8] and True
+
+@R.function
+def f(x: R.Tensor((8,), "float32"), k: R.Tensor((8,), "int32")):
+    return R.call_tir(kernel, (x, k), out_ty=R.Tensor((3, 8), "bool"))
+"""
+
+
+def test_conditions_lane_by_lane():
+    expected = [(X > 2) & (K != 0), (X > 2) | (K == 3), K == 0]
+    np.testing.assert_array_equal(run_everywhere(parse(CONDITIONS), "f", [X, K]), expected)
+
+
 REFUSED = {
     "A[0:4] = T.Cast('float32x4', T.pow(K[0:4], K[0:4]))": "not computed of vectors",
     "A[0:4] = T.fmod(A[0:4], A[4:8])": "not computed of vectors",
