@@ -16,7 +16,7 @@ from tir_dialect.target_limits import check_numbers, check_registers, check_text
 
 KIB = 1024
 
-EXTENSIONS = ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
+EXTENSIONS = ("fma", "avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
 """The instruction set extensions that generated code depends on, by LLVM's names."""
 
 IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
@@ -33,7 +33,7 @@ IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
     "neoverse-v2": ("i8mm",),
     "neoverse-n2": ("i8mm",),
 }
-"""The extensions of processors that are named without features."""
+"""The extensions of processors that are named without features; fused multiply-add comes with NEON and AVX2."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,8 @@ class Target:
         """Which of `EXTENSIONS` the target has, by `features` and by what `cpu` implies."""
         named = {feature[1:]: feature[0] == "+" for feature in self.features.split(",") if feature}
         implied = IMPLIED_EXTENSIONS.get(self.cpu, ())
+        if not self.arch.startswith("x86") or NAMED_TARGETS.get(self.cpu, ("", 0, 0))[1] >= 256:
+            implied = (*implied, "fma")
         return frozenset(name for name in EXTENSIONS if named.get(name, name in implied))
 
     @staticmethod

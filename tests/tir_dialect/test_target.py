@@ -30,6 +30,20 @@ def test_settings_override_fields():
 
 
 @pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("x86-64-v2", False),
+        ("x86-64-v3", True),
+        ("znver4", True),
+        ("aarch64", True),
+        ("x86-64-v3 features=-fma", False),
+    ],
+)
+def test_fused_multiply_add_comes_with_avx2_and_neon(text: str, has: bool):
+    assert ("fma" in Target.parse(text).extensions) == has
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", 'unknown target ""'),

@@ -17,23 +17,27 @@ from lowering.to_llvm.arithmetic.arith_ops import Lower, fast_math, result_eleme
 from lowering.to_llvm.arithmetic.scalars import convert_float, from_integer, math_type
 from lowering.to_llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.builder.vector_types import element_type, lane_count
-from lowering.to_llvm.math.double import F64_EXPANSIONS
 from lowering.to_llvm.math.expansion import EXPANSIONS
 from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.formats import BINARY32
 from lowering.to_llvm.math.hyperbolic import HYPERBOLIC_INVERSES
 from lowering.to_llvm.math.inverse import INVERSES
+from lowering.to_llvm.math.logarithms import LOGARITHMS
 from lowering.to_llvm.math.power import power
 from lowering.to_llvm.math.roots import ROOTS, number_of, root_power
-from lowering.to_llvm.math.wide import WIDE_EXPANSIONS
+from lowering.to_llvm.math.trigonometric import TRIGONOMETRIC
 
-F32_EXPANSIONS: dict[str, Callable[..., SSAValue]] = {
+FUSED: dict[str, Callable[..., SSAValue]] = {**TRIGONOMETRIC, "math.powf": power}
+"""Functions whose code for f64 needs fused multiply-add: others take what a rounded product loses from the library."""
+
+OWN: dict[str, Callable[..., SSAValue]] = {
     **EXPANSIONS,
+    **LOGARITHMS,
     **INVERSES,
     **HYPERBOLIC_INVERSES,
-    **WIDE_EXPANSIONS,
-    "math.powf": power,
+    **FUSED,
 }
-"""Functions of f32 that we compute ourselves, by the name of the op."""
+"""Functions of f32 and f64 that we compute ourselves, by the name of the op."""
 
 
 def _in_math_type(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
@@ -90,13 +94,11 @@ def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAVal
 
 def _expanded(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue | None:
     """Our own code for a function, if there is some."""
-    type_ = operands[0].type
-    is_f32 = element_type(type_) == f32
-    expansion = (F32_EXPANSIONS if is_f32 else F64_EXPANSIONS).get(op.name)
-    if expansion is None:
+    expansion, f = OWN.get(op.name), Floats(b, operands[0].type)
+    if expansion is None or (f.format != BINARY32 and op.name in FUSED and "fma" not in b.module.extensions):
         return None
-    b.crowded |= (32 if is_f32 else 64) * (lane_count(type_) or 1) > b.module.vector_bits
-    return expansion(Floats(b, type_), *operands)
+    b.crowded |= f.format.integer.width.data * (lane_count(f.type) or 1) > b.module.vector_bits
+    return expansion(f, *operands)
 
 
 def _libm(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

@@ -5,30 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f64, i1, i32
+from xdsl.dialects.builtin import f64, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
-from lowering.to_llvm.builder.vector_types import lane_count, like
+from lowering.to_llvm.builder.vector_types import element_type, lane_count, like
+from lowering.to_llvm.math.formats import BINARY32, BINARY64
 
-ROUNDING = 1.5 * 2.0**52
-"""Adding it rounds a double of less than 2**51 to an integer in the lowest bits."""
+ROUNDING = BINARY64.rounding
 
 
 class Floats:
-    """Arithmetic on f32 values of one shape."""
+    """Arithmetic on f32 or f64 values of one shape."""
 
     def __init__(self, b: LLVMBuilder, type_: Attribute) -> None:
         self.b = b
         self.type = type_
-        self.integers = like(type_, i32)
+        self.format = BINARY64 if element_type(type_) == f64 else BINARY32
+        self.integers = like(type_, self.format.integer)
 
     def number(self, value: float) -> SSAValue:
         """A constant."""
         return self.b.float(value, self.type)
 
     def integer(self, value: int) -> SSAValue:
-        """An i32 constant."""
+        """An integer constant as wide as the floats."""
         return self.b.integer(value, self.integers)
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:

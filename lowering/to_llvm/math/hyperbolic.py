@@ -1,4 +1,4 @@
-"""Inverses of hyperbolic functions of f32, and `log (1 + x)`: at most 2 units in the last place off, for all inputs.
+"""Inverses of hyperbolic functions of f32 and f64, and `log (1 + x)`: at most 2 ulp off, for all inputs.
 
 Each is the logarithm of `1 + t`, where t is exact enough near 0. Arguments that are out of the range of the formulas,
 or whose squares would be too large, have a branch, which is taken where a lane has one.
@@ -12,15 +12,13 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.avx512 import finite_reciprocal, has_registers
-from lowering.to_llvm.math.expansion import LN2, log, log_of_one_plus, split
+from lowering.to_llvm.math.coefficients import LN2, coefficients
 from lowering.to_llvm.math.floats import Floats, any_lane
 from lowering.to_llvm.math.log_tables import log_of_sum
-from lowering.to_llvm.math.tables import LN2_HIGH, LN2_LOW
+from lowering.to_llvm.math.logarithms import log, log_of_one_plus, split
 
 LARGE = 2.0**60
 """From here on the functions are `log 2 * |x|`, while squares of smaller numbers are finite."""
-
-_ONE_BITS = 0x3F800000
 
 
 def log1p(f: Floats, x: SSAValue) -> SSAValue:
@@ -77,7 +75,7 @@ def atanh(f: Floats, x: SSAValue) -> SSAValue:
 
 
 def _log_of_one_plus(f: Floats, t: SSAValue, rest: SSAValue | None = None, *, keeps_rest: bool = False) -> SSAValue:
-    """`log(1 + t + rest) = e * ln 2 + log m` for t from above -1 to 2**126, and a rest of less than its last bit.
+    """`log(1 + t + rest) = e * ln 2 + log m` for t from above -1 to `2**(bias - 1)`, rest below its last digit.
 
     What is lost in `1 + t` is known exactly and belongs to `m - 1`, and so does the rest. What is lost of that is added
     to the smaller part of the logarithm if it is to be kept.
@@ -88,13 +86,14 @@ def _log_of_one_plus(f: Floats, t: SSAValue, rest: SSAValue | None = None, *, ke
     if has_registers(f):
         return log_of_sum(f, sum_, lost, keeps_rest=keeps_rest)
     exponent, digits, shifted = split(f, sum_)
-    scale = f.from_bits(f.integers_op(llvm.SubOp, f.integer(_ONE_BITS), shifted))
+    scale = f.from_bits(f.integers_op(llvm.SubOp, f.integer(f.format.one_bits), shifted))
     whole = f.fma(lost, scale, digits)
     high, low = log_of_one_plus(f, whole)
     if keeps_rest:
         low = f.add(low, f.fma(lost, scale, f.sub(digits, whole)))
-    low = f.fma(exponent, f.number(LN2_LOW), low)
-    return f.fma(exponent, f.number(LN2_HIGH), f.add(high, low))
+    known = coefficients(f)
+    low = f.fma(exponent, f.number(known.ln2_low), low)
+    return f.fma(exponent, f.number(known.ln2_high), f.add(high, low))
 
 
 def _log_of_double(f: Floats, x: SSAValue) -> SSAValue:
@@ -129,4 +128,4 @@ HYPERBOLIC_INVERSES: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
     "math.atanh": atanh,
     "math.log1p": log1p,
 }
-"""Functions of one f32 that we compute ourselves, by the name of the op."""
+"""Functions of one f32 or f64 that we compute ourselves, by the name of the op."""

@@ -1,4 +1,4 @@
-"""Powers of f32 to f32: at most 2 units in the last place off, with the special values of IEEE 754's `pow`."""
+"""Powers of f32 and f64: at most 2 ulp off, with the special values of IEEE 754's `pow`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.avx512 import has_registers
 from lowering.to_llvm.math.floats import Floats, any_lane, doubles, floor, widened
-from lowering.to_llvm.math.logarithms import exp2, log2
+from lowering.to_llvm.math.formats import BINARY32
+from lowering.to_llvm.math.power_double import power_of_doubles
+from lowering.to_llvm.math.power_single import exp2, log2
 from lowering.to_llvm.math.power_tables import power_by_table
-
-_INFINITY_BITS = 0x7F800000
 
 
 def power(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
     """`x**y = 2**(y * log2 |x|)`; what is asked of signs, zeros and infinities only where a lane has one."""
-    b, d, size = f.b, doubles(f), f.magnitude(x)
-    if has_registers(f):
-        result = power_by_table(f, size, y)
-    else:
-        result = exp2(f, d.mul(widened(f, y), log2(d, widened(f, size))))
+    b, result, infinity = f.b, _power_of_size(f, f.magnitude(x), y), f.format.infinity_bits
     # In bits: floating-point comparisons become tests of classes, which take LLVM more instructions.
     from_zero = f.integers_op(llvm.SubOp, f.bits(x), f.integer(1))
     is_special = _or(
         f,
-        b.compare("uge", from_zero, f.integer(_INFINITY_BITS - 1)),
-        b.compare("uge", f.bits(f.magnitude(y)), f.integer(_INFINITY_BITS)),
+        b.compare("uge", from_zero, f.integer(infinity - 1)),
+        b.compare("uge", f.bits(f.magnitude(y)), f.integer(infinity)),
     )
     special, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
     b.branch_if(any_lane(f, is_special), special, plain)
@@ -37,9 +33,31 @@ def power(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
     return after.args[0]
 
 
+def _power_of_size(f: Floats, size: SSAValue, y: SSAValue) -> SSAValue:
+    """The power of a number that is not negative; in f64 of positive finite numbers to finite ones."""
+    if f.format != BINARY32:
+        return power_of_doubles(f, size, y)
+    if has_registers(f):
+        return power_by_table(f, size, y)
+    d = doubles(f)
+    return exp2(f, d.mul(widened(f, y), log2(d, widened(f, size))))
+
+
+def _at_the_ends(f: Floats, size: SSAValue, y: SSAValue, result: SSAValue) -> SSAValue:
+    """The power of 0 and of infinity, and with infinite exponents: 0 or infinity."""
+    b, zero, infinite = f.b, f.number(0.0), f.number(float("inf"))
+    is_end = _or(f, b.compare_floats("oeq", size, zero), b.compare_floats("oeq", size, infinite))
+    is_end = _or(f, is_end, b.compare_floats("oeq", f.magnitude(y), infinite))
+    above, falls = b.compare_floats("ogt", size, f.number(1.0)), b.compare_floats("olt", y, zero)
+    grows = b.make(llvm.XOrOp, (above, falls), above.type)
+    return b.select(is_end, b.select(grows, infinite, zero), result)
+
+
 def _with_special_values(f: Floats, x: SSAValue, y: SSAValue, result: SSAValue) -> SSAValue:
     """A power of x, given that of |x|."""
     b, size, one = f.b, f.magnitude(x), f.number(1.0)
+    if f.format != BINARY32:
+        result = _at_the_ends(f, size, y, result)
     whole, half = floor(f, y), f.mul(y, f.number(0.5))
     is_odd = _and(f, b.compare_floats("oeq", whole, y), b.compare_floats("one", floor(f, half), half))
     is_negative = b.compare("slt", f.bits(x), f.integer(0))

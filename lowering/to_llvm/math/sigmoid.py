@@ -1,30 +1,28 @@
-"""`1 / (1 + e**u)` of f32 as one function, at most 2 units in the last place off for all u.
+"""`1 / (1 + e**u)` as one function, at most 2 ulp off for all u.
 
-The quotient of a rounded sum of a rounded power would be more than 2 off, and 0 where the power has no f32.
+The quotient of a rounded sum of a rounded power would be more than 2 off, and 0 where the power is infinite.
 """
 
 from __future__ import annotations
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.dialects.builtin import FloatAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.builder.vector_types import element_type
 from lowering.to_llvm.math.avx512 import finite_reciprocal, has_registers
+from lowering.to_llvm.math.coefficients import coefficients
 from lowering.to_llvm.math.expansion import tail_and_scale
 from lowering.to_llvm.math.floats import Floats
 
-_SHIFT = 64
-"""The sum is computed as `2**-64 + 2**-64 * e**u`, which is normal and finite wherever the quotient is not 0."""
-
-_LEAST, _GREATEST = -40.0, 104.0
-"""Below, the quotient rounds to 1; above, to 0."""
+_LEAST = -40.0
+"""Below, the quotient rounds to 1."""
 
 
 def exponent_of_sigmoid(op: Operation) -> SSAValue | None:
-    """The `u` of an op that computes `1 / (1 + e**u)` of f32; `None` for any other op."""
+    """The `u` of an op that computes `1 / (1 + e**u)` of f32 or f64; `None` for any other op."""
     # The class itself, which has no subclasses: this is asked for every op.
-    if type(op) is not arith.DivfOp or element_type(op.result.type) != f32 or not _is_one(op.lhs):
+    if type(op) is not arith.DivfOp or element_type(op.result.type) not in (f32, f64) or not _is_one(op.lhs):
         return None
     power = power_in_sum(op.rhs)
     return None if power is None else power.operand
@@ -45,9 +43,13 @@ def _is_one(value: SSAValue) -> bool:
 
 
 def sigmoid(f: Floats, u: SSAValue) -> SSAValue:
-    """`1 / (1 + 2**n + 2**n * t)` for `e**u = 2**n * (1 + t)`, where the first sum keeps what it rounds off."""
-    tail, scale = tail_and_scale(f, f.clamp(u, _LEAST, _GREATEST), 127 - _SHIFT)
-    one = f.number(2.0**-_SHIFT)
+    """`1 / (1 + 2**n + 2**n * t)` for `e**u = 2**n * (1 + t)`, where the first sum keeps what it rounds off.
+
+    The sum is computed as `2**-shift + 2**-shift * e**u`, which is normal and finite wherever the quotient is not 0.
+    """
+    shift = (f.format.bias + 1) // 2
+    tail, scale = tail_and_scale(f, f.clamp(u, _LEAST, -coefficients(f).exp_range[0]), f.format.bias - shift)
+    one = f.number(2.0**-shift)
     most = f.add(scale, one)
     lost = f.sub(one, f.sub(most, scale))
     divisor = f.add(f.fma(scale, tail, lost), most)
