@@ -5,22 +5,22 @@ Where possible it is a function of its own, shared by all kernels with tiles of 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.operands import Matrix, Operand
 from lowering.schedule.cpu.products.product import Product
 from lowering.schedule.cpu.products.results import Results
 from lowering.schedule.cpu.products.tile import Grid, emit_panel_tile, emit_tile
-from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
 Masks: TypeAlias = Literal["never", "always", "if needed"]
@@ -40,7 +40,7 @@ class Prefetch:
 
 
 @dataclass(frozen=True)
-class MicroKernel:
+class MicroKernel(Routine):
     """The kind of a register tile.
 
     The call adds the layout of its operands: strides are constants, or `None` if they are arguments.
@@ -65,10 +65,10 @@ class MicroKernel:
     """The shape of the memory that the sums go to; nothing if these are rows of the output."""
 
     @property
-    def name(self) -> str:
-        """The shape of the tile, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}.{digest}"
+    @override
+    def label(self) -> str:
+        """The shape of the tile."""
+        return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}"
 
     def call(self, kernel: Kernel, where: TileOperands) -> None:
         """The sums, into memory; computed operands are known to one kernel only, which has the code itself."""
@@ -93,8 +93,7 @@ class MicroKernel:
             assert where.tile.k_block is not None  # what is called has a block of the reduction
             values += [where.tile.first, where.tile.each, where.tile.k_block]
         buffers = [*(each.buffer for each in (rows, columns, *into)), tile]
-        rooms = [kernel.code.dim(buffer_type(buffer).shape[0]) for buffer in (buffers if not room else buffers[:-1])]
-        kernel.routines.call(kernel.code, routine, [*values, *rooms], buffers)
+        kernel.routines.call(kernel.code, routine, values, buffers)
 
     # As a routine.
 
@@ -103,33 +102,35 @@ class MicroKernel:
         """Whether a call says which column is asked for."""
         return any(each.column is None for each in self.prefetches)
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        names = [*("rows", "columns", "into")[: 2 + self.packs], *["tile"] * (not self.room)]
-        sizes = ["lower", "upper", *["count"] * (self.masks != "never"), *["asked"] * self._is_told, "row", "column"]
-        spacings = zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True)
-        sizes += [name for name, known in spacings if known is None]
-        sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
-        sizes += ["first", "each", "k_block"] * (not self.room)
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
-        if self.room:
-            buffers.append(("tile", BufferType(self.room, self.dtype, align=64)))
-        return [*sizes, *(f"{name}_room" for name in names)], buffers
+    @property
+    def _spacings(self) -> Mapping[str, int | None]:
+        return dict(zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True))
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def sizes(self) -> Sequence[str]:
+        sizes = ["lower", "upper", *["count"] * (self.masks != "never"), *["asked"] * self._is_told, "row", "column"]
+        sizes += [name for name, known in self._spacings.items() if known is None]
+        sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
+        return sizes + ["first", "each", "k_block"] * (not self.room)
+
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        operands = flat(self.dtype, "rows", "columns", *["into"] * self.packs)
+        tile = {"tile": BufferType(self.room, self.dtype, align=64)} if self.room else flat(self.dtype, "tile")
+        return {**operands, **tile}
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function."""
-        more = iter(sizes)
-        lower, upper = next(more), next(more)
-        count = None if self.masks == "never" else next(more)
-        prefetched = next(more) if self._is_told else None
-        row, column = next(more), next(more)
-        each, step, line = (next(more) if known is None else known for known in (*self.rows, self.columns))
-        rows = Matrix(buffers[0], row, each, step, self.lanes)
-        columns = Matrix(buffers[1], column, 1, line, self.lanes)
-        ahead = Matrix(buffers[1], next(more), 1, 1, self.lanes) if self.ahead else None
-        into = Matrix(buffers[2], next(more), 1, self.vectors * self.lanes, self.lanes) if self.packs else None
-        tile = buffers[-1] if self.room else Results(buffers[-1], next(more), next(more), next(more))
-        self.emit(code, TileOperands(rows, columns, lower, upper, tile, count, into, ahead, prefetched))
+        spacing = {name: size[name] if known is None else known for name, known in self._spacings.items()}
+        rows = Matrix(buffer["rows"], size["row"], spacing["row_each"], spacing["row_step"], self.lanes)
+        columns = Matrix(buffer["columns"], size["column"], 1, spacing["column_step"], self.lanes)
+        ahead = Matrix(buffer["columns"], size["ahead"], 1, 1, self.lanes) if self.ahead else None
+        width = self.vectors * self.lanes
+        into = Matrix(buffer["into"], size["packed"], 1, width, self.lanes) if self.packs else None
+        tile = buffer["tile"] if self.room else Results(buffer["tile"], size["first"], size["each"], size["k_block"])
+        count, prefetched = size.get("count"), size.get("asked")
+        self.emit(code, TileOperands(rows, columns, size["lower"], size["upper"], tile, count, into, ahead, prefetched))
 
     def emit(self, code: Code, where: TileOperands) -> None:
         """The sums, into memory, by inlined code: for short sums, where a call would take long."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from lowering.schedule.cpu.emit.transpose import row_sums, shuffle
 from lowering.schedule.cpu.products.dot.sums import STREAMS, Line
-from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
 Ask = Callable[[int, SSAValue], None]
@@ -26,7 +26,7 @@ _BUFFERS = ("copies", "matrix", "output")
 
 
 @dataclass(frozen=True)
-class ColumnSums:
+class ColumnSums(Routine):
     """The tile: rows and columns, both powers of two."""
 
     dtype: AnyFloat
@@ -80,28 +80,31 @@ class ColumnSums:
     # As a routine.
 
     @property
-    def name(self) -> str:
-        """The shape of the tile, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"columns.{self.dtype}.{self.rows}x{self.columns}.{digest}"
+    @override
+    def label(self) -> str:
+        """The shape of the tile."""
+        return f"columns.{self.dtype}.{self.rows}x{self.columns}"
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _BUFFERS]
-        return [*_SIZES, *(f"{name}_room" for name in _BUFFERS)], buffers
+    @override
+    def sizes(self) -> Sequence[str]:
+        return _SIZES
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.dtype, *_BUFFERS)
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function."""
-        names, _ = self.signature()
-        _Body(self, code, dict(zip(names, sizes, strict=True)), dict(zip(_BUFFERS, buffers, strict=True))).emit()
+        _Body(self, code, size, buffer).emit()
 
 
 @dataclass(frozen=True)
 class _Body:
     kind: ColumnSums
     code: Code
-    size: dict[str, SSAValue]
-    buffer: dict[str, SSAValue]
+    size: Mapping[str, SSAValue]
+    buffer: Mapping[str, SSAValue]
 
     def emit(self) -> None:
         """The tiles from `lower` to before `upper`; rows behind the last one are that once more."""

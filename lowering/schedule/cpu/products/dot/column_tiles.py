@@ -8,7 +8,6 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.dot.column_sums import ColumnSums
 from lowering.schedule.cpu.products.dot.long_lines import Copies
@@ -126,9 +125,8 @@ class ColumnTiles:
         each = rows.each if isinstance(rows.each, SSAValue) else code.index(rows.each)
         copies = few.copies.offset(code, code.index(0), 0), code.dim(few.copies.width)
         buffers = [few.copies.buffer, rows.buffer, out[0]]
-        rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
         sizes = [*tiles, code.dim(product.k, "k"), few.count, *copies, rows.first, each, *out[1:], self._asked]
-        product.kernel.routines.call(code, kind, [*sizes, *rooms], buffers)
+        product.kernel.routines.call(code, kind, sizes, buffers)
 
     @property
     def _asked(self) -> SSAValue:

@@ -13,7 +13,6 @@ from functools import partial
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.alignment import head_of
 from lowering.schedule.cpu.products.dot.long_sums import Line, LongSums
 from lowering.schedule.cpu.products.operands import Matrix, operand
@@ -109,9 +108,8 @@ class LongLines:
             each = matrix.each if isinstance(matrix.each, SSAValue) else code.index(matrix.each)
             first, end = (code.add(matrix.first, code.mul(line, each)) for line in (start, last))
             buffers = [copies.buffer, matrix.buffer]
-            rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
             layout = [copies.offset(code, number, 0), first, end, each]
-            product.kernel.routines.call(code, kind, [*bounds, *layout, *rooms], [*buffers, memory])
+            product.kernel.routines.call(code, kind, [*bounds, *layout], [*buffers, memory])
             return
 
         def line(offset: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:

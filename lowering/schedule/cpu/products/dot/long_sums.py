@@ -5,15 +5,15 @@ A routine where both are in memory.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from tir_dialect.dims import symbol
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from tir_dialect.dtypes import byte_size
 from tir_dialect.types import BufferType
 
@@ -28,12 +28,9 @@ cache line, and where it is shorter."""
 LINE_BYTES = 64
 """A cache line."""
 
-_SIZES = ("head", "k", "near", "first", "last", "each")
-_ROOMS = ("copies", "matrix")
-
 
 @dataclass(frozen=True)
-class LongSums:
+class LongSums(Routine):
     """How rows are read: how many side by side, and how many vectors of each."""
 
     dtype: AnyFloat
@@ -95,32 +92,38 @@ class LongSums:
     # As a routine.
 
     @property
-    def name(self) -> str:
-        """How lines are read, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"lines.{self.dtype}.{self.count}x{self.side * self.lanes}.{digest}"
+    @override
+    def label(self) -> str:
+        """How lines are read."""
+        return f"lines.{self.dtype}.{self.count}x{self.side * self.lanes}"
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _ROOMS]
-        sums = BufferType([self.lanes, self.lanes], self.dtype, align=64)
-        return [*_SIZES, *(f"{name}_room" for name in _ROOMS)], [*buffers, ("sums", sums)]
+    @override
+    def sizes(self) -> Sequence[str]:
+        return ("head", "k", "near", "first", "last", "each")
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return {
+            **flat(self.dtype, "copies", "matrix"),
+            "sums": BufferType([self.lanes, self.lanes], self.dtype, align=64),
+        }
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function: `near` and `first` are where lines begin, up to `last`, `each` elements apart."""
-        head, k, start, first, last, each = sizes[: len(_SIZES)]
 
-        def line(buffer: SSAValue, begin: SSAValue) -> Line:
+        def line(name: str, begin: SSAValue) -> Line:
             def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
                 mask = None if on is None else code.leading(on, self.lanes)
-                return code.load(buffer, [code.add(begin, r)], self.lanes, mask)
+                return code.load(buffer[name], [code.add(begin, r)], self.lanes, mask)
 
             return vector
 
         def far(number: SSAValue) -> Line:
-            return line(buffers[1], code.minimum(code.add(first, code.mul(number, each)), last))
+            begin = code.add(size["first"], code.mul(number, size["each"]))
+            return line("matrix", code.minimum(begin, size["last"]))
 
-        self.emit(code, (head, k), line(buffers[0], start), far, buffers[2], alone=True)
+        self.emit(code, (size["head"], size["k"]), line("copies", size["near"]), far, buffer["sums"], alone=True)
 
 
 def _total(code: Code, vectors: Sequence[SSAValue]) -> SSAValue:

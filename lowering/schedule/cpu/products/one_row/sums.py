@@ -6,17 +6,17 @@ first aligned position, the others follow.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from lowering.schedule.cpu.products.operands import Matrix
-from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
 LINES = 7
@@ -24,10 +24,6 @@ LINES = 7
 ways, and all may fall into one."""
 SIDE = 4
 """Vectors of each line that are taken at once: loads right behind a store wait if their addresses end as it does."""
-
-_SIZES = ("lower", "upper", "n", "head", "vectors", "block")
-_OPERANDS = ("row", "row_step", "column", "column_step")
-_BUFFERS = ("rows", "columns", "sums")
 
 _Bounds = tuple[SSAValue, SSAValue]
 _Column = tuple[SSAValue, SSAValue]
@@ -70,7 +66,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class VectorSums:
+class VectorSums(Routine):
     """The kind of elements and vectors."""
 
     dtype: AnyFloat
@@ -85,15 +81,22 @@ class VectorSums:
         _Body(self, code, extent, values, sums).emit()
 
     @property
-    def name(self) -> str:
-        """The lanes, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"vector.{self.dtype}.{self.lanes}.{digest}"
+    @override
+    def label(self) -> str:
+        """The lanes."""
+        return f"vector.{self.dtype}.{self.lanes}"
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _BUFFERS]
-        return [*_SIZES, *["asked"] * self.asks, *_OPERANDS, *(f"{name}_room" for name in _BUFFERS)], buffers
+    @override
+    def sizes(self) -> Sequence[str]:
+        return [*self._extent, "row", "row_step", "column", "column_step"]
+
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.dtype, "rows", "columns", "sums")
+
+    @property
+    def _extent(self) -> Sequence[str]:
+        return ["lower", "upper", "n", "head", "vectors", "block", *["asked"] * self.asks]
 
     def arguments(self, extent: Extent, row: Matrix, columns: Matrix) -> list[SSAValue | int]:
         """The sizes of a call, without those of the buffers."""
@@ -101,25 +104,26 @@ class VectorSums:
         asked = [extent.asked] if extent.asked is not None else []
         return [*sizes, *asked, row.first, row.step, columns.first, columns.step]
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function."""
-        rows, columns, sums = buffers
-        own = len(_SIZES) + self.asks
-        row, row_step, column, column_step = sizes[own : own + len(_OPERANDS)]
 
         def element(line: SSAValue) -> SSAValue:
-            return code.load(rows, [code.add(row, code.mul(line, row_step))])
+            return code.load(buffer["rows"], [code.add(size["row"], code.mul(line, size["row_step"]))])
+
+        def begin(line: SSAValue) -> SSAValue:
+            return code.add(size["column"], code.mul(line, size["column_step"]))
 
         def vector(line: SSAValue, j: SSAValue, on: SSAValue | None) -> SSAValue:
-            begin = code.add(column, code.mul(line, column_step))
+            index = code.add(begin(line), j)
             mask = None if on is None else code.leading(on, self.lanes)
-            return code.load(columns, [code.add(begin, j)], self.lanes, mask)
+            return code.load(buffer["columns"], [index], self.lanes, mask)
 
         def ask(line: SSAValue, j: SSAValue) -> None:
-            code.prefetch(columns, [code.add(code.add(column, code.mul(line, column_step)), j)], 2)
+            code.prefetch(buffer["columns"], [code.add(begin(line), j)], 2)
 
         values = Values(element, vector, code.add_floats, lambda: code.zeros(self.dtype, self.lanes), ask)
-        self.emit(code, Extent(*sizes[:own]), values, sums)
+        self.emit(code, Extent(*(size[name] for name in self._extent)), values, buffer["sums"])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from functools import partial
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import at_most_threads, numbered_tasks
 from lowering.schedule.cpu.products.alignment import head_of
 from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
@@ -104,9 +103,8 @@ class VectorProduct:
             kind.emit(code, replace(extent, asked=None), self._values(coords), sums)
             return
         buffers = [row.buffer, columns.buffer, sums]
-        rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
         sizes = [code.index(each) if isinstance(each, int) else each for each in kind.arguments(extent, row, columns)]
-        product.kernel.routines.call(code, kind, [*sizes, *rooms], buffers)
+        product.kernel.routines.call(code, kind, sizes, buffers)
 
     def _values(self, coords: Coords) -> Values:
         """The operands as they are computed."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.alignment import head_of
 from lowering.schedule.cpu.products.operands import Matrix, operand
@@ -104,10 +103,9 @@ class FewRowsProduct(WholeSums):
         layout = [rows.first, rows.each, rows.step, columns.first, columns.step]
         values = [code.index(each) if isinstance(each, int) else each for each in layout]
         buffers = [rows.buffer, columns.buffer, sums, *output]
-        rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
         kind = grid(product)
         asked = [self._asked(kind)] * kind.asks
-        sizes = [*map(code.dim, (product.m, product.k, product.n)), *extent, *values, *asked, *more, *rooms]
+        sizes = [*map(code.dim, (product.m, product.k, product.n)), *extent, *values, *asked, *more]
         routine = FewRowsRoutine(what.element, self.lanes, kind, bool(output))
         product.kernel.routines.call(code, routine, sizes, buffers)
 

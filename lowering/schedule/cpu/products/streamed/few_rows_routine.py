@@ -8,17 +8,17 @@ addresses.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 
+from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from tir_dialect.dims import symbol
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from tir_dialect.types import BufferType
 
 _SIZES = ("m", "k", "n", "first", "vectors", "shift", "row", "row_each", "row_step", "column", "column_step")
@@ -48,7 +48,7 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class FewRowsRoutine:
+class FewRowsRoutine(Routine):
     """Accumulators `[vectors, m, lanes]` of the products of two or more rows with some vectors of columns."""
 
     dtype: AnyFloat
@@ -58,25 +58,22 @@ class FewRowsRoutine:
     """Whether they go on to the output, block by block; else there is one block."""
 
     @property
-    def name(self) -> str:
-        """A group, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"rows.{self.dtype}.{self.grid.heights[0]}x{self.grid.lines * self.lanes}.{digest}"
+    @override
+    def label(self) -> str:
+        """The shape of a group."""
+        return f"rows.{self.dtype}.{self.grid.heights[0]}x{self.grid.lines * self.lanes}"
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        sizes = [*_SIZES, *["asked"] * self.grid.asks, *("most", "out", "out_each") * self.stores]
-        names = [*_BUFFERS, *["output"] * self.stores]
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
-        return [*sizes, *(f"{name}_room" for name in names)], buffers
+    @override
+    def sizes(self) -> Sequence[str]:
+        return [*_SIZES, *["asked"] * self.grid.asks, *("most", "out", "out_each") * self.stores]
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.dtype, *_BUFFERS, *["output"] * self.stores)
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function."""
-        names, kinds = self.signature()
-        size, buffer = (
-            dict(zip(names, sizes, strict=True)),
-            dict(zip((name for name, _ in kinds), buffers, strict=True)),
-        )
         body = _Body(code, self.dtype, self.grid, Columns(code, self.lanes, size["n"], size["shift"]), size, buffer)
         extent = size["first"], size["vectors"]
         if not self.stores:
@@ -159,8 +156,8 @@ class _Body:
     dtype: AnyFloat
     grid: Grid
     columns: Columns
-    size: dict[str, SSAValue]
-    buffer: dict[str, SSAValue]
+    size: Mapping[str, SSAValue]
+    buffer: Mapping[str, SSAValue]
 
     @property
     def lanes(self) -> int:

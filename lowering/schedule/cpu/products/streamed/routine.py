@@ -4,18 +4,18 @@ kernels.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from typing_extensions import override
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
 from lowering.schedule.cpu.products.results import Results
 from lowering.schedule.cpu.products.streamed.narrow import in_narrow_tiles
-from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
 Bounds = tuple[SSAValue, SSAValue]
@@ -28,7 +28,7 @@ _BUFFERS = ("rows", "columns", "output")
 
 
 @dataclass(frozen=True)
-class StreamedRoutine:
+class StreamedRoutine(Routine):
     """The kind of the register tiles."""
 
     kind: MicroKernel
@@ -41,34 +41,36 @@ class StreamedRoutine:
     """Whether the last panel may have fewer columns."""
 
     @property
-    def name(self) -> str:
-        """The widths of the tiles, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"streamed.{self.kind.dtype}.{self.width}.{digest}"
+    @override
+    def label(self) -> str:
+        """The widths of the tiles."""
+        return f"streamed.{self.kind.dtype}.{self.width}"
 
     @property
     def width(self) -> int:
         """Columns of a panel."""
         return self.kind.vectors * self.kind.lanes
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.kind.dtype)) for name in _BUFFERS]
-        step = ["row_step"] * (self.row_step is None)
-        return [*_UNITS, *_SUMS, *_OPERANDS, *step, *(f"{name}_room" for name in _BUFFERS)], buffers
+    @override
+    def sizes(self) -> Sequence[str]:
+        return [*_UNITS, *_SUMS, *_OPERANDS, *["row_step"] * (self.row_step is None)]
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.kind.dtype, *_BUFFERS)
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function."""
-        names, _ = self.signature()
-        _Body(self, code, dict(zip(names, sizes, strict=True)), dict(zip(_BUFFERS, buffers, strict=True))).emit()
+        _Body(self, code, size, buffer).emit()
 
 
 @dataclass(frozen=True)
 class _Body:
     routine: StreamedRoutine
     code: Code
-    size: dict[str, SSAValue]
-    buffer: dict[str, SSAValue]
+    size: Mapping[str, SSAValue]
+    buffer: Mapping[str, SSAValue]
 
     def emit(self) -> None:
         """By blocks of the reduction, the units of a task: each a panel for a block of rows."""

@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.finish import Finish
@@ -168,8 +167,7 @@ class StreamedProduct:
                 kind, layout, buffers = routine
                 sizes = (panels, rows, self.k_blocks, self.depth, product.k, product.m, self._columns)
                 values = [*units, *map(code.dim, sizes), *layout]
-                rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
-                product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
+                product.kernel.routines.call(code, kind, values, buffers)
 
     def _routine(self, coords: Coords) -> _Called | None:
         """The code as a routine where nothing is computed but the product: it, the operands' layout and the buffers."""

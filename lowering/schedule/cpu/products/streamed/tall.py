@@ -10,7 +10,6 @@ from functools import reduce
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.cache_lines import line_starts
@@ -89,7 +88,7 @@ def emit_tall(
     packing = PackingRoutine(product.what.element, tiles.lanes, tiles.vectors)
     with shared_units(code, product_panels, minimum(threads, pieces), whole=True) as units:
         sizes = [*units, k, n, column, column_step]
-        product.kernel.routines.call(code, packing, [*sizes, *_rooms(product, [columns, packed])], [columns, packed])
+        product.kernel.routines.call(code, packing, sizes, [columns, packed])
     routine, buffers = (
         TallRoutine(micro_kernel(product, height), masks_are_registers(product.kernel)),
         [rows, packed, output],
@@ -97,8 +96,4 @@ def emit_tall(
     tasks = minimum(threads, floordiv(strips, constant(2)))  # each has two strips, as the routine needs
     with shared_units(code, strips, tasks, whole=True) as units:
         sizes = [*units, panels, k, m, n, row, row_each, out, out_each]
-        product.kernel.routines.call(code, routine, [*sizes, *_rooms(product, buffers)], buffers)
-
-
-def _rooms(product: Product, buffers: Sequence[SSAValue]) -> list[SSAValue]:
-    return [product.code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
+        product.kernel.routines.call(code, routine, sizes, buffers)

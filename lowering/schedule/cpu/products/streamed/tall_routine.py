@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.routines import Routine, flat
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
 from lowering.schedule.cpu.products.results import Results
 from lowering.schedule.cpu.products.streamed.narrow import in_narrow_tiles
-from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True)
-class PackingRoutine:
+class PackingRoutine(Routine):
     """Packs columns of a matrix into panels `[number, depth, width]`, padded with zeros."""
 
     dtype: AnyFloat
@@ -27,35 +27,35 @@ class PackingRoutine:
     vectors: int
 
     @property
-    def name(self) -> str:
+    @override
+    def label(self) -> str:
         """The element type and the width of the panels."""
         return f"pack.{self.dtype}.{self.vectors}x{self.lanes}"
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in ("columns", "packed")]
-        return ["lower", "upper", "k", "n", "column", "column_step", "columns_room", "packed_room"], buffers
+    @override
+    def sizes(self) -> Sequence[str]:
+        return ("lower", "upper", "k", "n", "column", "column_step")
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.dtype, "columns", "packed")
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function, for the panels from `lower` to before `upper`."""
-        (lower, upper, k, n, column, step, *_), (columns, packed) = sizes, buffers
-        width = self.lanes * self.vectors
-        with code.loop(upper, "panel", lower=lower) as panel, code.loop(k, "r") as r:
-            source = code.add(column, code.mul(r, step))
+        k, width = size["k"], self.lanes * self.vectors
+        with code.loop(size["upper"], "panel", lower=size["lower"]) as panel, code.loop(k, "r") as r:
+            source = code.add(size["column"], code.mul(r, size["column_step"]))
             target = code.mul(code.add(code.mul(panel, k), r), width)
             for v in range(0, width, self.lanes):
                 left = code.add(code.mul(panel, width), v)
-                mask = code.leading(code.sub(n, left), self.lanes)
-                values = code.load(columns, [code.add(source, left)], self.lanes, mask)
-                code.store(values, packed, [code.add(target, v)])
-
-
-_SIZES = ("lower", "upper", "panels", "k", "m", "n", "row", "row_each", "out", "out_each")
-_BUFFERS = ("rows", "columns", "output")
+                mask = code.leading(code.sub(size["n"], left), self.lanes)
+                values = code.load(buffer["columns"], [code.add(source, left)], self.lanes, mask)
+                code.store(values, buffer["packed"], [code.add(target, v)])
 
 
 @dataclass(frozen=True)
-class TallRoutine:
+class TallRoutine(Routine):
     """Strips of rows times all columns, which are packed.
 
     The last strip starts earlier if it would be incomplete, so some rows are computed twice, and a call needs two
@@ -68,25 +68,28 @@ class TallRoutine:
     """Whether masks cost nothing."""
 
     @property
-    def name(self) -> str:
-        """The shape of the tile, to be read by people, and a digest of everything."""
-        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"tall.{self.kind.dtype}.{self.kind.height}x{self.width}.{digest}"
+    @override
+    def label(self) -> str:
+        """The shape of the tile."""
+        return f"tall.{self.kind.dtype}.{self.kind.height}x{self.width}"
 
     @property
     def width(self) -> int:
         """Columns of a panel."""
         return self.kind.vectors * self.kind.lanes
 
-    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
-        """The sizes and buffers in the order of a call."""
-        buffers = [(name, BufferType([symbol(f"{name}_room")], self.kind.dtype)) for name in _BUFFERS]
-        return [*_SIZES, *(f"{name}_room" for name in _BUFFERS)], buffers
+    @override
+    def sizes(self) -> Sequence[str]:
+        return ("lower", "upper", "panels", "k", "m", "n", "row", "row_each", "out", "out_each")
 
-    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.kind.dtype, "rows", "columns", "output")
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function, for the strips from `lower` to before `upper`."""
-        size, height = dict(zip(self.signature()[0], sizes, strict=True)), self.kind.height
-        body = _Body(self, code, size, dict(zip(_BUFFERS, buffers, strict=True)))
+        body, height = _Body(self, code, size, buffer), self.kind.height
         with code.loop(size["upper"], "strip", lower=size["lower"]) as strip:
             top = code.minimum(code.mul(strip, height), code.sub(size["m"], height))
             with code.loop(size["panels"], "panel") as panel:
@@ -97,8 +100,8 @@ class TallRoutine:
 class _Body:
     routine: TallRoutine
     code: Code
-    size: dict[str, SSAValue]
-    buffer: dict[str, SSAValue]
+    size: Mapping[str, SSAValue]
+    buffer: Mapping[str, SSAValue]
 
     def panel(self, top: SSAValue, panel: SSAValue) -> None:
         """Some rows of a panel, in tiles that have its columns."""
