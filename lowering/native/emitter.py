@@ -16,16 +16,17 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     LocationAttr,
-    SymbolRefAttr,
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.native.abi import F64, I1, I8, I32, I64, PAYLOAD, PTR
-from lowering.to_llvm.builder.function_ops import call_op
+from lowering.to_llvm.builder.function_ops import call_op, symbol_ref
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array
 
+_WORD = IntegerAttr(8, I64)
+_WRAPS: dict[str, Attribute] = {"overflowFlags": IntegerAttr(0, I32)}
 _PLAIN_ACCESS: dict[str, Attribute] = {"ordering": IntegerAttr(0, I64)}
 _PREDICATES = {flag.value: IntegerAttr(flag.to_int(), I64) for flag in llvm.ALL_ICMP_FLAGS}
 
@@ -43,7 +44,7 @@ class StackArea:
         """The address of `count` values or more, 8 bytes aligned."""
         size = self.emitter.integer(max(count, self._count))
         if self._alloca is None:
-            self._alloca = llvm.AllocaOp(size, self.element, 8)
+            self._alloca = new_op(llvm.AllocaOp, (size,), (PTR,), {"elem_type": self.element, "alignment": _WORD})
             self._alloca.location = self.emitter.location
             self.emitter.prologue.add_op(self._alloca)
         elif count > self._count:
@@ -135,7 +136,7 @@ class Emitter:
         found = self._addresses.get(symbol)
         if found is None:
             found = self._addresses[symbol] = self._prepend(
-                new_op(llvm.AddressOfOp, (), (PTR,), {"global_name": SymbolRefAttr(symbol)})
+                new_op(llvm.AddressOfOp, (), (PTR,), {"global_name": symbol_ref(symbol)})
             )
         return found
 
@@ -178,13 +179,21 @@ class Emitter:
 
     # Arithmetic and control.
 
+    def convert(self, kind: type[Operation], value: SSAValue, type_: Attribute) -> SSAValue:
+        """A value as one of another type, by an op without properties."""
+        return self._make(kind, (value,), type_)
+
+    def subtract(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The difference of two integers, which may wrap."""
+        return self._make(llvm.SubOp, (lhs, rhs), lhs.type, _WRAPS)
+
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`icmp` with LLVM's name of the predicate."""
         return self._make(llvm.ICmpOp, (lhs, rhs), I1, {"predicate": _PREDICATES[predicate]})
 
     def is_null(self, pointer: SSAValue) -> SSAValue:
         """Whether an address is 0."""
-        return self.compare("eq", self._make(llvm.PtrToIntOp, (pointer,), I64), self.integer(0))
+        return self.compare("eq", self.convert(llvm.PtrToIntOp, pointer, I64), self.integer(0))
 
     def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
         """One of two values."""

@@ -23,6 +23,7 @@ from lowering.native.globals import ModuleGlobals
 from lowering.native.module_facts import ModuleFacts
 from lowering.native.runtime_text import format_string
 from lowering.native.symbols import entry_symbol
+from lowering.to_llvm.builder.function_ops import EXTERNAL, INTERNAL, function_op
 from vm_dialect import messages
 from vm_dialect.ops.structure import FuncOp
 
@@ -48,9 +49,9 @@ class _Entry:
         self.by_value = func.sym_name.data in facts.by_value
         self.array_length = facts.array_length
         self.is_deferring = func.sym_name.data in facts.deferring
-        linkage = llvm.LinkageAttr("external" if func.is_public and not captured else "internal")
-        self.function = llvm.FuncOp(entry_symbol(func.sym_name.data, captured), PACKED, linkage)
-        self.function.location = func.location
+        linkage = EXTERNAL if func.is_public and not captured else INTERNAL
+        name = entry_symbol(func.sym_name.data, captured)
+        self.function = function_op(name, PACKED, linkage, {}, location=func.location)
         self.emit = Emitter(self.function)
         self.emit.location = func.location
         self.count = len(func.function_type.inputs)
@@ -76,7 +77,7 @@ class _Entry:
         emit.start(wrong)
         left = self.func.parameter_names[self.captured :]
         message = format_string(messages.wrong_arity(self.func.sym_name.data, left))
-        got = emit.value(llvm.SubOp(emit.value(llvm.SExtOp(given, I64)), emit.integer(self.captured)))
+        got = emit.subtract(emit.convert(llvm.SExtOp, given, I64), emit.integer(self.captured))
         raise_error(emit, self.shared, "TypeError", emit.address(self.shared.text(message)), [got])
         emit.return_(emit.integer(-1, I32))
         emit.start(right)
@@ -100,7 +101,7 @@ class _Entry:
     def _release_copies(self, arguments: SSAValue, scratch: SSAValue) -> None:
         emit = self.emit
         release, done = emit.new_block(), emit.new_block()
-        addresses = [emit.value(llvm.PtrToIntOp(pointer, I64)) for pointer in (arguments, scratch)]
+        addresses = [emit.convert(llvm.PtrToIntOp, pointer, I64) for pointer in (arguments, scratch)]
         emit.branch_if(emit.compare("eq", *addresses), release, done)
         emit.start(release)
         emit.call(self.shared.runtime("vmrt_release"), [scratch, emit.integer(self.count)], None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import SSAValue
 
@@ -12,13 +11,14 @@ from lowering.locations import names, source_position
 from lowering.native.abi import RUNTIME
 from lowering.native.emitter import Emitter
 from lowering.native.globals import ModuleGlobals
+from lowering.to_llvm.builder.function_ops import call_op
 
 
 def raise_error(emit: Emitter, shared: ModuleGlobals, kind: str, message: SSAValue, values: Sequence[SSAValue]) -> None:
     """Raises an error of the class `kind`; `message` is a format string of C for the values."""
     name = shared.runtime("vmrt_raise")
     class_name = emit.address(shared.text(kind.encode()))
-    emit.add(llvm.CallOp(name, class_name, message, *values, var_callee_type=RUNTIME[name]))
+    emit.add(call_op(name, (class_name, message, *values), None, RUNTIME[name]))
 
 
 def backtrace_line(location: LocationAttr, function: str) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntElementsAttr, ReducedPrecisionFloatType, StringAttr, TensorType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, Region
 
 from lowering.native.abi import ANY_BYTES, I8, I64, PTR, RUNTIME, SMALL_STRING
 from lowering.native.kernels import Kernel
 from lowering.native.roundings import rounding_function, rounding_symbol
+from lowering.to_llvm.builder.function_ops import EXTERNAL, function_op
+from tir_dialect.new_ops import new_op
 
 OBJECTS = "vm.objects"
 """A `TVMFFIAny` for each constant, long string and packed function."""
@@ -118,7 +120,7 @@ class ModuleGlobals:
         if self.arenas:
             ops.append(_table(ARENAS, PTR, self.arenas))
         ops += [
-            llvm.FuncOp(name, function_type, llvm.LinkageAttr("external"))
+            function_op(name, function_type, EXTERNAL, {})
             for name, function_type in self._declarations.items()
             if name not in defined
         ]
@@ -127,15 +129,24 @@ class ModuleGlobals:
 
 def _string(name: str, data: bytes) -> Operation:
     text = data.decode() + "\0"
-    kind = llvm.LLVMArrayType(len(data) + 1, I8)
-    return llvm.GlobalOp(kind, name, "private", constant=True, unnamed_addr=2, value=StringAttr(text))
+    return _like(_BYTES, name, llvm.LLVMArrayType(len(data) + 1, I8), StringAttr(text))
 
 
 def _literal(name: str, head: int, payload: int) -> Operation:
-    kind = llvm.LLVMArrayType(2, I64)
     signed = [word - (1 << 64) if word >> 63 else word for word in (head, payload)]
     value = DenseIntElementsAttr.from_list(TensorType(I64, [2]), signed)
-    return llvm.GlobalOp(kind, name, "private", constant=True, value=value, alignment=8)
+    return _like(_WORDS, name, _PAIR, value)
+
+
+def _like(template: llvm.GlobalOp, name: str, kind: Attribute, value: Attribute) -> Operation:
+    """A constant with the properties of another: modules have a hundred of them."""
+    own = {"sym_name": StringAttr(name), "global_type": kind, "value": value}
+    return new_op(llvm.GlobalOp, (), (), {**template.properties, **own}, regions=(Region(),))
+
+
+_PAIR = llvm.LLVMArrayType(2, I64)
+_BYTES = llvm.GlobalOp(_PAIR, "", "private", constant=True, unnamed_addr=2)
+_WORDS = llvm.GlobalOp(_PAIR, "", "private", constant=True, alignment=8)
 
 
 def _table(name: str, element: Attribute, count: int) -> Operation:

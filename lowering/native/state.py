@@ -31,6 +31,7 @@ from lowering.native.globals import OBJECTS, ModuleGlobals
 from lowering.native.module_facts import ModuleFacts
 from lowering.native.plan import FunctionPlan, is_number, plan_function
 from lowering.native.values import Boxed, Number, Storage, Unboxed, Value
+from lowering.to_llvm.builder.function_ops import INTERNAL, function_op
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
 
@@ -49,7 +50,6 @@ class FunctionState:
         self.by_value = self.name in facts.by_value
         """Whether arguments are passed to this function in an array, out of which it takes them."""
         self.function = body_function(func, self.by_value)
-        self.function.location = func.location
         self.emit = Emitter(self.function)
         self.emit.location = func.location
         self.values: dict[SSAValue, Value] = {}
@@ -154,7 +154,7 @@ class FunctionState:
         """Makes a `TVMFFIAny` of a number."""
         emit = self.emit
         emit.store(emit.integer(_KINDS[number.type]), address)
-        payload = emit.value(llvm.ZExtOp(number, I64)) if number.type == I1 else number
+        payload = emit.convert(llvm.ZExtOp, number, I64) if number.type == I1 else number
         emit.store(payload, address, PAYLOAD)
 
     def cell_array(self, values: Sequence[SSAValue]) -> SSAValue:
@@ -255,4 +255,4 @@ def body_function(func: FuncOp, by_value: bool) -> llvm.FuncOp:
     kinds = func.function_type.inputs
     parameters = [PTR] if by_value else [kind if kind in _KINDS else PTR for kind in kinds]
     function_type = llvm.LLVMFunctionType([PTR, *parameters], I32)
-    return llvm.FuncOp(BODY_PREFIX + func.sym_name.data, function_type, llvm.LinkageAttr("internal"))
+    return function_op(BODY_PREFIX + func.sym_name.data, function_type, INTERNAL, {}, location=func.location)

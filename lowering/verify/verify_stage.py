@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
@@ -57,13 +58,21 @@ def stage_findings(module: ModuleOp, name: str, stage: Stage) -> Iterator[Findin
 
 
 def _body_findings(function: Operation, name: str, stage: Stage, allowed: Sequence[OpSet]) -> Iterator[Finding]:
+    @cache
+    def is_legal(op_name: str) -> bool:
+        return any(op_name in legal for legal in allowed)
+
+    @cache
+    def is_legal_type(type_name: str) -> bool:
+        return _is_legal_type(type_name, stage)
+
     for op in function.walk():
-        if op is not function and not any(op.name in legal for legal in allowed):
+        if op is not function and not is_legal(op.name):
             yield _illegal(op, name, f"where {stage.meaning}")
             continue
-        values = (*op.results, *(arg for region in op.regions for block in region.blocks for arg in block.args))
-        for value in values:
-            if not _is_legal_type(value.type, stage):
+        inner = [arg for region in op.regions for block in region.blocks for arg in block.args]
+        for value in (*op.results, *inner):
+            if not is_legal_type(value.type.name):
                 yield Finding.at(op, f"has a value of type {value.type}, which is not legal in stage {name}")
                 break
 
@@ -74,6 +83,6 @@ def _illegal(op: Operation, stage: str, why: str) -> Finding:
     return Finding.at(op, f"is not legal in stage {stage}, {why}", hint)
 
 
-def _is_legal_type(attribute: Attribute, stage: Stage) -> bool:
-    dialect, dot, _ = attribute.name.partition(".")
+def _is_legal_type(name: str, stage: Stage) -> bool:
+    dialect, dot, _ = name.partition(".")
     return not dot or dialect in stage.types

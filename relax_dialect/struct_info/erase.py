@@ -43,9 +43,11 @@ def erase_static(info: StructInfo) -> StructInfo:
 
 def _erase(info: StructInfo, keep: _Keep) -> StructInfo:
     if isinstance(info, TensorType):
-        return info.with_shape(_erase_shape(info.dims, keep))  # E1
+        shape = _erase_shape(info.dims, keep)
+        return info if shape == info.dims else info.with_shape(shape)  # E1
     if isinstance(info, ShapeType):
-        return ShapeType(_erase_shape(info.dims, keep))  # E1
+        shape = _erase_shape(info.dims, keep)
+        return info if shape == info.dims else ShapeType(shape)  # E1
     if isinstance(info, PrimType):
         return info if info.value is None or keep(info.value.symbols) else PrimType(info.dtype)  # E2
     if isinstance(info, TupleType):

@@ -6,7 +6,7 @@ functions is at least as hard as the harder one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -53,8 +53,13 @@ def op_pattern(func: PrimFuncOp) -> OpPattern:
     loops without a known end, views, iterators that are neither spatial nor reductions, stores that are not at
     distinct spatial iterators, and buffers that are read at other elements than are written make a function opaque.
     """
+    return combined(computation_patterns(func))
+
+
+def combined(patterns: Iterable[OpPattern]) -> OpPattern:
+    """The pattern of a function from those of its computations."""
     pattern = OpPattern.ELEMENTWISE
-    for each in computation_patterns(func):
+    for each in patterns:
         pattern = _combine(pattern, each)
     return pattern
 
@@ -64,10 +69,11 @@ def computation_patterns(func: PrimFuncOp) -> tuple[OpPattern, ...]:
 
     A softmax has none but reductions and elementwise ones, though as a whole it is as hard as a matrix product.
     """
-    if func.may_alias is not None or any(_is_opaque(op) for op in func.body.walk()):
+    ops = list(func.body.walk())
+    if func.may_alias is not None or any(map(_is_opaque, ops)):
         return (OpPattern.OPAQUE,)
     space = IndexSpace(func)
-    stores = [op for op in func.body.walk() if isinstance(op, StoreOp) and not isinstance(op.parent_op(), InitOp)]
+    stores = [op for op in ops if isinstance(op, StoreOp) and not isinstance(op.parent_op(), InitOp)]
     return tuple(_Computation(store, space).pattern() for store in stores) or (OpPattern.OPAQUE,)
 
 
@@ -80,7 +86,10 @@ def _combine(before: OpPattern, after: OpPattern) -> OpPattern:
 def _is_opaque(op: Operation) -> bool:
     if isinstance(op, ForeignCallOp):
         return op.pure is None
-    return isinstance(op, CallOp | WhileOp | AssertOp | BufferViewOp)
+    return isinstance(op, _OPAQUE)
+
+
+_OPAQUE = (CallOp, WhileOp, AssertOp, BufferViewOp)
 
 
 @dataclass(frozen=True)
@@ -179,7 +188,8 @@ def _loads_of(value: SSAValue) -> Iterator[LoadOp]:
         seen.add(owner)
         if isinstance(owner, LoadOp):
             yield owner
-        pending += [operand for op in owner.walk() for operand in op.operands]
+        inside = owner.walk() if owner.regions else (owner,)
+        pending += [operand for op in inside for operand in op.operands]
 
 
 _CASTS = (arith.ExtFOp, arith.TruncFOp, arith.ExtSIOp, arith.ExtUIOp, arith.SIToFPOp, arith.UIToFPOp, arith.TruncIOp)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import StringAttr
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.patterns import OpPattern, computation_patterns, op_pattern
+from tir_dialect.analysis.patterns import OpPattern, combined, computation_patterns
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -43,12 +43,13 @@ class KernelFacts:
         if isinstance(annotated, StringAttr) and annotated.data.upper() in OpPattern.__members__:
             pattern = OpPattern[annotated.data.upper()]
             return KernelFacts(pattern, pattern)
-        takes = max(computation_patterns(func))
+        patterns = computation_patterns(func)
+        takes = max(patterns)
         if takes is OpPattern.OPAQUE and _joins(func):
             return KernelFacts(OpPattern.INJECTIVE, OpPattern.INJECTIVE, ends=True)
         if takes is OpPattern.OPAQUE:
             return KernelFacts(takes, takes)
-        return KernelFacts(op_pattern(func), takes, takes is OpPattern.INJECTIVE and _moves(func))
+        return KernelFacts(combined(patterns), takes, takes is OpPattern.INJECTIVE and _moves(func))
 
 
 def _moves(func: PrimFuncOp) -> bool:

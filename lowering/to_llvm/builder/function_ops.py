@@ -12,12 +12,22 @@ from xdsl.ir import Attribute, Region, SSAValue
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array
 
+EXTERNAL = llvm.LinkageAttr("external")
+INTERNAL = llvm.LinkageAttr("internal")
 _CONVENTION = llvm.CallingConventionAttr("ccc")
 
 
-def call_op(callee: str, arguments: Sequence[SSAValue], result: Attribute | None) -> llvm.CallOp:
-    """A call of a function by name, with a result if it gives one."""
-    properties = {"callee": _symbol(callee), "operandSegmentSizes": i32_array(len(arguments), 0)}
+def call_op(
+    callee: str,
+    arguments: Sequence[SSAValue],
+    result: Attribute | None,
+    variadic: llvm.LLVMFunctionType | None = None,
+) -> llvm.CallOp:
+    """A call of a function by name, with a result if it gives one; a `variadic` one takes any number of arguments."""
+    sizes = i32_array(len(arguments), 0)
+    properties: dict[str, Attribute] = {"callee": symbol_ref(callee), "operandSegmentSizes": sizes}
+    if variadic is not None:
+        properties["var_callee_type"] = variadic
     return new_op(llvm.CallOp, arguments, () if result is None else (result,), properties)
 
 
@@ -36,5 +46,6 @@ def function_op(
 
 
 @lru_cache(maxsize=1024)
-def _symbol(name: str) -> SymbolRefAttr:
+def symbol_ref(name: str) -> SymbolRefAttr:
+    """The reference to a symbol of the module."""
     return SymbolRefAttr(name)

@@ -17,11 +17,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, Region
 
-from lowering.to_llvm.builder.function_ops import function_op
+from lowering.to_llvm.builder.function_ops import EXTERNAL, INTERNAL, function_op
 
 VOID = llvm.LLVMVoidType()
-EXTERNAL = llvm.LinkageAttr("external")
-INTERNAL = llvm.LinkageAttr("internal")
 _NO_UNWIND = StringAttr("nounwind")
 _PLAIN: Mapping[str, Attribute] = {"passthrough": ArrayAttr([_NO_UNWIND])}
 _PURE: Mapping[str, Attribute] = {
