@@ -159,7 +159,12 @@ class _Start:
         found = list(facts(self, condition))
         extents = [self.number(it.extent) for it in self._block.iterators if it.kind.is_reduced]
         most = [0, *(1 - extent for extent in extents)]
-        return bool(found) and all(any(self.less_equal(fact, limit) for limit in most) for fact in found)
+        # with something to reduce over all extents are at least 1
+        filled = {name: symbol(name) + 1 for extent in extents if (name := extent.as_symbol) is not None}
+        return bool(found) and all(
+            any(self.less_equal(fact, limit) for limit in most) or self.less_equal(fact.substitute(filled), 0)
+            for fact in found
+        )
 
     def number(self, value: SSAValue) -> Dim:
         """The value in terms of symbols, those of the function and others."""

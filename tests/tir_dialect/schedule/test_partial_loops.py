@@ -47,13 +47,20 @@ def test_a_scan_starts_its_first_element_only():
     refuses(sch, 'block "C" updates buffer "C" without an init', "cache_write", "C", 0, "local")
 
 
-@pytest.mark.parametrize("range", ["%all", "%n", "%c0 to %n"])
 @pytest.mark.parametrize("primitive", COPIES)
-def test_a_reduction_with_its_first_instance(range, primitive):
-    if primitive != "cache_write" and range != "%all":
-        return
-    func = parse_prim_func(SUMS.format(range, "spatial"))
+def test_a_reduction_with_its_first_instance(primitive):
+    func = parse_prim_func(SUMS.format("%all", "spatial"))
     scheduled(func, lambda sch: getattr(sch, primitive)(*COPIES[primitive]))
+
+
+@pytest.mark.parametrize("range", ["%n", "%c0 to %n"])
+def test_a_reduction_over_a_part_may_not_store(range):
+    """The domain has elements where the loop has none, so not even the init runs."""
+    sch = Schedule(parse_prim_func(SUMS.format(range, "spatial")))
+    refuses(sch, 'block "C" writes scattered elements of buffer "C"', "cache_write", *COPIES["cache_write"])
+    sch = Schedule(parse_prim_func(SUMS.format(range, "spatial")))
+    refuses(sch, 'the loops may leave out the init of block "C"', "decompose_reduction", "C", sch.get_loops("C")[0])
+    refuses(sch, 'the loops may leave out the init of block "C"', "rfactor", sch.get_loops("C")[1])
 
 
 EMPTY = """
@@ -163,7 +170,7 @@ def test_loops_that_may_be_empty_or_repeat_updates(step, count, source):
         "cache_write": 'block "C" writes scattered elements' if source == "A" else "without an init",
         "transform_block_layout": 'loop "z" moves no iterator of block "C"',
     }
-    message = "without an init" if source == "C" else 'the loops of block "C" do not take its iterators'
+    message = "without an init" if source == "C" else 'block "C" may not store all elements'
     refuses(Schedule(func), messages.get(step, message), step, *STEPS[step])
 
 
@@ -190,5 +197,5 @@ tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n], i32>
 
 def test_a_reduction_that_counts_down_is_not_reordered():
     """Its init, at the first value of the iterator, runs last."""
-    message = 'loop "r" counts a reduce iterator of block "C" down, so its init comes after other instances'
+    message = 'loop "r" may count a reduce iterator of block "C" down, to its init'
     refuses(Schedule(parse_prim_func(DOWNWARDS)), message, "transform_block_layout", "C", "(i, r) -> (i, r)")

@@ -7,13 +7,10 @@ from collections.abc import Set as AbstractSet
 
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import Variable
-from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum, minimum
-from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.indices.digits import Digit, as_sum, digit_range
 from tir_dialect.schedule.legality.accesses import Access, Axis
 from tir_dialect.schedule.state import ScheduleState
@@ -89,57 +86,54 @@ def clipped(prover: Prover, box: Sequence[AxisRange], shape: Sequence[Dim]) -> l
     return found
 
 
-def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]) -> bool:
-    """Whether the accesses touch, in an iteration of `loop`, all elements of their common box."""
-    return any(
-        is_dense_once(self, [access], loop, box)
-        and all(_runs(self, access, each, box) for each in _idle(self, access, loop))
-        for access in accesses
-    )
-
-
 def is_dense_once(
     self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]
 ) -> bool:
     """Whether the accesses touch all elements of their common box if loops that move none of them have iterations."""
     shape = [axis.lower + axis.extent for axis in box]
     return any(
-        box_in(self, [access], loop, shape) == list(box) and _fills_box(self, access, loops_between(access, loop))
+        box_in(self, [access], loop, shape) == list(box) and _fills_box(self, access, loops_between(access, loop), box)
         for access in accesses
     )
 
 
-def _idle(self: ScheduleState, access: Access, loop: ForOp | None) -> list[ForOp]:
-    """The loops inside of `loop` that do not move an access."""
-    used = frozenset[str]().union(*(axis.low.symbols for axis in access.axes if axis.low is not None))
-    return [op for op in loops_between(access, loop) if self.symbol(op).as_symbol not in used]
-
-
-def _runs(self: ScheduleState, access: Access, loop: ForOp, box: Sequence[AxisRange]) -> bool:
-    """Whether an idle loop has an iteration if the box has elements, or an init runs without."""
-    extent, less_equal = self.extent(loop), self.space.less_equal
-    if less_equal(1, extent) is True or any(less_equal(axis.extent, extent) is True for axis in box):
-        return True
-    init = next((op for op in ancestors(access.op) if isinstance(op, InitOp)), None)
-    block = None if init is None else init.parent_op()
-    return isinstance(block, BlockOp) and is_inside(block, loop) and init_placement(block) is not None
-
-
-def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp]) -> bool:
+def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp], box: Sequence[AxisRange]) -> bool:
     names = {self.symbol(loop).as_symbol or "" for loop in loops}
     digits: list[Digit] = []
-    for axis in access.axes:
+    for axis, wanted in zip(access.axes, box, strict=True):
         found = None if axis.low is None else as_sum(self.space, axis.low, names)
         if found is None:
             return False
-        reach = axis.width
+        start, reach = found.base, axis.width
         for term in found.terms:
-            values = digit_range(self.space, term.digit)
+            values = _values(self, term.digit, names)
             if values is None or self.space.prover.equal(term.factor, reach) is not True:
                 return False
-            reach = term.factor * values
+            reach = term.factor * values.extent
+            start = start if term.mirrored else start + term.factor * values.lower
+        if not contains(self.space.prover, AxisRange(start, reach), wanted):
+            return False
         digits += [term.digit for term in found.terms]
     return _take_all(self, digits, names)
+
+
+def contains(prover: Prover, whole: AxisRange, part: AxisRange) -> bool:
+    """Whether a range has all of the indices of another one."""
+    ends = part.lower + part.extent, whole.lower + whole.extent
+    return prover.less_equal(whole.lower, part.lower) is True and prover.less_equal(*ends) is True
+
+
+def _values(self: ScheduleState, digit: Digit, names: AbstractSet[str]) -> AxisRange | None:
+    """The values that a digit of a loop variable takes; `None` if they depend on the loops `names`."""
+    variable = self.space.variables.get(digit.source.as_symbol or "")
+    if variable is None or variable.lower is None or variable.upper is None:
+        return None
+    if not names.isdisjoint(variable.lower.symbols | variable.upper.symbols):
+        return None
+    if digit == Digit(digit.source):
+        return AxisRange(variable.lower, variable.upper - variable.lower)
+    count = digit_range(self.space, digit)
+    return None if count is None else AxisRange(constant(0), count)
 
 
 def _take_all(self: ScheduleState, digits: Sequence[Digit], names: AbstractSet[str]) -> bool:

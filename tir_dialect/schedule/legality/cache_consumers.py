@@ -13,7 +13,8 @@ from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in
-from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.boxes import box_in, contains
+from tir_dialect.schedule.legality.instances import is_dense, leaves_some
 from tir_dialect.schedule.rewriting.block_motion import comes_before, shape_of
 from tir_dialect.schedule.rewriting.buffers import check_plain_uses
 from tir_dialect.schedule.rewriting.normalize import Less, conjuncts
@@ -36,10 +37,8 @@ def check_consumer(self: ScheduleState, block: BlockOp, consumer: BlockOp, store
         raise self.error(f'block "{name}" reads buffer "{hint}" before block "{block.block_name.data}" writes it')
     loop = next((op for op in ancestors(block) if isinstance(op, ForOp) and is_inside(consumer, op)), None)
     stored, needed = (box_in(self, accesses, loop, shape_of(buffer)) for accesses in (stores, reads))
-    less_equal = self.space.less_equal
     for have, want in zip(stored, needed, strict=True):
-        ends = want.lower + want.extent, have.lower + have.extent
-        if less_equal(have.lower, want.lower) is not True or less_equal(*ends) is not True:
+        if not contains(self.space.prover, have, want):
             raise self.error(f'block "{name}" reads elements of buffer "{hint}" that the cache does not have')
     certain = [access for access in stores if is_certain(self, access, block)]
     if not is_dense(self, certain, loop, stored):
@@ -50,13 +49,14 @@ def is_certain(self: ScheduleState, access: Access, block: BlockOp) -> bool:
     """Whether a block accesses an element in each of its instances in which that is in the buffer."""
     inside = access.op
     for outer in ancestors(access.op):
-        if outer is block or not is_inside(outer, block):
+        if not is_inside(outer, block):
             break
         if isinstance(outer, WhileOp) or (isinstance(outer, IfOp) and inside.parent_region() is not outer.then_body):
             return False
         condition = outer.condition if isinstance(outer, IfOp | BlockOp) else None
-        if condition is not None and not all(_is_bound(access, each) for each in conjuncts(self.space, condition)):
-            return False
+        for each in [] if condition is None else conjuncts(self.space, condition):
+            if not _is_bound(access, each) and not (outer is block and leaves_some(self, block, access, each)):
+                return False
         inside = outer
     return True
 

@@ -12,8 +12,9 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
-from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.boxes import box_in, contains
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
+from tir_dialect.schedule.legality.instances import is_dense
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.state import ScheduleState
@@ -40,7 +41,8 @@ def missing_in_copy(
     copied = [Access(place, buffer, True, tuple(Axis(axis.lower, axis.extent) for axis in box))]
     reads = [each for each in accesses_in(self.space, reader) if each.buffer is buffer and not each.is_store]
     stored, needed = (box_in(self, accesses, common, shape_of(buffer)) for accesses in (copied, reads))
-    if not is_dense(self, copied, common, stored) or not _holds(self, stored, needed):
+    is_there = all(contains(self.space.prover, *pair) for pair in zip(stored, needed, strict=True))
+    if not is_there or not is_dense(self, copied, common, stored):
         return f'block "{name}" reads elements of buffer "{hint}" that are not copied'
     return None
 
@@ -65,12 +67,3 @@ def _writer_behind(self: ScheduleState, place: Operation, buffer: SSAValue, read
     last = order[list(top.walk())[-1]]
     behind = (op for op in order if order[place] <= order[op] <= last)
     return next((op for op in behind if touches(op, {buffer}, writes_only=True)), None)
-
-
-def _holds(self: ScheduleState, stored: Sequence[AxisRange], needed: Sequence[AxisRange]) -> bool:
-    less_equal = self.space.less_equal
-    return all(
-        less_equal(have.lower, want.lower) is True
-        and less_equal(want.lower + want.extent, have.lower + have.extent) is True
-        for have, want in zip(stored, needed, strict=True)
-    )

@@ -13,6 +13,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.legality.accesses import Axis, touched_buffers
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers, determine, loop_names
+from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
@@ -31,8 +32,11 @@ def check_parallel(self: ScheduleState, loop: ForOp, buffers: AbstractSet[SSAVal
             )
 
 
-def check_reorderable(self: ScheduleState, loops: Sequence[ForOp]) -> None:
-    """ScheduleError if the iterations of a perfect nest, outermost loop first, may not be reordered."""
+def check_reorderable(self: ScheduleState, loops: Sequence[ForOp], order: Sequence[ForOp] = ()) -> None:
+    """ScheduleError if the iterations of a perfect nest, outermost loop first, may not be reordered.
+
+    They get into any order then, unless `order` gives the loops in one.
+    """
     inner = loops[-1]
     bare = bare_statements(inner)
     if bare:
@@ -40,6 +44,7 @@ def check_reorderable(self: ScheduleState, loops: Sequence[ForOp]) -> None:
     blocks = child_blocks(inner)
     for block in blocks:
         _check_iterators(self, block, loops)
+        _check_reduction(self, block, loops, order)
     if len(blocks) == 1:
         return
     for loop in loops:
@@ -66,10 +71,10 @@ def bare_statements(loop: Operation) -> list[Operation]:
 
 def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
     dependence = Dependence(is_loop_variable)
-    variables: dict[SSAValue, ForOp] = {loop.induction_var: loop for loop in loops}
+    variables = {loop.induction_var for loop in loops}
     kinds: dict[SSAValue, set[IteratorKind]] = {}
     for iterator in block.iterators:
-        for variable in dependence.of(iterator.binding) & variables.keys():
+        for variable in dependence.of(iterator.binding) & variables:
             kinds.setdefault(variable, set()).add(iterator.kind)
     for variable, found in kinds.items():
         ordered = found - {IteratorKind.SPATIAL, IteratorKind.REDUCE}
@@ -83,23 +88,17 @@ def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]
                 f'loop "{variable.name_hint}" drives both spatial and reduce iterators of block '
                 f'"{block.block_name.data}", so its init could come too late'
             )
-        if IteratorKind.REDUCE in found and block.init is not None and _counts_down(self, block, variables[variable]):
-            raise self.error(
-                f'loop "{variable.name_hint}" counts a reduce iterator of block "{block.block_name.data}" down, so its '
-                "init comes after other instances"
-            )
 
 
-def _counts_down(self: ScheduleState, block: BlockOp, loop: ForOp) -> bool:
-    """Whether a reduce iterator becomes less in the next iteration of a loop."""
-    counter = self.symbol(loop)
-    for iterator in block.iterators:
-        binding = self.space.dim_of(iterator.binding) if iterator.kind is IteratorKind.REDUCE else None
-        if binding is not None and (name := counter.as_symbol) is not None and name in binding.symbols:
-            following = binding.substitute({name: counter + 1})
-            if self.space.prover.less(following, binding) is True:
-                return True
-    return False
+def _check_reduction(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp], order: Sequence[ForOp]) -> None:
+    """Refuses to change the order of instances that go to one element where that matters."""
+    if block.init is None:
+        return
+    instances = Instances(self, block)
+    apart = {op for op in loops if op not in instances.idle(instances.spatial)}
+    before, after = ([op for op in some if op not in apart] for some in (loops, order))
+    if before != after:
+        check_in_order(self, instances, loops)
 
 
 def _blocks_touching(loop: ForOp, buffer: SSAValue) -> list[BlockOp]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import ancestors
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis
-from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.boxes import box_in
+from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
 from tir_dialect.schedule.rewriting.block_motion import iterator_extent
 from tir_dialect.schedule.state import ScheduleState
 
@@ -18,12 +17,12 @@ from tir_dialect.schedule.state import ScheduleState
 def check_same_instances(self: ScheduleState, block: BlockOp, loop: ForOp, ranges: Sequence[AxisRange]) -> None:
     """Refuses to let a block run for `ranges` in a loop where that makes other instances than it has now.
 
-    Both are compared in an iteration of the innermost loop around both.
+    Both are compared in an iteration of the innermost loop around both. A reduction has to run from its init on.
     """
     place = loop.body.block.last_op
     if not block.iterators or place is None:
         return
-    common = next((op for op in ancestors(loop) if isinstance(op, ForOp) and is_inside(block, op)), None)
+    common = common_loop(block, loop)
     extents = [iterator_extent(self, block, number) for number in range(len(block.iterators))]
     # as if iterators were the indices of a buffer
     bindings = tuple(Axis(self.space.dim_of(it.binding)) for it in block.iterators)
@@ -41,6 +40,7 @@ def check_same_instances(self: ScheduleState, block: BlockOp, loop: ForOp, range
             raise self.error(
                 f'block "{name}" may not run for all of {_text(box)}, so in loop "{hint}" it may have other instances'
             )
+    check_in_order(self, Instances(self, block, common))
 
 
 def _is_same(self: ScheduleState, one: AxisRange, other: AxisRange) -> bool:

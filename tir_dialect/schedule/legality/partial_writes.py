@@ -17,7 +17,8 @@ from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access
-from tir_dialect.schedule.legality.boxes import is_dense, loops_between
+from tir_dialect.schedule.legality.boxes import loops_between
+from tir_dialect.schedule.legality.instances import is_dense, leaves_some
 from tir_dialect.schedule.rewriting.edits import set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import Less, conjuncts, emit_less
@@ -61,13 +62,15 @@ def _bounds(self: ScheduleState, store: Access, block: BlockOp, names: set[str])
     found: list[Bound] = []
     inside = store.op
     for outer in ancestors(store.op):
-        if outer is block or not is_inside(outer, block):
+        if not is_inside(outer, block):
             break
         if isinstance(outer, WhileOp) or (isinstance(outer, IfOp) and inside.parent_region() is not outer.then_body):
             return None
         inside = outer
         condition = outer.condition if isinstance(outer, IfOp | BlockOp) else None
         for each in [] if condition is None else conjuncts(self.space, condition):
+            if outer is block and leaves_some(self, block, store, each):
+                continue
             bound = _bound(store, each, names)
             if bound is None:
                 return None

@@ -8,7 +8,6 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_loops
@@ -21,7 +20,8 @@ from tir_dialect.schedule.indices.inverse import inverse
 from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.independence import check_reorderable
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
+from tir_dialect.schedule.legality.instances import Instances
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent
 from tir_dialect.schedule.rewriting.edits import erase_nest, nest_of, only_statement, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import insert_nest
@@ -87,21 +87,18 @@ def _check_loops(self: ScheduleState, block: BlockOp) -> None:
         raise self.error(f'expected loops that hold block "{name}" alone')
     if loops := enclosing_loops(block):
         check_reorderable(self, loops)
-        _check_idle(self, block, loops)
+    _check_idle(self, block)
     check_plain_conditions(self, block)
-    if not reaches_all(self, block, range(len(block.iterators))):
+    if not Instances(self, block).reach_all(range(len(block.iterators))):
         raise self.error(f'the loops do not reach all values of the iterators of block "{name}"')
 
 
-def _check_idle(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
+def _check_idle(self: ScheduleState, block: BlockOp) -> None:
     """Refuses a loop that drives no iterator, which is left out, unless it has an iteration and repeats no update."""
-    driving = Dependence(is_loop_variable).of_all([iterator.binding for iterator in block.iterators])
     updates = block.init is None and not read_buffers(block).isdisjoint(written_buffers(block))
-    for loop in loops:
+    for loop in Instances(self, block).idle(range(len(block.iterators))):
         extent = self.extent(loop)
-        if loop.induction_var in driving or extent.constant_value == 1:
-            continue
-        if updates or self.space.less_equal(1, extent) is not True:
+        if extent.constant_value != 1 and (updates or self.space.less_equal(1, extent) is not True):
             name = loop.induction_var.name_hint
             raise self.error(
                 f'loop "{name}" moves no iterator of block "{block.block_name.data}" and is not of length 1'

@@ -16,6 +16,7 @@ from tir_dialect.dims.expr import from_term
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
 from tir_dialect.schedule.primitives.wrapping import wrap
 from tir_dialect.schedule.rewriting.block_motion import iterator_extent
@@ -61,6 +62,8 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     block = _only_block(self, loop)
     check_pure_loops(self, block)
     inner = [op for op in enclosing_loops(block) if is_inside(op, loop)]
+    if block.init is not None:
+        check_in_order(self, Instances(self, block), inner)
     outside, bounded = _conditions(self, block, inner)
     parts = [_divide(self, block, number, inner, number in bounded) for number in range(len(block.iterators))]
     outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop))

@@ -12,9 +12,10 @@ from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
-from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
+from tir_dialect.schedule.legality.boxes import box_in, clipped
 from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain
 from tir_dialect.schedule.legality.copied_elements import missing_in_copy
+from tir_dialect.schedule.legality.instances import is_dense
 from tir_dialect.schedule.legality.partial_writes import copy_only, written_where
 from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.block_motion import shape_of

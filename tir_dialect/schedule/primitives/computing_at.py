@@ -17,8 +17,10 @@ from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in, join
 from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop
 from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.legality.safe_accesses import accesses_of, check_new_instances
 from tir_dialect.schedule.legality.store_positions import Position, positions_of
 from tir_dialect.schedule.rewriting.block_motion import (
     check_movable,
@@ -68,6 +70,7 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
         own_allocation(self, buffer)
     reads = _consumer_accesses(self, op, target, positions.keys())
     _check_inputs(self, op, target)
+    _check_instances(self, op, target)
     ranges = _needed(self, op, target, reads, positions)
     point = place_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
@@ -119,6 +122,19 @@ def _check_inputs(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
         raise self.error(f'block "{name}" comes after loop "{target.induction_var.name_hint}"')
 
 
+def _check_instances(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
+    """Refuses what instances that the block has then but not now, or another order of them, would change."""
+    instances = Instances(self, block, common_loop(block, target))
+    everything = range(len(block.iterators))
+    check_new_instances(self, instances, instances.extents(everything), everything, accesses_of(block))
+    if instances.reduced and not instances.take_all(everything):
+        raise self.error(
+            f'the loops of block "{block.block_name.data}" do not take its iterators through all values, so elements '
+            "are reduced over different ones"
+        )
+    check_in_order(self, instances)
+
+
 def _needed(
     self: ScheduleState, block: BlockOp, target: ForOp, reads: Sequence[Access], positions: Positions
 ) -> list[AxisRange]:
@@ -130,9 +146,11 @@ def _needed(
         for place, axis in zip(places, box, strict=False):
             if place is not None:
                 needed.setdefault(place.iterator, []).append(place.values(axis))
+    instances = Instances(self, block, common_loop(block, target))
+    others = {number: instances.ranges([number])[0] for number in instances.reduced}
     return [
         join(self.space.prover, needed[number])
         if number in needed
-        else AxisRange(constant(0), iterator_extent(self, block, number))
+        else others.get(number, AxisRange(constant(0), iterator_extent(self, block, number)))
         for number in range(len(block.iterators))
     ]

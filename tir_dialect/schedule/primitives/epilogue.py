@@ -20,10 +20,11 @@ from tir_dialect.schedule.legality.elementwise import (
     iterators_of_indices,
     own_allocation,
 )
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
 from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all, shape_of
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -142,7 +143,8 @@ def _check_domain(self: ScheduleState, consumer: BlockOp, buffer: SSAValue, posi
         covered = constant(1) if number is None else iterator_extent(self, consumer, number)
         if self.space.prover.equal(covered, extent) is not True:
             raise self.error(f'block "{name}" covers {covered} of {extent} elements of buffer "{buffer.name_hint}"')
-    if not reaches_all(self, consumer, range(len(consumer.iterators))):
+    instances, everything = Instances(self, consumer), range(len(consumer.iterators))
+    if not (instances.reach_all(everything) and instances.have_others(everything)):
         raise self.error(f'the loops do not reach all values of the iterators of block "{name}"')
 
 

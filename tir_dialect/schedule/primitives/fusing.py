@@ -82,6 +82,8 @@ def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:
         extent = self.extent(loop.op)
         if self.space.less_equal(0, extent) is not True:
             raise self.error(f'the extent of loop "{loop.name}" is not known to be at least 0')
+        if self.space.less_equal(extent, 0) is True:
+            raise self.error(f'loop "{loop.name}" has no iteration')
         extents.append(extent)
     dependence = Dependence(is_loop_variable)
     for outer, inner in pairwise(loops):

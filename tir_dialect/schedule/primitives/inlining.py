@@ -16,7 +16,10 @@ from tir_dialect.ops.regions import ReadsOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.legality.safe_accesses import check_new_instances
+from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.declared_reads import check_declared, redeclare
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
@@ -42,6 +45,7 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
     positions = _positions(self, block.op, producer.store, producer.store.indices)
     _check_inputs(self, producer, loads)
     check_declared(self, declared, loads)
+    _check_elements(self, producer, positions)
     computed: dict[tuple[object, ...], SSAValue] = {}
     read: list[LoadOp] = []
     for load in loads:
@@ -109,6 +113,17 @@ def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[L
     if writer is not None:
         name = producer.op.block_name.data
         raise self.error(f'{describe(writer)} writes an input of block "{name}" before its result is used')
+
+
+def _check_elements(self: ScheduleState, producer: ElementBlock, positions: Sequence[int | None]) -> None:
+    """Refuses a producer that does not run for all elements if for the others it might load what is not there."""
+    instances = Instances(self, producer.op)
+    numbers = range(len(producer.op.iterators))
+    extents = instances.extents(numbers)
+    for place, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
+        if place is not None:
+            extents[place] = extent
+    check_new_instances(self, instances, extents, numbers, producer.loads)
 
 
 def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | None:

@@ -37,7 +37,7 @@ def reorder(self: ScheduleState, *loops: Loop) -> None:
     wanted = {loop.op for loop in loops}
     order = [next(chosen) if op in wanted else op for op in nest]
     _check_bounds(self, nest, order)
-    check_reorderable(self, nest)
+    check_reorderable(self, nest, order)
     _rearrange(nest, order)
 
 

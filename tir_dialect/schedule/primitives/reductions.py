@@ -13,15 +13,16 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_loops, loop_of
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Axis, accesses_in, written_buffers
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.rewriting.edits import rebuild_block, unique_block_name
-from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
 from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -53,6 +54,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     check_no_branch(self, block.op)
     reduced = [op for op in loops if any(kind.is_reduced for kind in drives.get(op.induction_var, ()))]
     check_single_start(self, block.op, reduced)
+    check_once(self, block.op, loops)
     conditions = _spatial_conditions(self, block.op, drives)
     made = hoist_init(self, block.op, loop.op, conditions)
     block.op.block_name = StringAttr(unique_block_name(self.func, f"{block.name}_update"))
@@ -119,6 +121,16 @@ def check_single_start(self: ScheduleState, block: BlockOp, loops: Sequence[ForO
         if not determine(self.space, [(Axis(each),) for each in known], variable, loop_names(self.space, loop)):
             hint = loop.induction_var.name_hint
             raise self.error(f'several iterations of loop "{hint}" may run the init of block "{name}"')
+
+
+def check_once(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
+    """Refuses loops that repeat instances of a reduction, and those that may leave out all though there is a domain."""
+    instances, name = Instances(self, block), block.block_name.data
+    for loop in instances.idle(range(len(block.iterators))):
+        if loop in loops and not instances.run_once(loop):
+            raise self.error(f'loop "{loop.induction_var.name_hint}" may repeat the init of block "{name}"')
+    if not instances.start():
+        raise self.error(f'the loops may leave out the init of block "{name}"')
 
 
 def driven_apart(loops: Sequence[ForOp], drives: Mapping[SSAValue, set[IteratorKind]]) -> list[ForOp]:
@@ -200,6 +212,10 @@ def _init_block(self: ScheduleState, block: BlockOp, init: InitOp, suffix: str) 
     mapping: dict[SSAValue, SSAValue] = {
         it.value: value for it, value in zip(spatial, made.body.block.args, strict=True)
     }
+    # it only runs at the start of what is reduced over, or scanned
+    start = [it.value for it in block.iterators if it.kind.is_reduced]
+    if any(operand in start for op in init.walk() for operand in op.operands):
+        mapping |= dict.fromkeys(start, header_value(self.func, constant(0)))
     for op in init.body.block.ops:
         made.body.block.add_op(op.clone(mapping))
     Rewriter.erase_op(init)

@@ -18,7 +18,9 @@ from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.indices.mapped_shape import mapped_shape
+from tir_dialect.schedule.legality.instances import Instances, is_dense
 from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.legality.safe_accesses import check_new_instances
 from tir_dialect.schedule.rewriting.block_motion import iterator_extent
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
@@ -30,9 +32,7 @@ from tir_dialect.schedule.rewriting.buffers import (
     written_buffer,
 )
 from tir_dialect.schedule.rewriting.cache_placement import (
-    check_all_instances,
     check_complete,
-    instances_in,
     loop_around,
     unshared_place,
     unwritten_place,
@@ -134,11 +134,29 @@ def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped:
         use = mapped(_use(self, op, written_buffer(self, op, buffer)))
         place = _place_behind(self, use)
     loop = loop_around(place)
-    stores = [access for access in use.accesses if isinstance(access, StoreOp)]
-    check_all_instances(self, op, loop, use.iterators, () if reads else stores)
-    ranges = instances_in(self, op, loop, use.iterators)
+    instances = Instances(self, op, loop)
+    _check_instances(self, use, instances, reads)
+    ranges = instances.ranges(use.iterators)
     point = InsertPoint.before(place) if reads else InsertPoint.after(place)
     return self.block(_reindex(self, use, ranges, place, point, reads))
+
+
+def _check_instances(self: ScheduleState, use: _Use, instances: Instances, reads: bool) -> None:
+    """Refuses a block that does not take the iterators of a use through all values of their ranges.
+
+    Loops that drive none of these may be empty: what is stored has to be stored then, too, what is loaded to be there.
+    """
+    block, numbers = use.block, use.iterators
+    if not instances.take_all(numbers):
+        raise self.error(f'the loops of block "{block.block_name.data}" do not take its iterators through all values')
+    extents = instances.extents(range(len(block.iterators)))
+    if reads:
+        check_new_instances(self, instances, extents, numbers, [op for op in use.accesses if isinstance(op, LoadOp)])
+    elif numbers:
+        box = instances.box(numbers)
+        stores = [replace(instances.as_access(numbers), op=op) for op in use.accesses if isinstance(op, StoreOp)]
+        if not is_dense(self, stores, instances.around, box):
+            raise self.error(f'block "{block.block_name.data}" may not store all elements that its iterators tell')
 
 
 def _place_behind(self: ScheduleState, use: _Use) -> Operation:

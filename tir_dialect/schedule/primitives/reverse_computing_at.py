@@ -16,9 +16,10 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
-from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.consumer_ranges import available
+from tir_dialect.schedule.legality.instances import is_dense
 from tir_dialect.schedule.legality.moved_instances import check_same_instances
 from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches

@@ -8,9 +8,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
+from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
@@ -24,11 +23,12 @@ from tir_dialect.schedule.legality.elementwise import (
     iterators_of_indices,
     own_allocation,
 )
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.primitives.inlining import bind_iterators, clone_ops
 from tir_dialect.schedule.primitives.result_copies import is_plain_copy, work_in_copy
 from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import Less, emit_conditions
@@ -110,13 +110,13 @@ def _is_producer(op: Operation, buffer: SSAValue) -> bool:
 
 def _check_instances(self: ScheduleState, consumer: BlockOp, users: Sequence[Operation]) -> None:
     """Refuses a consumer that may not run for all values of its iterators where the other users run."""
-    if not reaches_all(self, consumer, range(len(consumer.iterators))):
+    instances = Instances(self, consumer)
+    if not instances.reach_all(range(len(consumer.iterators))):
         raise self.error(
             f'the loops of block "{consumer.block_name.data}" do not take its iterators through all values'
         )
-    driving = Dependence(is_loop_variable).of_all([it.binding for it in consumer.iterators])
-    for loop in enclosing_loops(consumer):
-        if loop.induction_var in driving or all(is_inside(user, loop) for user in users):
+    for loop in instances.idle(range(len(consumer.iterators))):
+        if all(is_inside(user, loop) for user in users):
             continue
         if self.space.less_equal(1, self.extent(loop)) is not True:
             raise self.error(f'loop "{loop.induction_var.name_hint}" may have no iteration')

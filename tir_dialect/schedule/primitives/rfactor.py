@@ -20,17 +20,19 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.combiner import Combination, combination
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
+    check_once,
     check_pure_loops,
     check_single_start,
     driven_apart,
     hoist_init,
     nest_copies,
 )
-from tir_dialect.schedule.rewriting.block_motion import reaches_all, shape_of
+from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
 from tir_dialect.schedule.rewriting.edits import nest_of, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
@@ -133,6 +135,7 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     if block.init is not None:
         check_neutral(self, name, block.init, parts)
         check_single_start(self, block, [op for op in (loop.op, *rest) if op.induction_var in drives])
+        check_once(self, block, [op for op in enclosing_loops(block) if op is not loop.op])
     outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
     check_monoid(self, name, parts, commutes=loop.op is not outermost)
     start = 0 if block.init is not None else neutral_value(self, block, parts)
@@ -183,7 +186,7 @@ def _final_loops(self: ScheduleState, plan: _Plan, part: Operation, kept: Sequen
     spatial = driven_apart(loops, check_pure_loops(self, plan.block))
     if plan.block.init is None:
         _check_once(self, plan, [op for op in loops if op not in (*spatial, *plan.rest, plan.loop)])
-    if plan.block.init is None or not reaches_all(self, plan.block, plan.spatial):
+    if plan.block.init is None or not Instances(self, plan.block).reach_all(plan.spatial):
         check_elements(self, plan.block, spatial)
     used = {name for condition in kept for name in condition.lhs.symbols | condition.rhs.symbols}
     return [op for op in loops if op in spatial or op is plan.loop or self.symbol(op).as_symbol in used]

@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import ancestors, enclosing_loops
-from tir_dialect.dims import Dim, constant
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers, written_buffers
-from tir_dialect.schedule.legality.boxes import box_in, is_dense_once
+from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.rewriting.edits import statements
-from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType, IteratorKind
@@ -93,32 +90,3 @@ def iterator_extent(self: ScheduleState, block: BlockOp, number: int) -> Dim:
     if extent is None:
         raise self.error(f'an extent of block "{block.block_name.data}" is not an expression of sizes')
     return extent
-
-
-def reaches_all(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> bool:
-    """Whether the loops around a block take these of its iterators together through all of their values."""
-    if not numbers:
-        return True
-    extents = [iterator_extent(self, block, number) for number in numbers]
-    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
-    # as if the iterators were the indices of a buffer
-    instances = [Access(block, block.bindings[0], True, axes)]
-    box = box_in(self, instances, None, extents)
-    everything = [AxisRange(constant(0), extent) for extent in extents]
-    covered = box == everything and is_dense_once(self, instances, None, box)
-    return covered and not _leaves_out(self, block, numbers, extents)
-
-
-def _leaves_out(self: ScheduleState, block: BlockOp, numbers: Sequence[int], extents: Sequence[Dim]) -> bool:
-    """Whether a condition on the loops of these iterators alone may say more than that each is below its extent."""
-    bindings = [self.space.dim_of(block.bindings[number]) or constant(0) for number in numbers]
-    loops = {self.symbol(op).as_symbol or "" for op in enclosing_loops(block)}
-    own = loops & {name for binding in bindings for name in binding.symbols}
-    ends = [Less(binding, extent) for binding, extent in zip(bindings, extents, strict=True)]
-    for condition in conditions_of(self.space, block):
-        if not isinstance(condition, Less):
-            return True
-        used = loops & (condition.lhs.symbols | condition.rhs.symbols)
-        if used and used <= own and condition not in ends:
-            return True
-    return False

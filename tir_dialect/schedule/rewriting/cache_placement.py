@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.init import init_placement
-from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers
-from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense, is_dense_once
+from tir_dialect.schedule.legality.accesses import read_buffers
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, touches
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
 from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
@@ -114,36 +111,6 @@ def loop_around(op: Operation) -> ForOp | None:
     return next((outer for outer in ancestors(op) if isinstance(outer, ForOp) and is_inside(outer, scope)), None)
 
 
-def instances_in(self: ScheduleState, block: BlockOp, loop: ForOp | None, numbers: Sequence[int]) -> list[AxisRange]:
-    """The least ranges of some iterators of a block that hold all of its instances in an iteration of a loop."""
-    extents = [iterator_extent(self, block, number) for number in numbers]
-    box = box_in(self, _instances(self, block, numbers), loop, extents)
-    return clipped(self.space.prover, box, extents)
-
-
-def check_all_instances(
-    self: ScheduleState, block: BlockOp, loop: ForOp | None, numbers: Sequence[int], stores: Sequence[Operation] = ()
-) -> None:
-    """Refuses a block that does not take some of its iterators together through all values of their ranges.
-
-    Loops that drive none of these may be empty, unless one of the `stores` has to run.
-    """
-    if not numbers:
-        return
-    instances = _instances(self, block, numbers)
-    extents = [iterator_extent(self, block, number) for number in numbers]
-    box = box_in(self, instances, loop, extents)
-    run = [replace(each, op=op) for op in stores for each in instances]
-    if not is_dense_once(self, instances, loop, box) or (run and not is_dense(self, run, loop, box)):
-        raise self.error(f'the loops of block "{block.block_name.data}" do not take its iterators through all values')
-
-
-def _instances(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> list[Access]:
-    """As if iterators were the indices of a buffer."""
-    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
-    return [Access(block, block.bindings[0], True, axes)] if numbers else []
-
-
 def check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, place: Operation) -> None:
     """Refuses a block that goes on with values from outside of `place`."""
     name, hint = block.block_name.data, buffer.name_hint
@@ -168,8 +135,8 @@ def _is_update(self: ScheduleState, load: LoadOp, block: BlockOp) -> bool:
 
 def _is_started(self: ScheduleState, block: BlockOp, load: LoadOp) -> bool:
     """Whether the init of a block has an instance for what it loads: not where loops leave out the start of a range."""
-    reduced = [number for number, iterator in enumerate(block.iterators) if iterator.kind.is_reduced]
-    values = {block.body.block.args[number] for number in reduced}
+    instances = Instances(self, block)
+    values = {block.body.block.args[number] for number in instances.reduced}
     if Dependence(values.__contains__, through_bindings=False).of_all(load.indices):
         return False
-    return init_placement(block) is not None or reaches_all(self, block, reduced)
+    return init_placement(block) is not None or instances.reach_all(instances.reduced)
