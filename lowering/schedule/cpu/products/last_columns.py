@@ -9,10 +9,11 @@ from __future__ import annotations
 from lowering.schedule.cpu.products.product import Product
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
-MOST_COLUMNS = 4
-"""With more columns, in all or behind the last whole panel, a vector of them takes less time."""
-STEPS_PER_COLUMN = 16
-"""So much longer are sums for each of them: the lanes of a sum are added up at its end."""
+MOST_COLUMNS, MOST_IN_ALL = 4, 7
+"""With more columns, behind the last whole panel or in all, a vector of them takes less time."""
+STEPS_PER_COLUMN, ROWS_PER_COLUMN = 8, 8
+"""So much longer are sums for each of them, since the lanes of a sum are added up at its end, and so many rows pay for
+each that is copied, if there are more in all."""
 FEW_ROWS = 16
 """With so few rows known, columns are what takes time, which a panel reads once."""
 
@@ -46,20 +47,23 @@ def leaves_last(product: Product, step: int | None = None) -> bool:
 def most_columns(product: Product) -> Dim:
     """How many columns are very few, at least one."""
     longer = floordiv(product.k, constant(STEPS_PER_COLUMN))
-    return minimum(constant(MOST_COLUMNS), maximum(longer, constant(1)))
+    most = minimum(constant(MOST_IN_ALL), maximum(longer, constant(1)))
+    if product.is_contiguous(product.what.columns, product.what.reduced):
+        return most
+    return minimum(most, maximum(floordiv(product.m, constant(ROWS_PER_COLUMN)), constant(MOST_COLUMNS)))
 
 
 def are_very_few(product: Product) -> bool | None:
     """Whether there are no more in all; `None` if that depends on the call."""
     columns, most = product.n.constant_value, most_columns(product).constant_value
-    if columns is None or (1 < columns <= MOST_COLUMNS and most is None):
+    if columns is None or (1 < columns <= MOST_IN_ALL and most is None):
         return None
-    return columns <= (most or MOST_COLUMNS)
+    return columns <= (most or MOST_IN_ALL)
 
 
 def most_last(product: Product, step: int) -> Dim:
     """How many columns behind whole steps are very few, fewer than a step has."""
-    return minimum(constant(step - 1), most_columns(product))
+    return minimum(constant(min(step - 1, MOST_COLUMNS)), most_columns(product))
 
 
 def main_columns(product: Product, step: int) -> Dim:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import UnknownLoc, f32
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.transpose import row_sums
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.products.support import Sum, check_guarded, compiled, kernel
+from tests.lowering.schedule.products.support import Sum, check_guarded, compiled, kernel, known
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -29,19 +29,49 @@ relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], f32>, %y: !relax.tensor<[
 }"""
 
 
-def known(n: int, dtype: str = "f32") -> str:
+def of_columns(n: int) -> str:
     """A product of which the number of columns is known."""
     return f"""
-relax.func @main[%m, %k](%x: !relax.tensor<[m, k], {dtype}>, %y: !relax.tensor<[k, {n}], {dtype}>) -> !relax.object {{
+relax.func @main[%m, %k](%x: !relax.tensor<[m, k], f32>, %y: !relax.tensor<[k, {n}], f32>) -> !relax.object {{
   %0 = relax.matmul %x, %y
   relax.return %0
 }}"""
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 4])
-def test_any_number_of_rows(n: int) -> None:
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("subscripts", ["mk,kn->mn", "mk,nk->mn"])
+def test_any_number_of_rows(subscripts: str, n: int) -> None:
     for m, k in SIZES:
-        check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
+        check_guarded(Sum(subscripts), {"m": m, "n": n, "k": k})
+
+
+def ways(text: str, target: str = "x86-64-v4") -> set[str]:
+    """The routines that a kernel calls."""
+    func = kernel(text)
+    schedule(func, Target.parse(f"{target} cores=2"))
+    return {word.partition(".")[0] for word in str(func).split("relax.routine.")[1:]}
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "are_few"),
+    [(200, 56, 7, True), (200, 55, 7, False), (200, 100, 8, False), (200, 40, 5, True), (40, 100, 5, True)],
+)
+def test_up_to_seven_columns_have_no_tile_of_a_vector(m: int, k: int, n: int, are_few: bool) -> None:
+    assert ("columns" in ways(known(m, k, n))) == are_few
+
+
+def test_few_rows_do_not_pay_for_copies_of_more_than_four_columns() -> None:
+    assert "columns" not in ways(known(39, 100, 5))
+    in_place = known(39, 100, 5, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"')
+    assert "columns" in ways(in_place)
+
+
+def test_columns_along_the_sums_are_not_copied() -> None:
+    """But a single one of long sums, whose copy is aligned."""
+    for n in (1, 3):
+        func = kernel(known(200, 1024, n, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
+        schedule(func, Target.parse("x86-64-v4 cores=2"))
+        assert ("%copies" in str(func)) == (n == 1)
 
 
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "x86-64-v4", "aarch64"])
@@ -51,7 +81,7 @@ def test_all_vectors(target: str, dtype: str) -> None:
     case = Sum("mk,kn->mn", dtype)
     func = kernel(case.text)
     schedule(func, Target.parse(f"{target} cores=2"))
-    for m, k, n in ((7, 70, 1), (7, 70, 2), (9, 65, 3), (5, 64, 4), (6, 70, 35)):
+    for m, k, n in ((7, 70, 1), (7, 70, 2), (9, 65, 3), (5, 64, 4), (41, 64, 5), (65, 70, 7), (6, 70, 35)):
         arrays = case.arrays({"m": m, "k": k, "n": n})
         result = np.full((m, n), np.nan, arrays[0].dtype)
         run_prim_func(func, [*arrays, result])
@@ -63,7 +93,7 @@ def test_what_is_around(place: str) -> None:
     """Rows that are computed on the way, and results that something follows."""
     text = AROUND.replace("relax.PLACE %x", "relax.astype %x dtype = f32" if place == "astype" else f"relax.{place} %x")
     rng = np.random.default_rng(0)
-    for m, k, n in ((20, 3, 1), (21, 70, 2), (33, 600, 3), (40, 64, 4), (19, 512, 1)):
+    for m, k, n in ((20, 3, 1), (21, 70, 2), (33, 600, 3), (40, 64, 4), (60, 64, 7), (19, 512, 1)):
         x, y, z = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
         result = np.from_dlpack(compiled(text)(*map(from_dlpack, (x, y, z))))
         rows = np.maximum(x, 0) if place == "nn.relu" else x
@@ -81,7 +111,7 @@ def test_what_is_around(place: str) -> None:
     ],
 )
 def test_the_tile_has_all_columns(n: int, target: str, tile: str) -> None:
-    func = kernel(known(n))
+    func = kernel(of_columns(n))
     schedule(func, Target.parse(f"{target} cores=2"))
     found = [word for word in str(func).split("relax.routine.") if word.startswith("columns.")]
     assert found

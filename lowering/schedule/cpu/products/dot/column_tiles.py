@@ -1,4 +1,4 @@
-"""Tiles of rows times a few columns that are copied: straight to the output, or through memory to what follows."""
+"""Tiles of rows times a few columns that lie along the sums: to the output, or by way of memory to an epilogue."""
 
 from __future__ import annotations
 
@@ -10,36 +10,43 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.dot.column_sums import ColumnSums
-from lowering.schedule.cpu.products.dot.long_lines import Copies
 from lowering.schedule.cpu.products.dot.sums import L3_PART, Ask, Line, asking
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, narrow_step
+from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, are_very_few, leaves_last, narrow_step
 from lowering.schedule.cpu.products.operands import Matrix, operand
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import can_store_sums
+from tir_dialect.dims import constant, floordiv, maximum
 from tir_dialect.dtypes import byte_size
 
 Bounds = tuple[SSAValue, SSAValue]
 """The numbers from the first value to before the second."""
 
 
+ROWS_PART = 4
+"""Rows that are multiplied with several groups of columns take such a part of the second-level cache."""
+
+
 @dataclass(frozen=True)
 class Few:
-    """Columns that are copied."""
+    """Columns that lie along the sums, element beside element."""
 
-    copies: Copies
+    near: Matrix
+    """Where they lie, from column `first` on."""
     first: SSAValue
     count: SSAValue
     """How many, at least one."""
 
 
 def possible_counts(product: Product) -> Sequence[int]:
-    """How many columns there may be."""
-    known = product.n.constant_value
+    """How many columns a group may have."""
+    known, most = product.n.constant_value, MOST_COLUMNS
     if known is None:
-        return range(1, MOST_COLUMNS + 1)
-    rests = {known} if known <= MOST_COLUMNS else {known % narrow_step(product), known % product.tiles.width}
-    return sorted(rest for rest in rests if 0 < rest <= MOST_COLUMNS)
+        return range(1, most + 1)
+    found = {known % narrow_step(product), known % product.tiles.width} if leaves_last(product) else set[int]()
+    if are_very_few(product) is not False:
+        found |= {min(known, most), known % most}
+    return sorted(count for count in found if 0 < count <= most)
 
 
 class ColumnTiles:
@@ -53,7 +60,29 @@ class ColumnTiles:
         self.coords = {**coords, product.what.column: few.first}
 
     def emit(self, units: Bounds) -> None:
-        """All rows of some units, each as many as a vector has lanes."""
+        """All rows of some units, each as many as a vector has lanes, times one group of columns after the other."""
+        code, product, few = self.code, self.product, self.few
+        known = product.n.constant_value
+        if known is not None and (known <= MOST_COLUMNS or are_very_few(product) is False):
+            self._group(units)
+            return
+        room = product.kernel.target.l2_bytes // ROWS_PART // byte_size(product.what.element) // self.lanes
+        block = code.dim(maximum(floordiv(constant(room), maximum(product.k, constant(1))), constant(1)))
+        blocks = code.divide(code.add(code.sub(units[1], units[0]), code.sub(block, 1)), block)
+        groups = code.divide(code.add(few.count, MOST_COLUMNS - 1), MOST_COLUMNS)
+        with (
+            code.loop(blocks, "block", vectorize=False) as number,
+            code.loop(groups, "group", vectorize=False) as group,
+        ):
+            lower = code.add(units[0], code.mul(number, block))
+            first = code.mul(group, MOST_COLUMNS)
+            count = code.minimum(code.sub(few.count, first), MOST_COLUMNS)
+            columns = Few(replace(few.near, first=self._begin(first)), code.add(few.first, first), count)
+            part = ColumnTiles(product, self.coords, columns)
+            part._group((lower, code.minimum(code.add(lower, block), units[1])))
+
+    def _group(self, units: Bounds) -> None:
+        """All rows of some units times all columns, of which there are as many as a tile has at most."""
         code, what = self.code, self.product.what
         zero = code.index(0)
         rows = operand(self.product, what.rows, {**self.coords, what.row: zero, what.reduced: zero}, what.row)
@@ -122,10 +151,12 @@ class ColumnTiles:
     ) -> None:
         """Some tiles of so many rows, into a buffer from one index on, with so many elements for each row."""
         code, product, few = self.code, self.product, self.few
-        each = rows.each if isinstance(rows.each, SSAValue) else code.index(rows.each)
-        copies = few.copies.offset(code, code.index(0), 0), code.dim(few.copies.width)
-        buffers = [few.copies.buffer, rows.buffer, out[0]]
-        sizes = [*tiles, code.dim(product.k, "k"), few.count, *copies, rows.first, each, *out[1:], self._asked]
+        each, near_each = (
+            each if isinstance(each, SSAValue) else code.index(each) for each in (rows.each, few.near.each)
+        )
+        buffers = [few.near.buffer, rows.buffer, out[0]]
+        near = [few.count, few.near.first, near_each]
+        sizes = [*tiles, code.dim(product.k, "k"), *near, rows.first, each, *out[1:], self._asked]
         product.kernel.routines.call(code, kind, sizes, buffers)
 
     @property
@@ -141,7 +172,7 @@ class ColumnTiles:
         code, product, what, few = self.code, self.product, self.product.what, self.few
         kind, last = self._kind(width), code.sub(code.dim(product.m, "m"), 1)
         columns = [code.minimum(code.sub(few.count, 1), j) for j in range(width)]
-        near = [partial(few.copies.load, product, column) for column in columns]
+        near = [self._column(column) for column in columns]
 
         def line(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
             return product.vector(what.rows, {**self.coords, what.row: row, what.reduced: r}, what.reduced, on)
@@ -158,6 +189,21 @@ class ColumnTiles:
             position = code.mul(tile, kind.rows * width)
             for i, each in enumerate(sums):
                 code.store(each, totals, [code.add(position, i * kind.together)])
+
+    def _column(self, number: SSAValue) -> Line:
+        """A column by its number."""
+        code, near, begin = self.code, self.few.near, self._begin(number)
+
+        def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
+            mask = None if on is None else code.leading(on, self.lanes)
+            return code.load(near.buffer, [code.add(begin, r)], self.lanes, mask)
+
+        return vector
+
+    def _begin(self, number: SSAValue) -> SSAValue:
+        """Where a column begins."""
+        code, each = self.code, self.few.near.each
+        return code.add(self.few.near.first, code.mul(number, code.index(each) if isinstance(each, int) else each))
 
     def _ask(self, soon: Ask, number: int, r: SSAValue) -> None:
         soon(self.code.index(number), r)

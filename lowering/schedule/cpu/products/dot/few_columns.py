@@ -1,8 +1,8 @@
 """Products with very few columns whose rows are contiguous along the reduction: `y = A x` for a row-major matrix.
 
-Every element of the matrix is used only once per column, so memory is the bound. The columns are copied, each to
-contiguous memory; then as many rows as a vector has lanes are multiplied with a column element by element, for one
-vector of results. The last columns of a wider product go the same way.
+Every element of the matrix is used only once per column, so memory is the bound. Columns that do not lie along the sums
+are copied, each to contiguous memory; then some rows are multiplied with some columns element by element. The last
+columns of a wider product go the same way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums
 from lowering.schedule.cpu.products.dot.column_tiles import Bounds, ColumnTiles, Few, possible_counts
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
 from lowering.schedule.cpu.products.last_columns import (
-    MOST_COLUMNS,
+    MOST_IN_ALL,
     are_very_few,
     leaves_last,
     lies_in_rows,
@@ -22,6 +22,7 @@ from lowering.schedule.cpu.products.last_columns import (
     most_last,
     narrow_step,
 )
+from lowering.schedule.cpu.products.operands import Matrix, operand
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
@@ -72,30 +73,34 @@ class FewColumnsProduct(WholeSums):
 
     def _columns(self, coords: Coords, first: SSAValue) -> None:
         """The columns from one on, so few as it says; each task copies them for itself."""
-        code, product = self.code, self.product
+        code, product, what, zero = self.code, self.product, self.product.what, self.code.index(0)
         long = are_long(product, product.m)
         rows = LongLines.make(product, product.what.rows, coords, product.what.row)
         shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
         units = ceildiv(product.m, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            few = Few(self._packed(coords, first, shift), first, code.sub(code.dim(product.n, "n"), first))
-            tiles = ColumnTiles(product, coords, few)
+            columns = operand(product, what.columns, {**coords, what.column: first, what.reduced: zero}, what.column)
+            lies = isinstance(columns, Matrix) and product.is_contiguous(what.columns, what.reduced)
+            copies = None if lies else self._packed(coords, first, shift)
+            near = columns if copies is None else copies.operand(code)
+            assert isinstance(near, Matrix)  # or they are copied
+            tiles = ColumnTiles(product, coords, Few(near, first, code.sub(code.dim(product.n, "n"), first)))
             if long is None or 1 not in possible_counts(product):
                 tiles.emit((lower, upper))
                 return
-            with code.when(code.both(long, code.compare("eq", few.count, 1))) as branch:
-                self._lines(rows, tiles, (lower, upper))
+            with code.when(code.both(long, code.compare("eq", tiles.few.count, 1))) as branch:
+                self._lines(rows, copies or self._packed(coords, first, shift), tiles, (lower, upper))
             with code.otherwise(branch):
                 tiles.emit((lower, upper))
 
-    def _lines(self, rows: LongLines, tiles: ColumnTiles, units: Bounds) -> None:
+    def _lines(self, rows: LongLines, copies: Copies, tiles: ColumnTiles, units: Bounds) -> None:
         """One column, with rows that are read one after the other."""
         code, lanes, dtype = self.code, self.lanes, self.product.what.element
         sums, totals = code.alloc([lanes, lanes], dtype, "partial_sums"), tiles.memory()
         with code.loop(units[1], "unit", lower=units[0]) as unit:
             top = code.mul(unit, lanes)
-            rows.sums((tiles.few.copies, code.index(0)), top, sums)
+            rows.sums((copies, code.index(0)), top, sums)
             lines = [code.load(sums, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
             code.store(row_sums(code, lines), totals, [code.index(0)])
             tiles.store(top, totals)
@@ -105,14 +110,14 @@ class FewColumnsProduct(WholeSums):
         """How many products there are."""
         product, step = self.product, narrow_step(self.product)
         count = product.n
-        if leaves_last(product) and step > MOST_COLUMNS:  # all are behind whole steps if they are few
+        if leaves_last(product) and step > MOST_IN_ALL:  # all are behind whole steps if they are few
             count = count - step * floordiv(count, constant(step))
         return product.m * count * product.k
 
     def _packed(self, coords: Coords, first: SSAValue, shift: SSAValue) -> Copies:
         """The columns, each in one piece."""
         code, product, what = self.code, self.product, self.product.what
-        packed = Copies.make(product, MOST_COLUMNS, shift)
+        packed = Copies.make(product, MOST_IN_ALL, shift)
         with (
             code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
             code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,

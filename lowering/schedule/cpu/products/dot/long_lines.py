@@ -65,6 +65,10 @@ class Copies:
         """Where an element of a line is."""
         return code.add(code.add(code.mul(number, code.dim(self.width)), self.shift), r)
 
+    def operand(self, code: Code) -> Matrix:
+        """The lines for a tile."""
+        return Matrix(self.buffer, self.offset(code, code.index(0), 0), code.dim(self.width), 1, self.lanes)
+
     def load(self, product: Product, number: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
         """A vector of a line, all its lanes or the first ones."""
         mask = None if on is None else product.code.leading(on, self.lanes)
