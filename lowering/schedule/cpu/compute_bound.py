@@ -192,12 +192,12 @@ def _small_ways(product: Product) -> list[SmallWay]:
         found.append(FewRowsProduct(product))
     if can_have_few_columns(product):
         found.append(FewColumnsProduct(product))
-    if can_stream(product):
-        return found if replaces_streams(product) else [*found, StreamedProduct(product)]
     if can_long_dot(product):
         found.append(LongDotProduct(product))
     if can_dot(product) and dots_may_pay(product):
         found.append(DotProduct(product))
+    if can_stream(product) and not replaces_streams(product):
+        found.append(StreamedProduct(product))
     return found
 
 

@@ -30,8 +30,10 @@ def test_columns_are_near_if_a_quarter_of_the_cache_has_room(m: int, k: int, n: 
 
 def test_what_is_read_otherwise_is_packed() -> None:
     assert ways(known(100, 90, 80), "x86-64-v3 cores=2") == {"tile"}  # lines of the cache are two vectors
-    transposed = known(100, 90, 80, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"')
-    assert ways(transposed, WIDE) == {"tile"}
+    turned = known(100, 90, 80, op='relax.einsum %x, %y subscripts = "mk,kn->nm"').replace("matmul", "einsum")
+    assert ways(turned, WIDE) == {"streamed"}  # its columns are the rows of the first matrix, which are copied
+    spread = Sum("mkb,kn->mn").text.replace("[%b, %k, %m, %n]", "").replace("m, k, b", "100, 90, 2")
+    assert ways(spread.replace("k, n", "90, 80"), WIDE) == {"tile"}
 
 
 def test_a_call_decides_where_sizes_are_unknown() -> None:

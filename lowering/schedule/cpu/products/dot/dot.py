@@ -19,7 +19,7 @@ from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.dot.long_lines import are_long
 from lowering.schedule.cpu.products.dot.sums import Line, asking, line_sums
 from lowering.schedule.cpu.products.product import Coords, Product
-from lowering.schedule.cpu.products.streamed.streamed import MAX_ROWS, PRODUCTS_PER_TASK
+from lowering.schedule.cpu.products.streamed.streamed import MAX_ROWS, PRODUCTS_PER_TASK, can_stream
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
@@ -30,7 +30,7 @@ HEIGHTS = (3, 2, 1)
 up for several rows at once."""
 WIDE = 16
 """Lanes of longer vectors."""
-ANY_ROWS, SUM_PER_ROW = 4, 8
+ANY_ROWS, SUM_PER_ROW, WIDE_SUM_PER_ROW = 4, 8, 5
 """Rows that are few for sums of any length, and how much longer these have to be for one more: lanes are added up at
 the end of each sum, while packed columns are transposed once for all rows."""
 
@@ -51,10 +51,12 @@ def dots_may_pay(product: Product) -> bool:
 
 
 def most_rows(product: Product) -> Dim:
-    """The most rows that are few: where each has its own vectors of sums, fewer if sums are short."""
-    if product.tiles.lanes >= WIDE:
+    """The most rows that are few: fewer for short sums where columns may be copied, or each row has its own sums."""
+    wide, can_copy = product.tiles.lanes >= WIDE, can_stream(product)
+    if wide and not can_copy:
         return constant(MAX_ROWS)
-    return minimum(constant(MAX_ROWS), maximum(constant(ANY_ROWS), floordiv(product.k, constant(SUM_PER_ROW))))
+    least, longer = (1, WIDE_SUM_PER_ROW) if wide else (ANY_ROWS, SUM_PER_ROW)
+    return minimum(constant(MAX_ROWS), maximum(constant(least), floordiv(product.k, constant(longer))))
 
 
 class DotProduct(WholeSums):
@@ -64,7 +66,9 @@ class DotProduct(WholeSums):
     def is_best(self) -> SSAValue | None:
         """Whether there are few rows; `None` if that is known."""
         m, most = self.product.m, most_rows(self.product)
-        if (most - m).constant_value is not None or (m.constant_value or MAX_ROWS) <= ANY_ROWS:
+        if (most - m).constant_value is not None:
+            return None
+        if (m.constant_value or MAX_ROWS) <= ANY_ROWS and not can_stream(self.product):
             return None
         return self.code.compare("sle", self.code.dim(m, "m"), self.code.dim(most))
 

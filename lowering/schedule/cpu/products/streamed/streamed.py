@@ -21,6 +21,7 @@ from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Prefetch, T
 from lowering.schedule.cpu.products.operands import Computed, Matrix, lies_evenly, operand
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import can_store_tiles
+from lowering.schedule.cpu.products.streamed.copied_columns import can_copy_columns, copied_columns
 from lowering.schedule.cpu.products.streamed.narrow import has_narrow_panels, in_narrow_tiles
 from lowering.schedule.cpu.products.streamed.routine import StreamedRoutine
 from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups
@@ -49,10 +50,10 @@ PRODUCTS_PER_TASK = 1 << 17
 
 
 def can_stream(product: Product) -> bool:
-    """Whether columns lie side by side in memory and there may be few rows or columns."""
+    """Whether columns lie side by side in memory, or may be copied, and there may be few rows or columns."""
     columns = product.what.columns
     beside = product.is_contiguous(columns, product.what.column) and columns.panels is None
-    return beside and is_small(product) is not False
+    return (beside or can_copy_columns(product)) and is_small(product) is not False
 
 
 def is_small(product: Product) -> bool | None:
@@ -74,8 +75,8 @@ def are_near(product: Product) -> bool | None:
     """
     what = product.what
     evenly = all(lies_evenly(product, *each) for each in ((what.rows, what.row), (what.columns, what.column)))
-    in_place = evenly and product.is_contiguous(what.rows, what.reduced) and can_store_tiles(product)
-    if not in_place or what.outer or len(line_starts(product)) == 1:
+    beside = any(product.is_contiguous(what.rows, axes) for axes in (what.reduced, what.row))
+    if not evenly or not beside or not can_store_tiles(product) or what.outer or len(line_starts(product)) == 1:
         return False
     spare = (_near_room(product) - product.k * product.n).constant_value
     return None if spare is None else spare >= 0
@@ -87,7 +88,9 @@ def _near_room(product: Product) -> Dim:
 
 
 def max_rows(product: Product) -> int:
-    """The most rows that are few."""
+    """The most rows that are few; none if columns would be copied for them."""
+    if can_copy_columns(product):
+        return 0
     if rows := product.kernel.target.schedule.unpacked_rows:
         return rows
     return MAX_ROWS if len(line_starts(product)) > 1 else MAX_LOW_ROWS
@@ -182,6 +185,8 @@ class StreamedProduct:
         strides = [what.output.strides[axes[-1]] if axes else constant(1) for axes in (what.row, what.column)]
         if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or strides[1].constant_value != 1:
             return None
+        if can_copy_columns(product):
+            columns = copied_columns(product, columns, product.threads(PRODUCTS_PER_TASK))
         out = product.offset(what.output, {**coords, what.row: zero, what.column: zero})
         layout = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
         step = rows.step if isinstance(rows.step, int) else None

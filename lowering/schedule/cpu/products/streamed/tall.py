@@ -18,6 +18,7 @@ from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import micro_kernel
 from lowering.schedule.cpu.products.product import Product
 from lowering.schedule.cpu.products.results import can_store_tiles
+from lowering.schedule.cpu.products.streamed.copied_columns import can_copy_columns
 from lowering.schedule.cpu.products.streamed.tall_routine import PackingRoutine, TallRoutine
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
@@ -42,8 +43,10 @@ def is_tall(product: Product) -> bool | None:
     plain = all(
         isinstance(each.value.owner, LoadOp) and each.value.type == what.element for each in (what.rows, what.columns)
     )
-    beside = product.is_contiguous(what.rows, what.reduced) and product.is_contiguous(what.columns, what.column)
-    if not plain or not beside or what.batch or what.outer or what.columns.panels or not can_store_tiles(product):
+    beside = product.is_contiguous(what.columns, what.column) or can_copy_columns(product)
+    if not plain or not beside or not product.is_contiguous(what.rows, what.reduced):
+        return False
+    if what.batch or what.outer or what.columns.panels or not can_store_tiles(product):
         return False
     known = [(more - less).constant_value for less, more in _tests(product)]
     if any(each is not None and each < 0 for each in known):
