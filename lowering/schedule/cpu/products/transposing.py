@@ -17,7 +17,7 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class TransposingRoutine(Routine):
-    """Element `r` of line `i` goes to position `i` of line `r`, for the vectors of lines from `lower` to before `upper`.
+    """Element `r` of line `i` goes to position `i` of line `r`; the lines are those of vectors from `lower` to `upper`.
 
     Of the output whole vectors are written, and as many lines: what is past the end is undefined.
     """
