@@ -243,6 +243,8 @@ class TIRToFlatPass(PipelinePass):
         # First values in front of the loops of a reduction, not behind a branch inside of them.
         "lower-init-blocks",
         "lower-blocks",
+        # Indices are expressions of loop variables now.
+        "compact-buffers",
     )
 
 

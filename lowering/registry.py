@@ -86,6 +86,7 @@ PASSES: dict[str, str] = {
     "schedule-cpu": "lowering.schedule.schedule_cpu:ScheduleCPUPass",
     "schedule-tuned": "lowering.tune.schedule_tuned:ScheduleTunedPass",
     "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
+    "compact-buffers": "lowering.tir.compact_buffers:CompactBuffersPass",
     "flatten-buffers": "lowering.tir.flatten_buffers:FlattenBuffersPass",
     "vectorize": "lowering.tir.vectorize:VectorizePass",
     "unroll": "lowering.tir.unroll:UnrollPass",

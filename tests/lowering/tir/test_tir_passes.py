@@ -101,6 +101,7 @@ PASSES = [
     "lower-init-blocks",
     "lower-init-blocks,lower-blocks",
     "lower-blocks,flatten-buffers",
+    "lower-blocks,compact-buffers",
     "unroll",
     "unroll{max_ops=5}",
     "vectorize",
@@ -153,7 +154,14 @@ def test_programs_compute_the_same(text: str, passes: str, sizes: tuple[int, int
     np.testing.assert_array_equal(results(module, sizes), expected)
 
 
-SINGLE = ["lower-blocks", "lower-init-blocks", "unroll", "vectorize", "lower-blocks,flatten-buffers"]
+SINGLE = [
+    "lower-blocks",
+    "lower-init-blocks",
+    "unroll",
+    "vectorize",
+    "lower-blocks,flatten-buffers",
+    "lower-blocks,compact-buffers",
+]
 
 
 @pytest.mark.parametrize("passes", SINGLE)
