@@ -103,6 +103,8 @@ def _describe(tool: str, error: BaseException) -> str:
             return f"{error.span.get_location()}: error: {error.msg}\n{quote_span(error.span)}"
         case RecursionError():
             return f"{tool}: error: the input is nested too deeply"
+        case OSError(strerror=str(reason), filename=str(path)):
+            return f"{tool}: error: {path}: {reason[:1].lower()}{reason[1:]}"
         case DiagnosticException() | CodegenError() | ArgSpecParseError() | ValueError() | OSError():
             notes: tuple[str, ...] = tuple(getattr(error, "__notes__", ()))
             return "\n".join((f"{tool}: error: {error}", *notes))

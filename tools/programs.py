@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
-from tools.failures import ToolError
+from tools.failures import ToolError, with_traceback
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -106,9 +106,12 @@ IMPORTERS: Mapping[str, Callable[[str, GivenShapes], ModuleOp]] = {".onnx": read
 
 
 def load_python_files(paths: Sequence[str]) -> None:
-    """Runs Python files, which register packed functions or tensor intrinsics."""
+    """Runs Python files, which register packed functions or tensor intrinsics; `ToolError` for what one raises."""
     for path in paths:
-        runpy.run_path(path)
+        try:
+            runpy.run_path(path)
+        except Exception as error:
+            raise ToolError(with_traceback(f"{path}: {type(error).__name__}: {error}", error)) from error
 
 
 def load_program(path: str, entry: str, options: BuildOptions) -> Program:

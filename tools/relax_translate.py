@@ -23,6 +23,7 @@ from tools.programs import BuildOptions, build_executable, read_module, read_onn
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from vm_dialect import Executable
 
 Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
 
@@ -147,7 +148,7 @@ def _translate(argv: Sequence[str] | None) -> None:
         raise ToolError("--save-weights goes with an import; what is emitted has its weights in it")
     module = read_module(args.file, options.weights, options.shapes)
     if args.emit == "library":
-        build_executable(module, options).export_library(_required_output(args.output, "library"))
+        _export(build_executable(module, options), _required_output(args.output, "library"))
         return
     contents = _mlir_to_llvmir(module, options) if args.mlir_to_llvmir else EMITTERS[args.emit](module, options)
     if isinstance(contents, bytes):
@@ -186,6 +187,13 @@ def _required_output(path: str | None, kind: str) -> str:
     if path is None:
         raise ToolError(f"expected -o FILE for {kind}, which is not text")
     return path
+
+
+def _export(executable: Executable, path: str) -> None:
+    try:
+        executable.export_library(path)
+    except RuntimeError as error:  # of the linker
+        raise ToolError(str(error)) from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

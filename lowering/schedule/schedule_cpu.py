@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from lowering.pass_target import pass_target
 from lowering.schedule.cpu.memory_bound import schedule_memory_bound
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -39,7 +40,7 @@ class ScheduleCPUPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedules each function by itself."""
-        schedule_module(op, Target.parse(self.target) if self.target else Target.host())
+        schedule_module(op, pass_target(self.target))
 
 
 def schedule_module(module: ModuleOp, target: Target) -> None:

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from lowering.codegen.kernels.kernels import kernel_groups
+from lowering.pass_target import pass_target
 from lowering.schedule.schedule_cpu import schedule
 from lowering.tune.database import default_database, kernel_key
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.target import Target
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class ScheduleTunedPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Looks all kernels up, then schedules each function by itself."""
-        target = Target.parse(self.target) if self.target else Target.host()
+        target = pass_target(self.target)
         records = default_database().records_or_warn()
         keys = {group[0]: kernel_key(group, target) for group in kernel_groups(op)} if records else {}
         for func in [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]:

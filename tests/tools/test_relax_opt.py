@@ -95,9 +95,10 @@ def test_prints_the_module(source: str, capsys: pytest.CaptureFixture[str]):
         (["-p", "cse{a=1}"], ["pass 'cse'", "hint: it has no options"]),
         (["-p", "verify-stage"], ['requires argument "stage"', "hint: its options are stage: str"]),
         (["-p", "verify-stage{stage=relaxed}"], ["expected one of the stages relax,", "got relaxed"]),
+        (["-p", "schedule-cpu{target=abacus}"], ["pass 'schedule-cpu' failed", 'unknown target "abacus"']),
         (["-p", "cse{"], ["Error parsing pass pipeline", "^"]),
     ],
-    ids=["unknown", "misspelt", "extra-option", "missing-option", "bad-option", "syntax"],
+    ids=["unknown", "misspelt", "extra-option", "missing-option", "bad-option", "machine", "syntax"],
 )
 def test_bad_arguments(source: str, arguments: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]):
     assert main([source, *arguments]) == 1
@@ -109,7 +110,7 @@ def test_bad_arguments(source: str, arguments: list[str], expected: list[str], c
 
 def test_missing_file(capsys: pytest.CaptureFixture[str]):
     assert main(["/nowhere/f.mlir"]) == 1
-    assert "relax-opt: error: [Errno 2] No such file or directory: '/nowhere/f.mlir'" in capsys.readouterr().err
+    assert "relax-opt: error: /nowhere/f.mlir: no such file or directory" in capsys.readouterr().err
 
 
 def test_malformed_text_has_place_line_and_caret(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -125,6 +125,24 @@ def test_packed_functions_are_loaded(packed: list[str], mode: str, capsys: pytes
     assert "output  int 3" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1 +", "functions.py: SyntaxError: invalid syntax"),
+        ("import nowhere", "functions.py: ModuleNotFoundError: No module named 'nowhere'"),
+    ],
+)
+def test_python_files_with_errors(
+    program: str, tmp_path: Path, text: str, expected: str, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "functions.py"
+    path.write_text(text)
+    assert main([program, "--load", str(path)]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"relax-run: error: {path.parent}/{expected}")
+    assert "Traceback" not in err
+
+
 @each_mode
 def test_an_exception_of_a_packed_function_is_told(packed: list[str], mode: str, capsys: pytest.CaptureFixture[str]):
     assert main([*packed, "--mode", mode, "--value", "0"]) == 1

@@ -168,6 +168,14 @@ def test_errors(program: str, arguments: list[str], expected: str, capsys: pytes
     assert "Traceback" not in err
 
 
+def test_a_linker_that_fails(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("CC", "false")
+    assert main([program, "--emit", "library", "-o", str(tmp_path / "m.so")]) == 1
+    assert capsys.readouterr().err.startswith("relax-translate: error: the linker false failed")
+
+
 @pytest.mark.parametrize("arguments", [[], ["--emit", "poetry"], ["--emit", "asm", "--mlir-to-llvmir"], ["-O", "9"]])
 def test_usage(program: str, arguments: list[str], capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):

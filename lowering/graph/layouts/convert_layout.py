@@ -16,10 +16,10 @@ from lowering.graph.layouts.blocked_steps import Known, Role, Step
 from lowering.graph.layouts.blocking import WEIGHTS, Blocking, Conversions, is_one_place
 from lowering.graph.layouts.layout_plan import plan
 from lowering.locations import inherit_location
+from lowering.pass_target import pass_target
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
-from tir_dialect.target import Target
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ConvertLayoutPass(ModulePass):
 
 
 def _lanes(target: str) -> int:
-    return (Target.parse(target) if target else Target.host()).lanes(32)
+    return pass_target(target).lanes(32)
 
 
 class _Conversion:

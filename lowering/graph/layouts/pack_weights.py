@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.graph.layouts.weight_panels import PanelLayout, in_panels, panel_parameters, with_panels
+from lowering.pass_target import pass_target
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.values import ConstantOp
@@ -64,7 +65,7 @@ class PackWeightsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites all calls of PrimFuncs with constants."""
-        packing = _Packing(op, Target.parse(self.target) if self.target else Target.host())
+        packing = _Packing(op, pass_target(self.target))
         for each in packing.calls:
             packing.rewrite(each)
         packing.clean()

@@ -13,11 +13,11 @@ from lowering.graph.dead import erase_dead
 from lowering.graph.layouts.blocking import Blocking, Conversions, dims_of
 from lowering.graph.layouts.layout_plan import LONG_SUM
 from lowering.locations import inherit_location
+from lowering.pass_target import pass_target
 from relax_dialect.ops.convolution import Conv3dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.target import Target
 
 DATA, WEIGHTS = "NCDHW", "OIDHW"
 
@@ -60,7 +60,7 @@ class VolumesInBlocksPass(ModulePass):
         found = [inner for inner in op.walk() if isinstance(inner, Conv3dOp)]
         if not found:
             return
-        target = Target.parse(self.target) if self.target else Target.host()
+        target = pass_target(self.target)
         blocking = Blocking(self.block or target.lanes(32))
         conversions = Conversions(blocking)
         for each in found:
