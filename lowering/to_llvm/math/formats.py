@@ -31,6 +31,11 @@ class Format:
         return 2.0 ** (1 - self.bias)
 
     @property
+    def least(self) -> float:
+        """The least positive number, which is subnormal."""
+        return 2.0 ** (1 - self.bias - self.fraction)
+
+    @property
     def one_bits(self) -> int:
         """The bits of 1."""
         return self.bias << self.fraction

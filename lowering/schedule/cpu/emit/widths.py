@@ -19,7 +19,7 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 LATENT = frozenset(
     f"math.{name}"
     for name in (
-        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1"),
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1"),
         *("log", "log10", "log1p", "log2", "powf", "sin", "sinh", "tan", "tanh"),
     )
 )

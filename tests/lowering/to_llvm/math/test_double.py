@@ -23,6 +23,7 @@ MACHINES = ("host", "x86-64-v3", "x86-64-v2")
 """The second has no tables in registers, the last no fused multiply-add."""
 
 LOOP, POWER = LOOP_OF_F32.replace("f32", "f64"), POWER_OF_F32.replace("f32", "f64")
+ATAN2 = POWER.replace("power_", "atan2_").replace("powf", "atan2")
 
 
 def erf(x: np.ndarray) -> np.ndarray:
@@ -78,7 +79,7 @@ def check(name: str, x: object, got: np.ndarray, exact: np.ndarray) -> None:
 def kernels(request: pytest.FixtureRequest) -> Kernels:
     tir = request.getfixturevalue("tir")
     loops = (LOOP.replace("NAME", name) for name in REFERENCES)
-    text = "".join(each.replace("KIND", kind) for each in (*loops, POWER) for kind in ("serial", "vectorized"))
+    text = "".join(each.replace("KIND", kind) for each in (*loops, POWER, ATAN2) for kind in ("serial", "vectorized"))
     return compile_prim_funcs(tir(text.replace("for serial", "for")), Target.parse(request.param), cache=NO_CACHE)
 
 
@@ -137,6 +138,20 @@ def test_error_of_powers(kind: str, kernels: Kernels):
         check("powf", (x, y), got, exact)
 
 
+@pytest.mark.parametrize("kind", ["serial", "vectorized"])
+def test_error_of_angles_of_points(kind: str, kernels: Kernels):
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(kernels.address(f"atan2_{kind}"))
+    rng = np.random.default_rng(1)
+    grid = np.meshgrid(np.array(EDGES), np.array(EDGES))
+    pairs = [tuple(np.resize(part.ravel(), COUNT) for part in grid), (inputs(0), rng.permutation(inputs(1)))]
+    pairs += [(rng.uniform(-1, 1, COUNT), rng.uniform(-1, 1, COUNT)) for _ in range(4)]
+    for y, x in pairs:
+        got = np.empty_like(x)
+        assert call(y.ctypes.data, x.ctypes.data, got.ctypes.data) == 0
+        with np.errstate(all="ignore"):
+            check("atan2", (y, x), got, np.arctan2(np.longdouble(y), np.longdouble(x)))
+
+
 SIGMOID = """
 tir.prim_func @sigmoid(%X: !tir.buffer<[16384], f64>, %Y: !tir.buffer<[16384], f64>) {
   %n = arith.constant 16384 : index
@@ -171,10 +186,10 @@ LARGE_ONLY = {"cos", "sin", "tan"}
 def test_no_function_of_one_number_is_called(machine: str, tir: Callable[[str], ModuleOp]):
     """But for large angles, or where processors have no fused multiply-add."""
     loops = [LOOP.replace("NAME", name) for name in REFERENCES]
-    text = "".join(each.replace("KIND", "vectorized") for each in (*loops, POWER))
+    text = "".join(each.replace("KIND", "vectorized") for each in (*loops, POWER, ATAN2))
     lowered = lowered_text(text, machine, tir)
     called = {line.split("@")[1].split("(")[0] for line in lowered.splitlines() if line.startswith("declare")}
     words = {each for name in called for each in name.split(".")}
     fused = {name.removeprefix("math.").replace("powf", "pow") for name in FUSED}
-    library = {*REFERENCES, "pow"}
+    library = {*REFERENCES, "pow", "atan2"}
     assert words & library == (fused if machine == "x86-64-v2" else LARGE_ONLY)

@@ -25,7 +25,7 @@ def kernels(request: pytest.FixtureRequest) -> Kernels:
 
 
 def test_every_expansion_is_tested():
-    assert {f"math.{name}" for name in (*REFERENCES, "powf")} == set(OWN)
+    assert {f"math.{name}" for name in (*REFERENCES, "powf", "atan2")} == set(OWN)
 
 
 POWER = """
@@ -54,6 +54,28 @@ def test_error_of_powers(kind: str, target: str, tir):
         with np.errstate(all="ignore"):
             exact = np.float64(x) ** np.float64(y)
         check("powf", (x, y), got, exact)
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-v3", "x86-64-v2"])
+@pytest.mark.parametrize("kind", ["serial", "vectorized"])
+def test_error_of_angles_of_points(kind: str, target: str, tir):
+    """With the quadrants and special values of IEEE 754."""
+    import ctypes
+
+    text = POWER.replace("powf", "atan2").replace("KIND", kind).replace("for serial", "for")
+    compiled = compile_prim_funcs(tir(text), Target.parse(target), cache=NO_CACHE)
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(compiled.address(f"power_{kind}"))
+    rng = np.random.default_rng(0)
+    edges = np.array(EDGES, np.float32)
+    pairs = [tuple(np.resize(part.ravel(), COUNT) for part in np.meshgrid(edges, edges))]
+    pairs += [(inputs(seed), rng.permutation(inputs(seed + 1))) for seed in range(3)]
+    pairs += [tuple(np.float32(rng.uniform(-1, 1, (2, COUNT)))) for _ in range(4)]
+    for y, x in pairs:
+        y, x, got = np.ascontiguousarray(y), np.ascontiguousarray(x), np.empty_like(x)
+        assert call(y.ctypes.data, x.ctypes.data, got.ctypes.data) == 0
+        with np.errstate(all="ignore"):
+            exact = np.arctan2(np.float64(y), np.float64(x))
+        check("atan2", (y, x), got, exact)
 
 
 @pytest.mark.parametrize("exponent", ROOTS)
