@@ -302,3 +302,21 @@ def test_a_fused_reduction_over_nothing_runs_its_init():
 def test_fuse_of_a_loop_without_iterations():
     sch = Schedule(parse_prim_func(GAPS.replace("%c1 to %c4", "%c4 to %c4")))
     refuses(sch, 'loop "j" has no iteration', "fuse", *sch.get_loops("C"))
+
+
+def test_transform_layout_of_what_a_block_without_instances_stores():
+    text = """
+    tir.prim_func @f(%A: !tir.buffer<[4, 3], i32>) {
+      %c0 = arith.constant 0 : index
+      %c3 = arith.constant 3 : index
+      %zero = arith.constant 0 : i32
+      tir.for (%i, %j) in (%c0, %c3) {
+        tir.block "A" (%v = spatial %i in %c0, %w = spatial %j in %c3) {
+          tir.store %zero, %A[%v, %w]
+        }
+      }
+    }
+    """
+    sch = Schedule(parse_prim_func(text))
+    sch.transform_layout("A", "A", "(i, j) -> (floordiv(i, 2), j, mod(i, 2))")
+    sch.func.verify()

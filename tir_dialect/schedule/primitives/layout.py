@@ -133,7 +133,11 @@ def _rewrite(self: ScheduleState, access: ElementAccess, index_map: IndexMap) ->
     emitter = Materializer(self.func, access.space, InsertPoint.before(op))
     for index, value in zip(access.indices, op.indices, strict=True):
         emitter.remember(index, value)
-    indices = [emitter.emit(access.space.prover.simplify(index)) for index in index_map.apply(access.indices)]
+    mapped = index_map.apply(access.indices)
+    # of what has no values anything is equal to anything, but the iterators have to stay in the indices
+    if not any(variable.is_empty for variable in access.space.variables.values()):
+        mapped = [access.space.prover.simplify(index) for index in mapped]
+    indices = [emitter.emit(index) for index in mapped]
     new = LoadOp(op.buffer, indices) if isinstance(op, LoadOp) else StoreOp(op.value, op.buffer, indices)
     new.location = op.location
     Rewriter.replace_op(op, new)
