@@ -54,6 +54,11 @@ class IndexSpace:
         self._evaluator = DimEvaluator(self._leaf, self)
 
     @property
+    def root(self) -> Operation:
+        """The function or block."""
+        return self._root
+
+    @property
     def variables(self) -> Mapping[str, Variable]:
         """The variables that have been met so far, by symbol."""
         return self._variables

@@ -12,7 +12,7 @@ from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside
-from tir_dialect.dims import Bounds, Dim, DimLike, Prover, constant, symbol
+from tir_dialect.dims import Bounds, Dim, DimLike, Prover, SymbolAtom, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind
@@ -159,8 +159,7 @@ class _Start:
         found = list(facts(self, condition))
         extents = [self.number(it.extent) for it in self._block.iterators if it.kind.is_reduced]
         most = [0, *(1 - extent for extent in extents)]
-        # with something to reduce over all extents are at least 1
-        filled = {name: symbol(name) + 1 for extent in extents if (name := extent.as_symbol) is not None}
+        filled = where_not_empty(self._bounds, extents)
         return bool(found) and all(
             any(self.less_equal(fact, limit) for limit in most) or self.less_equal(fact.substitute(filled), 0)
             for fact in found
@@ -183,6 +182,13 @@ class _Start:
 
     def _fresh(self, value: SSAValue) -> Dim:
         return symbol(self._unknown.setdefault(value, f"start${len(self._unknown)}"))
+
+
+def where_not_empty(bounds: Bounds, extents: Iterable[Dim]) -> dict[str, Dim]:
+    """What symbols stand for where none of the extents is 0: those of which an extent is a multiple are at least 1."""
+    monomials = [extent.terms[0][1] for extent in extents if len(extent.terms) == 1]
+    names = [atom.name for monomial in monomials for atom, _ in monomial if isinstance(atom, SymbolAtom)]
+    return {name: symbol(name) + 1 for name in names if bounds[name][0] == 0}
 
 
 def _conjuncts(condition: SSAValue | None) -> Iterator[SSAValue]:

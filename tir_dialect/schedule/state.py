@@ -70,9 +70,10 @@ class ScheduleState(ScheduleBase):
         The handles of this schedule are valid there, too, for the copies of their loops and blocks.
         """
         root = self.functions.root.clone()
+        # a schedule moves sizes to the start of functions, which adds ops
+        copies = dict(zip(self.functions.root.walk(), root.walk(), strict=True))
         other = type(self)(root)
         other.random.setstate(self.random.getstate())
-        copies = dict(zip(self.functions.root.walk(), root.walk(), strict=True))
         if (current := self.functions.current) is not None:
             other.functions.current = cast(PrimFuncOp, copies[current])
         other._handles = self._handles.copy(copies)

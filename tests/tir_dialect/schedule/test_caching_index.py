@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, m, n, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tests.tir_dialect.schedule.test_storage import allocations
@@ -74,3 +75,27 @@ def test_refusals():
     outer = sch.blockize(sch.get_loops("B")[0])
     refuses(sch, 'expected a block without blocks inside, got "B_o"', "cache_index", outer, "global")
     refuses(sch, "expected a scope of", "cache_index", "B", "nowhere")
+
+
+TILES = """
+tir.prim_func @tiles[%n](%A: !tir.buffer<[4 * n], i32>, %B: !tir.buffer<[4 * n], i32>) {
+  %c4 = arith.constant 4 : index
+  %c1 = arith.constant 1 : index
+  tir.for (%i) in (%n) {
+    tir.block "B" (%v = spatial %i in %n) {
+      %low = arith.muli %v, %c4 : index
+      %high = arith.addi %low, %c4 : index
+      %S = tir.match_buffer %A[%low to %high] : !tir.buffer<[4], i32>
+      %T = tir.match_buffer %B[%low to %high] : !tir.buffer<[4], i32>
+      tir.for (%j) in (%c4) {
+        %x = tir.load %S[%j]
+        tir.store %x, %T[%j]
+      }
+    }
+  }
+}
+"""
+
+
+def test_tables_of_indices_of_a_block_with_views():
+    scheduled(parse_prim_func(TILES), lambda sch: sch.cache_index("B", "local"), ({"n": 0}, {"n": 3}))

@@ -229,3 +229,54 @@ def test_decompose_reduction_of_a_block_with_memory_of_its_own(position):
     texts = {block.name: str(block.op) for block in sch.get_blocks()}
     assert texts.keys() == {"B_init", "B_update"}
     assert all(text.count("tir.alloc_buffer") == 1 for text in texts.values())
+
+
+ODD_SIZES = tuple({"n": n, "m": m} for n in (0, 1, 3) for m in (0, 1, 4))
+
+
+SUM = """
+tir.prim_func @sum[%n, %m](%A: !tir.buffer<[n, m], i32>, %B: !tir.buffer<[n], i32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "B" (%v = spatial %i in %n, %w = reduce %j in %m) {
+      tir.init {
+        %zero = arith.constant 0 : i32
+        tir.store %zero, %B[%v]
+      }
+      %a = tir.load %A[%v, %w]
+      %b = tir.load %B[%v]
+      %s = arith.addi %a, %b : i32
+      tir.store %s, %B[%v]
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("size", ["m", "2 * m", "m + 1"])
+def test_reductions_over_nothing_that_are_split_twice(size):
+    def transform(sch):
+        _, j = sch.get_loops("B")
+        outer, _ = sch.split(j, [None, 3])
+        sch.split(outer, [None, 4])
+
+    text = SUM.replace("[n, m]", f"[n, {size}]").replace("%m", "%e").replace("[%n, %e]", "[%n, %m]")
+    text = text.replace("  tir.for", f"  %e = tir.dim {size}\n  tir.for")
+    scheduled(parse_prim_func(text), transform, ODD_SIZES)
+
+
+def test_rfactor_in_a_block():
+    def transform(sch):
+        _, inner = sch.split(sch.get_loops("B")[1], [None, 4])
+        sch.blockize(inner)
+        sch.rfactor(sch.get_loops("B")[0])
+
+    scheduled(
+        parse_prim_func(
+            SUM.replace("[n, m]", "[n, 4 * m]")
+            .replace("%m", "%e")
+            .replace("[%n, %e]", "[%n, %m]")
+            .replace("  tir.for", "  %e = tir.dim 4 * m\n  tir.for")
+        ),
+        transform,
+        ODD_SIZES,
+    )

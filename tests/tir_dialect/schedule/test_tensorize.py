@@ -253,6 +253,15 @@ tir.prim_func @multiply(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[8], i32>, %C
 """
 
 
+def test_copies_of_schedules_with_implementations_that_bring_their_bounds():
+    three_times = DOUBLE_IN_TWO_STEPS.replace("tir.for (%i) in (%c8)", "tir.for (%z, %i) in (%c3, %c8)", 1)
+    three_times = three_times.replace("  %zero", "  %c3 = arith.constant 3 : index\n  %zero", 1)
+    register_tensor_intrin(TensorIntrin("steps", parse_prim_func(DOUBLE), parse_prim_func(three_times)))
+    sch = Schedule(parse_prim_func(IN_PLACE.replace("store %p, %A[%c0", "store %p, %A[%c1")))
+    block = sch.tensorize(innermost(sch), "steps")
+    assert sch.copy().get(block) is not block.op
+
+
 def test_tiles_stay_in_buffers():
     half = DOUBLE.replace("[8]", "[16]")
     register_tensor_intrin(TensorIntrin("half", parse_prim_func(half), parse_prim_func(half)))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.init import init_placement
+from tir_dialect.analysis.init import init_placement, where_not_empty
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_loops
-from tir_dialect.dims import Dim, constant, symbol
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
@@ -118,8 +118,7 @@ class Instances:
             return self.reach_all(self.reduced) and all(less_equal(1, extent) is True for extent in domain)
         idle = self.idle(self.reduced)
         lengths = [self.state.extent(loop) for loop in self.loops if loop not in idle]
-        # what is at least 1 where the domain has elements
-        filled = {name: symbol(name) + 1 for extent in domain if (name := extent.as_symbol) is not None}
+        filled = where_not_empty(self.state.func.bounds, domain)
         return self.reach_all(self.reduced) or all(
             less_equal(1, length.substitute(filled)) is True or any(less_equal(each, length) is True for each in domain)
             for length in lengths
@@ -217,14 +216,47 @@ def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None
     return any(
         is_dense_once(self, [access], loop, box)
         and all(_runs(self, access, each, loop, box) for each in _idle(self, access, loop))
+        and all(_is_allowed(self, access, loop, block) for block in _blocks_between(self, access, loop))
         for access in accesses
     )
 
 
 def _idle(self: ScheduleState, access: Access, loop: ForOp | None) -> list[ForOp]:
     """The loops inside of `loop` that do not move an access."""
-    used = frozenset[str]().union(*(axis.low.symbols for axis in access.axes if axis.low is not None))
-    return [op for op in loops_between(access, loop) if self.symbol(op).as_symbol not in used]
+    used = _symbols(access)
+    inner = (op for op in loops_between(access, loop) if is_inside(op, self.space.root))
+    return [op for op in inner if self.symbol(op).as_symbol not in used]
+
+
+def _symbols(access: Access) -> frozenset[str]:
+    return frozenset[str]().union(*(axis.low.symbols for axis in access.axes if axis.low is not None))
+
+
+def _blocks_between(self: ScheduleState, access: Access, loop: ForOp | None) -> Iterator[BlockOp]:
+    """The blocks around an access in a loop, or where the primitive works."""
+    for op in ancestors(access.op):
+        if op is loop or op is self.space.root:
+            return
+        if isinstance(op, BlockOp):
+            yield op
+
+
+def _is_allowed(self: ScheduleState, access: Access, loop: ForOp | None, block: BlockOp) -> bool:
+    """Whether what the conditions of a block say of other things than the indices holds in some iteration.
+
+    The first iteration of idle loops is tried. Conditions on a reduction do not concern an init that runs before it.
+    """
+    first = {self.symbol(op).as_symbol or "": self.lower(op) for op in _idle(self, access, loop)}
+    known, less = _symbols(access) | set(self.func.symbol_names), self.space.prover.less
+    if block.init is not None and is_inside(access.op, block.init) and init_placement(block) is not None:
+        instances = Instances(self, block)
+        reduced = (instances.binding(number) for number in instances.reduced)
+        known = known.union(*(binding.symbols for binding in reduced if binding is not None))
+    conditions = (each for each in conditions_of(self.space, block) if isinstance(each, Less))
+    return all(
+        _names(each) <= known or less(each.lhs.substitute(first), each.rhs.substitute(first)) is True
+        for each in conditions
+    )
 
 
 def _runs(self: ScheduleState, access: Access, idle: ForOp, loop: ForOp | None, box: Sequence[AxisRange]) -> bool:
@@ -243,7 +275,7 @@ def _runs(self: ScheduleState, access: Access, idle: ForOp, loop: ForOp | None, 
 
 def leaves_some(self: ScheduleState, block: BlockOp, access: Access, condition: Less | SSAValue) -> bool:
     """Whether a condition of a block leaves an instance for each element that is accessed."""
-    used = frozenset[str]().union(*(axis.low.symbols for axis in access.axes if axis.low is not None))
+    used = _symbols(access)
     if not isinstance(condition, Less) or not used.isdisjoint(_names(condition) & self.space.variables.keys()):
         return False
     first = {self.symbol(op).as_symbol or "": self.lower(op) for op in enclosing_loops(block)}

@@ -15,6 +15,7 @@ from tir_dialect.analysis.structure import child_blocks, enclosing_loops
 from tir_dialect.dims import constant
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, is_inside
@@ -71,7 +72,9 @@ class _Computed:
         self._block = block
         self._keys: dict[SSAValue, Hashable] = {value: value for value in block.body.block.args}
         for op in block.body.walk():
-            if is_index_op(op) and len(op.results) == 1 and not _may_fail(op) and self._is_known(op):
+            if isinstance(op, BufferViewOp) or not is_index_op(op) or len(op.results) != 1:
+                continue
+            if not _may_fail(op) and self._is_known(op):
                 self._keys[op.results[0]] = self._key(op)
 
     def _is_known(self, op: Operation) -> bool:

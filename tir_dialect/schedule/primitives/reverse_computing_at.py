@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import enclosing_block
+from tir_dialect.analysis.structure import ancestors
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -100,24 +100,30 @@ def _produced(self: ScheduleState, block: BlockOp, target: ForOp) -> dict[SSAVal
 def _check_complete(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> None:
     """Refuses buffers that an iteration does not leave complete in the box that it writes."""
     around = loops_without(block, target)
-    variables = {loop.induction_var for loop in around}
-    dependence = Dependence(is_loop_variable)
+    variables: set[SSAValue] = {loop.induction_var for loop in around}
     for buffer, accesses in writes.items():
         for access in accesses:
-            writer = enclosing_block(access.op)
-            if writer is None:
+            writers = [op for op in ancestors(access.op) if isinstance(op, BlockOp) and is_inside(op, target)]
+            if not writers:
                 raise self.error(f"buffer \"{buffer.name_hint}\" is written by a '{access.op.name}' outside of a block")
-            check_no_branch(self, writer)
-            if any(buffer in conflicting_buffers(self.space, around_loop) for around_loop in around):
-                check_plain_conditions(self, writer)
-            for iterator in writer.iterators:
-                late = dependence.of(iterator.binding) & variables
-                if late and iterator.kind is not IteratorKind.SPATIAL:
-                    raise self.error(
-                        f'buffer "{buffer.name_hint}" is complete only after loop "{min(map(_name, late))}", '
-                        f'which drives a {iterator.kind.value} iterator of block "{writer.block_name.data}"'
-                    )
+            for writer in writers:
+                check_no_branch(self, writer)
+                if any(buffer in conflicting_buffers(self.space, around_loop) for around_loop in around):
+                    check_plain_conditions(self, writer)
+                _check_not_late(self, writer, buffer, variables)
         _check_other_writers(self, block, buffer, around)
+
+
+def _check_not_late(self: ScheduleState, writer: BlockOp, buffer: SSAValue, variables: set[SSAValue]) -> None:
+    """Refuses a block that writes a buffer in several iterations of loops."""
+    dependence = Dependence(is_loop_variable)
+    for iterator in writer.iterators:
+        late = dependence.of(iterator.binding) & variables
+        if late and iterator.kind is not IteratorKind.SPATIAL:
+            raise self.error(
+                f'buffer "{buffer.name_hint}" is complete only after loop "{min(map(_name, late))}", '
+                f'which drives a {iterator.kind.value} iterator of block "{writer.block_name.data}"'
+            )
 
 
 def _name(value: SSAValue) -> str:

@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import ancestors, enclosing_loops, root_buffer
+from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -254,6 +254,9 @@ def _emit_old_reduce_iterators(
         self.symbol(op).as_symbol or "": space.variable(arg).dim
         for op, arg in zip((plan.loop, *plan.rest), made.body.block.args[len(plan.spatial) :], strict=True)
     }
+    # iterators of a block around it stay what they are
+    around = {name: each.value for name, each in self.space.variables.items() if block_of(each.value) is not None}
+    symbols |= {name: space.variable(value).dim for name, value in around.items()}
     emitter = Materializer(self.func, space, InsertPoint.at_end(made.body.block))
     for iterator in plan.block.iterators:
         if iterator.kind is SPATIAL:
