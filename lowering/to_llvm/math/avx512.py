@@ -1,22 +1,24 @@
-"""AVX-512 intrinsics, which take one register of 16 f32; wider vectors are split."""
+"""AVX-512 intrinsics, which take one register of 16 f32 or of 8 f64; wider vectors are split."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, f32, i8, i16, i32
+from xdsl.dialects.builtin import VectorType, f32, f64, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
 from lowering.to_llvm.builder.vector_types import element_type, lane_count, lanes_of
 from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.formats import BINARY64
 from tir_dialect.ops.memory import i32_array, vector_of
 
 REGISTER = 16
 """So many f32 are in a register of 512 bits."""
 
 FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
+DOUBLES = VectorType(f64, [REGISTER // 2])
 _ALL, _ROUNDED_AS_SET = -1, 4
 _LEAST, _GREATEST = 4, 5
 _LEAST_SIZE = 2
@@ -29,12 +31,24 @@ def has_registers(f: Floats) -> bool:
     return f.b.module.avx512 and element_type(f.type) == f32 and (lane_count(f.type) or 1) % REGISTER == 0
 
 
+def has_registers_of_doubles(f: Floats) -> bool:
+    """The same of f64."""
+    return f.b.module.avx512 and f.format == BINARY64 and (lane_count(f.type) or 1) % (REGISTER // 2) == 0
+
+
+def _masked(f: Floats, name: str, parts: Sequence[SSAValue]) -> SSAValue:
+    """An intrinsic of a register of the format of f, for all lanes, rounded as is set."""
+    is_double = f.format == BINARY64
+    type_, mask = (DOUBLES, i8) if is_double else (FLOATS, i16)
+    rest = f.b.zero(type_), f.b.integer(_ALL, mask), f.b.integer(_ROUNDED_AS_SET, i32)
+    return f.b.intrinsic(f"llvm.x86.avx512.mask.{name}.p{'d' if is_double else 's'}.512", (*parts, *rest), type_)
+
+
 def scaled(f: Floats, value: SSAValue, power: SSAValue) -> SSAValue:
     """`value * 2**power`, rounded once, for a power that is a whole number."""
 
     def scale(parts: Sequence[SSAValue]) -> SSAValue:
-        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
-        return f.b.intrinsic("llvm.x86.avx512.mask.scalef.ps.512", (*parts, *rest), FLOATS)
+        return _masked(f, "scalef", parts)
 
     return _in_pieces(f.b, (value, power), scale)
 
@@ -102,7 +116,11 @@ def bounded(f: Floats, value: SSAValue, limit: float) -> SSAValue:
 
 
 def chosen(f: Floats, table: Sequence[float], indices: SSAValue) -> SSAValue:
-    """The number of the table, of 16 or 32, that the lowest bits of each lane say."""
+    """The number of the table, of 16 or 32 of f32 or 16 of f64, that the lowest bits of each lane say."""
+    if f.format == BINARY64:
+        low, high = (f.b.elements(list(table[i : i + REGISTER // 2]), DOUBLES) for i in (0, REGISTER // 2))
+        name = "llvm.x86.avx512.vpermi2var.pd.512"
+        return _in_pieces(f.b, (indices,), lambda parts: f.b.intrinsic(name, (low, *parts, high), DOUBLES))
     halves = [f.b.elements(list(table[i : i + REGISTER]), FLOATS) for i in range(0, len(table), REGISTER)]
 
     def choose(parts: Sequence[SSAValue]) -> SSAValue:
@@ -117,8 +135,7 @@ def exponent_of(f: Floats, value: SSAValue) -> SSAValue:
     """The whole number e with `2**e <= |value| < 2**(e + 1)`; `-inf` of 0, `inf` of infinity."""
 
     def exponent(parts: Sequence[SSAValue]) -> SSAValue:
-        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
-        return f.b.intrinsic("llvm.x86.avx512.mask.getexp.ps.512", (*parts, *rest), FLOATS)
+        return _masked(f, "getexp", parts)
 
     return _in_pieces(f.b, (value,), exponent)
 
@@ -127,9 +144,8 @@ def mantissa_of(f: Floats, value: SSAValue, *, nan_below_zero: bool = False) -> 
     """`|value|` over that power of 2, or the next, from 3/4 to below 3/2; 1 of 0 and of infinity; maybe -1 of -0."""
 
     def mantissa(parts: Sequence[SSAValue]) -> SSAValue:
-        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
         kind = f.b.integer(_FROM_3_4_OF_POSITIVE if nan_below_zero else _FROM_3_4_WITHOUT_SIGN, i32)
-        return f.b.intrinsic("llvm.x86.avx512.mask.getmant.ps.512", (*parts, kind, *rest), FLOATS)
+        return _masked(f, "getmant", (*parts, kind))
 
     return _in_pieces(f.b, (value,), mantissa)
 
@@ -138,16 +154,17 @@ def _in_pieces(
     b: LLVMBuilder, operands: Sequence[SSAValue], function: Callable[[Sequence[SSAValue]], SSAValue]
 ) -> SSAValue:
     """A function of registers, applied to all pieces of vectors that have their size."""
-    count = lanes_of(operands[0].type) // REGISTER
+    lanes = REGISTER // 2 if element_type(operands[0].type) in (f64, i64) else REGISTER
+    count = lanes_of(operands[0].type) // lanes
     if count == 1:
         return function(operands)
-    pieces = [function([_piece(b, each, number) for each in operands]) for number in range(count)]
+    pieces = [function([_piece(b, each, number, lanes) for each in operands]) for number in range(count)]
     while len(pieces) > 1:
         pieces = [_joined(b, *pieces[i : i + 2]) for i in range(0, len(pieces), 2)]
     return pieces[0]
 
 
-def _piece(b: LLVMBuilder, vector: SSAValue, number: int, lanes: int = REGISTER) -> SSAValue:
+def _piece(b: LLVMBuilder, vector: SSAValue, number: int, lanes: int) -> SSAValue:
     order = range(number * lanes, (number + 1) * lanes)
     return _shuffled(b, vector, b.undefined(vector.type), order)
 

@@ -12,7 +12,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math import tables
-from lowering.to_llvm.math.avx512 import has_registers, scaled
+from lowering.to_llvm.math.avx512 import has_registers, has_registers_of_doubles, scaled
 from lowering.to_llvm.math.coefficients import LOG2_E, coefficients
 from lowering.to_llvm.math.floats import Floats
 
@@ -24,7 +24,7 @@ def scale_exponent(f: Floats) -> int:
 
 def _scaled(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
     """`value * 2**n`, where `n + 2 * bias` stands in the lowest bits of `rounded`."""
-    if has_registers(f):
+    if has_registers(f) or has_registers_of_doubles(f):
         return scaled(f, value, f.sub(rounded, f.number(f.format.rounding + scale_exponent(f))))
     first, second = _powers_of_two(f, rounded)
     return f.mul(f.mul(value, first), second)
@@ -50,7 +50,7 @@ def exp(f: Floats, x: SSAValue) -> SSAValue:
 
 def grown(f: Floats, tail: SSAValue, rounded: SSAValue) -> SSAValue:
     """`(1 + tail) * 2**n`, where `n + 2 * bias` stands in the lowest bits of `rounded`."""
-    if has_registers(f):
+    if has_registers(f) or has_registers_of_doubles(f):
         return _scaled(f, f.add(tail, f.number(1.0)), rounded)
     first, second = _powers_of_two(f, rounded)
     return f.mul(f.fma(tail, first, first), second)

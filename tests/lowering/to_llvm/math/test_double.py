@@ -193,3 +193,17 @@ def test_no_function_of_one_number_is_called(machine: str, tir: Callable[[str], 
     fused = {name.removeprefix("math.").replace("powf", "pow") for name in FUSED}
     library = {*REFERENCES, "pow", "atan2"}
     assert words & library == (fused if machine == "x86-64-v2" else LARGE_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("name", "instructions"), [("log", ("getexp.pd", "getmant.pd", "vpermi2var.pd")), ("exp", ("scalef.pd",))]
+)
+def test_registers_of_avx512(name: str, instructions: tuple[str, ...], tir: Callable[[str], ModuleOp]):
+    """Exponents and mantissas in one instruction each, coefficients from tables: no division, no integer arithmetic."""
+    loop = LOOP.replace("NAME", name).replace("KIND", "vectorized")
+    lowered, other = (lowered_text(loop, machine, tir) for machine in ("x86-64-v4", "x86-64-v3"))
+    for each in instructions:
+        assert each in lowered
+        assert each not in other
+    assert " fdiv " not in lowered
+    assert " shl " not in lowered
