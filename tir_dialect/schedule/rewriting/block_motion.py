@@ -40,7 +40,7 @@ def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
     for iterator in block.iterators:
         if iterator.kind not in (IteratorKind.SPATIAL, IteratorKind.REDUCE):
             raise self.error(
-                f'block "{name}" has a {iterator.kind.value} iterator, expected spatial and reduce iterators only'
+                f'block "{name}" has an iterator of kind {iterator.kind.value}, expected spatial and reduce ones only'
             )
     if block.init is None and not read_buffers(block).isdisjoint(written_buffers(block)):
         raise self.error(f'block "{name}" updates what it reads, so it may not run more often')
