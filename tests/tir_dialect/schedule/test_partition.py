@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_compute_location import softmax
 from tests.tir_dialect.schedule.test_loops import condition, loops, refuses
@@ -153,3 +154,30 @@ def test_merge_refuses_other_extents_and_neighbours():
     refuses(sch, "share elements of buffer", "merge", *(sch.get_loops(sch.get_block(name))[0] for name in "BCD"))
     sch.merge(sch.get_loops(sch.get_block("B"))[0], sch.get_loops(sch.get_block("C"))[0])
     assert k.as_symbol == "k"
+
+
+def test_merge_of_loops_with_an_allocation_between():
+    text = """
+    tir.prim_func @copies[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
+      %T = tir.alloc_buffer : !tir.buffer<[n], i32>
+      tir.for (%i) in (%n) {
+        tir.block "T" (%v = spatial %i in %n) {
+          %a = tir.load %A[%v]
+          tir.store %a, %T[%v]
+        }
+      }
+      %U = tir.alloc_buffer : !tir.buffer<[n], i32>
+      tir.for (%i) in (%n) {
+        tir.block "U" (%v = spatial %i in %n) {
+          %t = tir.load %T[%v]
+          tir.store %t, %U[%v]
+          tir.store %t, %C[%v]
+        }
+      }
+    }
+    """
+
+    def transform(sch):
+        sch.merge(sch.get_loops("T")[0], sch.get_loops("U")[0])
+
+    scheduled(parse_prim_func(text), transform, ({"n": 0}, {"n": 3}))

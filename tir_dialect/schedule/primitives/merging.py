@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
@@ -88,7 +89,7 @@ def _check_neighbours(self: ScheduleState, level: Sequence[ForOp], same: Mapping
     for one, other in pairwise(level):
         names = f'"{one.induction_var.name_hint}" and "{other.induction_var.name_hint}"'
         between = _between(one, other) if outermost else []
-        if between is None or not all(map(is_index_op, between)):
+        if between is None or not all(isinstance(op, AllocBufferOp) or is_index_op(op) for op in between):
             name = other.induction_var.name_hint
             raise self.error(f'loop "{name}" does not come right after loop "{one.induction_var.name_hint}"')
         lowers = [self.lower(op).substitute(same) for op in (one, other)]
