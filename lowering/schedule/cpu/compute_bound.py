@@ -27,6 +27,7 @@ from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.products.packed.packed import PackedProduct
 from lowering.schedule.cpu.products.product import Coords, Product
+from lowering.schedule.cpu.products.streamed.exchanged import ExchangedProduct, can_be_exchanged
 from lowering.schedule.cpu.products.streamed.few_rows import FewRowsProduct
 from lowering.schedule.cpu.products.streamed.few_rows_choice import can_have_few_rows, replaces_streams
 from lowering.schedule.cpu.products.streamed.streamed import StreamedProduct, can_stream, partial_sums
@@ -180,7 +181,15 @@ def emit_product(product: Product) -> None:
         _emit_best(product, _small_ways(product), coords)
 
 
-SmallWay = VectorProduct | FewColumnsProduct | FewRowsProduct | StreamedProduct | LongDotProduct | DotProduct
+SmallWay = (
+    VectorProduct
+    | FewColumnsProduct
+    | ExchangedProduct
+    | FewRowsProduct
+    | StreamedProduct
+    | LongDotProduct
+    | DotProduct
+)
 
 
 def _small_ways(product: Product) -> list[SmallWay]:
@@ -196,6 +205,8 @@ def _small_ways(product: Product) -> list[SmallWay]:
         found.append(LongDotProduct(product))
     if can_dot(product) and dots_may_pay(product):
         found.append(DotProduct(product))
+    if can_be_exchanged(product):
+        found.append(ExchangedProduct(product))
     if can_stream(product) and not replaces_streams(product):
         found.append(StreamedProduct(product))
     return found

@@ -35,7 +35,7 @@ def narrow_step(product: Product) -> int:
 def leaves_last(product: Product, step: int | None = None) -> bool:
     """Whether there may be very few columns behind whole steps, vectors or panels."""
     what, rows = product.what, product.m.constant_value
-    if not lies_in_rows(product) or product.is_contiguous(what.columns, what.reduced):
+    if product.is_exchanged or not lies_in_rows(product) or product.is_contiguous(what.columns, what.reduced):
         return False
     if not product.is_contiguous(what.columns, what.column) or (rows is not None and rows <= FEW_ROWS):
         return False

@@ -34,6 +34,8 @@ class Product:
     what: Contraction
     epilogue: Epilogue
     tiles: Tiling
+    is_exchanged: bool = False
+    """Whether it is the transpose of a product with few columns: it has few rows, and one way for all its columns."""
 
     @property
     def code(self) -> Code:

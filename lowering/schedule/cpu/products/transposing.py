@@ -17,13 +17,12 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class TransposingRoutine(Routine):
-    """Element `r` of line `i` goes to position `i` of line `r`; the lines are those of vectors from `lower` to `upper`.
-
-    Of the output whole vectors are written, and as many lines: what is past the end is undefined.
-    """
+    """Element `r` of line `i` goes to position `i` of line `r`; the vectors of lines are `lower` to `upper`."""
 
     dtype: AnyFloat
     lanes: int
+    is_exact: bool = False
+    """Whether nothing else is written: else whole vectors are, and as many lines, with anything past the end."""
 
     @property
     @override
@@ -52,5 +51,8 @@ class TransposingRoutine(Routine):
             offsets = [code.add(code.add(size["first"], code.mul(line, size["each"])), start) for line in lines]
             rows = transposed(code, [code.load(buffer["matrix"], [offset], lanes, mask) for offset in offsets])
             begin = code.add(code.add(size["out"], code.mul(start, size["out_each"])), top)
+            count, left = code.sub(size["count"], top), code.sub(size["length"], start)
             for i, row in enumerate(rows):
-                code.store(row, buffer["output"], [code.add(begin, code.mul(size["out_each"], i))])
+                inside = code.select(code.compare("sgt", left, i), count, code.index(0)) if self.is_exact else None
+                on = None if inside is None else code.leading(inside, lanes)
+                code.store(row, buffer["output"], [code.add(begin, code.mul(size["out_each"], i))], on)

@@ -189,7 +189,8 @@ class StreamedProduct:
             columns = copied_columns(product, columns, product.threads(PRODUCTS_PER_TASK))
         out = product.offset(what.output, {**coords, what.row: zero, what.column: zero})
         layout = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
-        step = rows.step if isinstance(rows.step, int) else None
+        is_known = isinstance(rows.step, int) and not product.is_exchanged  # whose kernels stream strided rows, too
+        step = rows.step if isinstance(rows.step, int) and is_known else None
         layout += [rows.step] * (step is None)
         values = [code.index(each) if isinstance(each, int) else each for each in layout]
         routine = StreamedRoutine(self._kind, tuple(self._heights()), step, has_narrow_panels(product))

@@ -46,7 +46,7 @@ def is_tall(product: Product) -> bool | None:
     beside = product.is_contiguous(what.columns, what.column) or can_copy_columns(product)
     if not plain or not beside or not product.is_contiguous(what.rows, what.reduced):
         return False
-    if what.batch or what.outer or what.columns.panels or not can_store_tiles(product):
+    if what.batch or what.outer or what.columns.panels or product.is_exchanged or not can_store_tiles(product):
         return False
     known = [(more - less).constant_value for less, more in _tests(product)]
     if any(each is not None and each < 0 for each in known):
