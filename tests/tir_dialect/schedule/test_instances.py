@@ -320,3 +320,42 @@ def test_transform_layout_of_what_a_block_without_instances_stores():
     sch = Schedule(parse_prim_func(text))
     sch.transform_layout("A", "A", "(i, j) -> (floordiv(i, 2), j, mod(i, 2))")
     sch.func.verify()
+
+
+LOCAL = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n], i32>, %D: !tir.buffer<[n], i32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %B = tir.alloc_buffer : !tir.buffer<[n, m], i32>
+  %S = tir.alloc_buffer : !tir.buffer<[n], i32>
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "B" (%v = spatial %i in %n, %w = spatial %j in %m) {
+      %a = tir.load %A[%v, %w]
+      tir.store %a, %B[%v, %w]
+    }
+  }
+  tir.for (%i, %r) in (%n, %m) {
+    tir.block "S" (%v = spatial %i in %n, %w = reduce %r in %m) {
+      tir.init {
+        %x = arith.subi %n, %v : index
+        %y = arith.subi %x, %c1 : index
+        %c = tir.load %C[%y]
+        tir.store %c, %S[%v]
+      }
+      %b = tir.load %B[%v, %w]
+      %s = tir.load %S[%v]
+      %t = arith.addi %b, %s : i32
+      tir.store %t, %S[%v]
+    }
+  }
+}
+"""
+
+
+def test_reverse_compute_at_of_a_reduction_into_memory_of_its_own():
+    scheduled(parse_prim_func(LOCAL), lambda sch: sch.reverse_compute_at("S", sch.get_loops("B")[0]))
+
+
+def test_reindex_of_what_an_init_loads():
+    func = parse_prim_func(LOCAL.replace("%S[", "%D["))
+    scheduled(func, lambda sch: sch.reindex("S", 0, "read"))

@@ -79,10 +79,9 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     _check_outside_values(self, op, target)
     ranges = available(self, op, _boxes(self, target, writes), loop.name)
     check_same_instances(self, op, target, ranges)
-    inputs = read_buffers(op)
     point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
-    sink_allocations(inputs)
+    sink_allocations(writes)
 
 
 def _produced(self: ScheduleState, block: BlockOp, target: ForOp) -> dict[SSAValue, list[Access]]:

@@ -8,7 +8,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.structure import is_inside
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
 
@@ -38,7 +38,11 @@ class Cloner:
 
     def _value(self, value: SSAValue) -> SSAValue:
         owner = value.owner
-        if value in self.mapping or not isinstance(owner, Operation) or not isinstance(owner.parent_op(), BlockOp):
+        if (
+            value in self.mapping
+            or not isinstance(owner, Operation)
+            or not isinstance(owner.parent_op(), BlockOp | InitOp)
+        ):
             return self.mapping.get(value, value)
         for operand in owner.operands:
             self._value(operand)
