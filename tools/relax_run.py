@@ -17,6 +17,7 @@ from tools.arguments import build_options
 from tools.failures import ToolError, run_tool, with_traceback
 from tools.programs import (
     BuildOptions,
+    Program,
     load_program,
     load_python_files,
     memory_text,
@@ -80,6 +81,20 @@ def _run(argv: Sequence[str] | None) -> None:
     program = load_program(args.file, args.entry, options)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
+    outputs, arguments = _call_and_print(program, inputs, args)
+    if args.report_memory:
+        print(memory_text(args.file, args.weights, options.shapes))
+    if args.output_dir is not None:
+        for path in write_results(outputs, args.output_dir):
+            print(f"  wrote {path}")
+    if args.profile and program.profile is not None:
+        print(_call(program.profile, arguments).as_text())
+
+
+def _call_and_print(
+    program: Program, inputs: Sequence[NamedValue], args: argparse.Namespace
+) -> tuple[list[NamedValue], list[object]]:
+    """Calls the function and prints a line for each value; gives results, with arrays that it wrote, and arguments."""
     given = [describe(value.value) for value in inputs]
     arrays = Arrays([value.value for value in inputs])
     arguments = [as_argument(value.value) for value in inputs]
@@ -91,13 +106,7 @@ def _run(argv: Sequence[str] | None) -> None:
     for value in outputs:
         print(f"  {value.source}  {describe(value.value)}")
     print(f"  time  {_timing(seconds)}")
-    if args.report_memory:
-        print(memory_text(args.file, args.weights, options.shapes))
-    if args.output_dir is not None:
-        for path in write_results(outputs, args.output_dir):
-            print(f"  wrote {path}")
-    if args.profile and program.profile is not None:
-        print(_call(program.profile, arguments).as_text())
+    return outputs, arguments
 
 
 def _rank(argument: object) -> list[None] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -132,32 +133,49 @@ def bind_symbols(
     unknown = sorted(symbols.keys() - set(func.symbol_names))
     if unknown:
         raise ValueError(f"{name}: {unknown[0]} is not a symbol of the function")
-    patterns: list[DimLike] = list(symbols)
-    values, places = list(symbols.values()), [f"symbol {symbol}" for symbol in symbols]
+    known = [_Known(symbol, value, f"symbol {symbol}") for symbol, value in symbols.items()]
+    known += [*_from_shapes(func, args, inner=inner), *_from_strides(func, args, symbols)]
+    try:
+        bound = match([each.pattern for each in known], [each.value for each in known])
+    except MatchError as error:
+        raise ValueError(f"{name}: {known[error.source].place}: {error}") from None
+    missing = [symbol for symbol in func.symbol_names if symbol not in bound]
+    if missing:
+        raise ValueError(f"{name}: symbol {missing[0]} cannot be bound from the arguments, pass its value")
+    return bound
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A dimension whose value a call tells, and where it tells it."""
+
+    pattern: DimLike
+    value: int
+    place: str
+
+
+def _from_shapes(func: PrimFuncOp, args: Sequence[Argument], *, inner: bool) -> Iterator[_Known]:
+    """What the shapes of arrays tell; checks the kinds of the arguments."""
+    name = func.sym_name.data
     for index, (arg, param) in enumerate(zip(args, func.params, strict=True)):
         place = f"argument #{index} ({param.name_hint})" if param.name_hint else f"argument #{index}"
         type = param.type
         if isinstance(type, BufferType):
             array = _check_array(arg, type, f"{name}: {place}", inner=inner)
-            patterns += type.shape
-            values += array.shape
-            places += [f"{place} dimension {axis}" for axis in range(type.rank)]
+            for axis, (pattern, extent) in enumerate(zip(type.shape, array.shape, strict=True)):
+                yield _Known(pattern, extent, f"{place} dimension {axis}")
         elif isinstance(arg, np.ndarray):
             raise TypeError(f"{name}: {place} expected a number, got an array")
+
+
+def _from_strides(func: PrimFuncOp, args: Sequence[Argument], symbols: Mapping[str, int]) -> Iterator[_Known]:
+    """What the strides of arrays tell of symbols that are not given."""
     for each in layout_symbols([param.type for param in func.params]):
         array = args[each.param]
         if each.name not in symbols and isinstance(array, np.ndarray):
-            patterns.append(each.name)
-            places.append(f"argument #{each.param} ({func.params[each.param].name_hint}) stride {each.axis}")
-            values.append(0 if each.axis is None else _stride(array, each.axis, f"{name}: {places[-1]}"))
-    try:
-        bound = match(patterns, values)
-    except MatchError as error:
-        raise ValueError(f"{name}: {places[error.source]}: {error}") from None
-    missing = [symbol for symbol in func.symbol_names if symbol not in bound]
-    if missing:
-        raise ValueError(f"{name}: symbol {missing[0]} cannot be bound from the arguments, pass its value")
-    return bound
+            place = f"argument #{each.param} ({func.params[each.param].name_hint}) stride {each.axis}"
+            stride = 0 if each.axis is None else _stride(array, each.axis, f"{func.sym_name.data}: {place}")
+            yield _Known(each.name, stride, place)
 
 
 def _stride(array: np.ndarray, axis: int, place: str) -> int:
