@@ -82,7 +82,7 @@ def _quotient(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> 
     """The quotient rounded towards zero; what would trap is divided by 1."""
     divisor = _safe_divisor(b, rhs, signed=signed)
     if _are_lanes(rhs):
-        return _quotient_of_floats(b, lhs, divisor, signed)
+        return _quotient_of_floats(b, lhs, divisor, signed, _is_uniform(rhs))
     return b.quotient(llvm.SDivOp if signed else llvm.UDivOp, lhs, divisor)
 
 
@@ -90,7 +90,7 @@ def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) ->
     """What is left by `_quotient`."""
     divisor = _safe_divisor(b, rhs, signed=signed)
     if _are_lanes(rhs):
-        return _remainder_of(b, lhs, divisor, _quotient_of_floats(b, lhs, divisor, signed))
+        return _remainder_of(b, lhs, divisor, _quotient_of_floats(b, lhs, divisor, signed, _is_uniform(rhs)))
     return b.quotient(llvm.SRemOp if signed else llvm.URemOp, lhs, divisor)
 
 
@@ -101,11 +101,22 @@ def _are_lanes(divisor: SSAValue) -> bool:
     return integer_type(element_type(divisor.type)).width.data <= 32
 
 
-def _quotient_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, signed: bool) -> SSAValue:
+def _is_uniform(divisor: SSAValue) -> bool:
+    """Whether all lanes are one scalar, which does not change in the loop."""
+    owner = divisor.owner
+    return isinstance(owner, llvm.ShuffleVectorOp) and not any(owner.mask.iter_values())
+
+
+_ENLARGED = {f32: 1.0 + 2.0**-20, f64: 1.0 + 2.0**-40}
+"""More than what a reciprocal and a product lose, and less than what a quotient of 16 or 32 bits may be enlarged by."""
+
+
+def _quotient_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, signed: bool, is_uniform: bool) -> SSAValue:
     """The same by floats that have more digits than the integers.
 
     A quotient that is not whole lies below the next whole number by its share of `1 / lhs` or more, so that it is never
-    rounded to that.
+    rounded to that. So a `uniform` divisor may be replaced by a reciprocal that is a little too large: whole quotients
+    are not rounded to less, and the loop multiplies.
     """
     width, wide = integer_type(element_type(lhs.type)).width.data, like(lhs.type, i32)
     extend, to_float, to_integer = (
@@ -114,8 +125,14 @@ def _quotient_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, signed: bo
         else (llvm.ZExtOp, llvm_ext.UIToFPOp, llvm_ext.FPToUIOp)
     )
     kind = like(lhs.type, f32 if width <= 16 else f64)
-    numbers = [b.make(extend, (each,), wide) if width < 32 else each for each in (lhs, rhs)]
-    quotient = b.make(llvm.FDivOp, [b.make(to_float, (each,), kind) for each in numbers], kind)
+    # Outside of the loop what does not change in it.
+    numbers = [b.once(extend, (each,), wide) if width < 32 else each for each in (lhs, rhs)]
+    dividend, divisor = (b.once(to_float, (each,), kind) for each in numbers)
+    if is_uniform:
+        inverse = b.once(llvm.FDivOp, (b.float(_ENLARGED[element_type(kind)], kind), divisor), kind)
+        quotient = b.make(llvm.FMulOp, (dividend, inverse), kind)
+    else:
+        quotient = b.make(llvm.FDivOp, (dividend, divisor), kind)
     whole = b.make(to_integer, (quotient,), wide)
     return b.make(llvm.TruncOp, (whole,), lhs.type) if width < 32 else whole
 
@@ -137,7 +154,7 @@ def _safe_divisor(b: LLVMBuilder, divisor: SSAValue, *, signed: bool) -> SSAValu
     traps = b.compare("eq", divisor, b.integer(0, divisor.type))
     if signed:
         is_minus_one = b.compare("eq", divisor, b.integer(-1, divisor.type))
-        traps = b.make(llvm.OrOp, (traps, is_minus_one), traps.type)
+        traps = b.once(llvm.OrOp, (traps, is_minus_one), traps.type)
     return b.select(traps, b.integer(1, divisor.type), divisor)
 
 

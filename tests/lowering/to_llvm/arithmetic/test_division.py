@@ -40,6 +40,50 @@ def test_quotients_beside_whole_numbers(op: str, type_: str, same_as_interpreter
     same_as_interpreter(program(op, type_, len(x)), [x, y, np.zeros_like(x)], {})
 
 
+BY_SCALARS = """
+tir.prim_func @f(
+  %X: !tir.buffer<[ROWS, COLUMNS], TYPE>, %Y: !tir.buffer<[ROWS], TYPE>, %Z: !tir.buffer<[ROWS, COLUMNS], TYPE>
+) {
+  %rows = arith.constant ROWS : index
+  %columns = arith.constant COLUMNS : index
+  tir.for (%j) in (%rows) {
+    %y = tir.load %Y[%j]
+    tir.for vectorized (%i) in (%columns) {
+      %x = tir.load %X[%j, %i]
+      %z = arith.OP %x, %y : TYPE
+      tir.store %z, %Z[%j, %i]
+    }
+  }
+}"""
+
+
+def by_scalars(op: str, type_: str, rows: int, columns: int) -> str:
+    text = BY_SCALARS.replace("OP", op).replace("TYPE", type_)
+    return text.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))
+
+
+@pytest.mark.parametrize("type_", DTYPES)
+@pytest.mark.parametrize("op", OPS)
+def test_quotients_by_one_divisor(op: str, type_: str, same_as_interpreter) -> None:
+    """Products with a reciprocal, beside whole numbers, from the least to the greatest."""
+    dtype, info, rng = DTYPES[type_], np.iinfo(DTYPES[type_]), np.random.default_rng(0)
+    edges = np.array([info.min, info.min + 1, info.max, info.max - 1, info.max // 2 + 1, -1, 0, 1, 2, 3, -3, 7, 10])
+    y = np.concatenate([edges, rng.integers(-99, 99, 50), rng.integers(info.min, info.max, 50)])[:, None]
+    greatest = info.max // np.maximum(np.abs(y.astype(np.int64)), 1)
+    multiples = y * rng.integers(0, greatest + 1, (len(y), 64)) + rng.integers(-1, 2, (len(y), 64))
+    last = y * greatest + np.arange(-3, 4)
+    x = np.concatenate([np.tile(edges, (len(y), 1)), multiples, -multiples, last, -last], axis=1).astype(dtype)
+    same_as_interpreter(by_scalars(op, type_, *x.shape), [x, y[:, 0].astype(dtype), np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("type_", DTYPES)
+def test_one_divisor_is_inverted_once(type_: str) -> None:
+    """Before the loop, whose block begins between the division and the product."""
+    text = lowered(by_scalars("floordivsi", type_, 8, 4096))
+    division, product = (text.index(f" {op} <") for op in ("fdiv", "fmul"))
+    assert re.search(r"^b\d+:", text[division:product], re.MULTILINE)
+
+
 @pytest.mark.parametrize("op", OPS)
 def test_vectors_are_not_divided_lane_by_lane(op: str) -> None:
     """But what is constant becomes a product, which LLVM knows best."""
