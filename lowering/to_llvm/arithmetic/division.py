@@ -107,7 +107,7 @@ def _is_uniform(divisor: SSAValue) -> bool:
     return isinstance(owner, llvm.ShuffleVectorOp) and not any(owner.mask.iter_values())
 
 
-_ENLARGED = {f32: 1.0 + 2.0**-20, f64: 1.0 + 2.0**-40}
+_ENLARGED, _ENLARGED_64 = 1.0 + 2.0**-20, 1.0 + 2.0**-40
 """More than what a reciprocal and a product lose, and less than what a quotient of 16 or 32 bits may be enlarged by."""
 
 
@@ -129,7 +129,7 @@ def _quotient_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, signed: bo
     numbers = [b.once(extend, (each,), wide) if width < 32 else each for each in (lhs, rhs)]
     dividend, divisor = (b.once(to_float, (each,), kind) for each in numbers)
     if is_uniform:
-        inverse = b.once(llvm.FDivOp, (b.float(_ENLARGED[element_type(kind)], kind), divisor), kind)
+        inverse = b.once(llvm.FDivOp, (b.float(_ENLARGED if width <= 16 else _ENLARGED_64, kind), divisor), kind)
         quotient = b.make(llvm.FMulOp, (dividend, inverse), kind)
     else:
         quotient = b.make(llvm.FDivOp, (dividend, divisor), kind)
