@@ -11,7 +11,7 @@ from functools import cache
 from typing import TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, LocationAttr
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue, SSAValues, Use
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -47,15 +47,29 @@ def fill_op(
 
     Operands are in the order of the definition; segment sizes are ordinary properties.
     """
+    facts = vars(op)
     if operands:
-        op.operands = operands
-    op.results = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
-    op.properties = {**_defaults(type(op)), **properties}
-    op.attributes = {}
-    op.location = location
-    op.regions = ()
+        facts["_operands"], facts["_operand_uses"] = SSAValues(operands), _new_uses(op, operands)
+    facts["results"] = SSAValues([OpResult(type_, op, index) for index, type_ in enumerate(result_types)])
+    facts["properties"] = {**_defaults(type(op)), **properties}
+    facts["attributes"] = {}
+    facts["location"] = location
+    facts["regions"] = ()
     for region in regions:
         op.add_region(region)
+
+
+def _new_uses(op: Operation, operands: Sequence[SSAValue]) -> tuple[Use, ...]:
+    """The uses of values by a new op, in front of the lists of their uses, as `SSAValue.add_use` puts them there."""
+    uses: list[Use] = []
+    for operand in operands:
+        use, following = Use(op, len(uses)), operand.first_use
+        if following is not None:
+            vars(use)["_next_use"] = following
+            vars(following)["_prev_use"] = use
+        operand.first_use = use
+        uses.append(use)
+    return tuple(uses)
 
 
 def as_value(value: SSAValue | Operation) -> SSAValue:

@@ -66,7 +66,8 @@ def release(op: Operation) -> None:
                 while inner is not None:
                     after = inner.next_op
                     for result in inner.results:
-                        if result.first_use is not None:
+                        use = result.first_use
+                        if use is not None and vars(use)["_next_use"] is not None:
                             _release_uses(result)
                     if inner.regions:
                         pending.append(inner)
@@ -83,7 +84,7 @@ def release(op: Operation) -> None:
 
 
 def _release_uses(value: SSAValue | Block) -> None:
-    """Takes the list of uses apart, each of which knows the next one and the one before."""
+    """Takes the list of uses apart, each of which knows the next one and the one before; one alone knows none."""
     use = value.first_use
     while use is not None:
         facts = vars(use)
