@@ -200,25 +200,10 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
             dims += self.strides_attr
         return frozenset[str]().union(*(dim.data.symbols for dim in dims))
 
-    def with_(
-        self,
-        *,
-        shape: Sequence[DimLike] | None = None,
-        dtype: Attribute | None = None,
-        scope: str | None = None,
-        align: int | None = None,
-    ) -> BufferType:
-        """The type with some parts replaced; a new shape or dtype resets strides, offset and alignment to the
-        defaults.
-        """
-        same_layout = shape is None and dtype is None
+    def with_scope(self, scope: str) -> BufferType:
+        """The type in another memory scope."""
         return BufferType(
-            self.shape if shape is None else shape,
-            self.dtype if dtype is None else dtype,
-            strides=self.strides if same_layout else None,
-            offset=self.offset if same_layout else 0,
-            scope=self.scope if scope is None else scope,
-            align=self.align if same_layout and align is None else align,
+            self.shape, self.dtype, strides=self.strides, offset=self.offset, scope=scope, align=self.align
         )
 
     def substitute(self, values: Mapping[str, DimLike]) -> BufferType:

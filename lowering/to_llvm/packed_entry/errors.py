@@ -33,20 +33,13 @@ class PackedErrors:
         self._b = b
         self._buffers: dict[str, SSAValue] = {}
 
-    def require(
-        self,
-        condition: SSAValue,
-        kind: str,
-        template: str,
-        integers: Sequence[SSAValue] = (),
-        name: SSAValue | None = None,
-    ) -> None:
-        """Goes on where the condition holds; else raises `template`, filled with the integers and the name."""
+    def require(self, condition: SSAValue, kind: str, template: str, integers: Sequence[SSAValue] = ()) -> None:
+        """Goes on where the condition holds; else raises `template`, filled with the integers."""
         b = self._b
         passed, failed = b.new_block(), b.new_block()
         b.branch_if(condition, passed, failed)
         b.start(failed)
-        self.fail(kind, template, integers, name)
+        self.fail(kind, template, integers)
         b.start(passed)
 
     def fail(self, kind: str, template: str, integers: Sequence[SSAValue] = (), name: SSAValue | None = None) -> None:

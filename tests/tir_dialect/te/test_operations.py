@@ -7,6 +7,7 @@ import pytest
 
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.te.nodes import Reduce
 
 n, m = te.var("n"), te.var("m")
@@ -31,6 +32,8 @@ def test_computes():
     assert ([axis.name for axis in op.axis], op.reduce_axis) == (["i"], (r,))
     assert (op.input_tensors, op.attrs, op.tag) == ((A,), said, "rows")
     assert (op.output(0), op.output_shape(0), op.output_dtype(0)) == (b, b.shape, b.dtype)
+    pair = te.compute((n,), lambda i: (A[i, 0], A[i, 1]), name="P")
+    assert [each.value_index for each in (b, *pair)] == [0, 0, 1]
 
 
 def test_other_operations():
@@ -59,3 +62,27 @@ def test_reductions_have_the_parameters_of_tvm() -> None:
     x, r = te.placeholder((4,), name="x"), te.reduce_axis((0, 4), "r")
     for reduced in (te.sum, te.prod, te.max, te.min):
         assert repr(reduced(expr=x[r], axis=r)) == repr(reduced(x[r], r))
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel", "vectorized", "unrolled"])
+def test_loops_of_a_kind(kind) -> None:
+    def body(b, ins, outs):
+        with b.for_range(0, n, "i", kind) as i:
+            b.store(outs[0], i, ins[0][i, 0])
+
+    (e,) = te.extern([((n,), "f32")], [A], body, name="E")
+    func = te.create_prim_func([A, e], visibility="private")
+    (loop,) = (op for op in func.walk() if isinstance(op, ForOp))
+    assert loop.kind.data == kind
+    assert func.sym_visibility is not None
+    assert func.sym_visibility.data == "private"
+
+
+def test_conditions_that_hold_for_some_or_all_that_count() -> None:
+    r = te.reduce_axis(m, "r")
+    some = te.compute((n,), lambda i: te.any(A[i, r] > 0, r, where=r > 1), name="some")
+    every = te.compute((n,), lambda i: te.all(A[i, r] > 0, r, where=r > 1), name="every")
+    found = np.empty(3, bool), np.empty(3, bool)
+    a = np.array([[1, 1, -1, -1], [-1, -1, -1, 1], [-1, -1, 1, 1]], np.float32)
+    run_prim_func(te.create_prim_func([A, some, every]), [a, *found])
+    assert [each.tolist() for each in found] == [[False, True, True], [False, False, True]]

@@ -26,7 +26,7 @@ def set_scope(self: ScheduleState, block: Block, buffer_index: Which, storage_sc
     scope = checked_scope(self, storage_scope)
     value = any_buffer(self, block.op, buffer_index)
     allocation = own_allocation(self, value)
-    retype(allocation.buffer, allocation.buffer_type.with_(scope=scope))
+    retype(allocation.buffer, allocation.buffer_type.with_scope(scope))
 
 
 @primitive

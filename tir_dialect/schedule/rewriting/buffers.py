@@ -154,5 +154,5 @@ def retype(value: SSAValue, kind: BufferType) -> SSAValue:
     new = Rewriter.replace_value_with_new_type(value, kind)
     for use in list(new.uses):
         if isinstance(use.operation, BufferViewOp):
-            retype(use.operation.view, use.operation.view_type.with_(scope=kind.scope))
+            retype(use.operation.view, use.operation.view_type.with_scope(kind.scope))
     return new
