@@ -127,7 +127,7 @@ def counted(pool: Pool, op: WindowPoolOp, window: Sequence[te.Expr]) -> te.Expr:
             is_whole = te.logical_and(first >= 0, is_whole)
             count = count - te.maximum(te.ceildiv(0 - first, dilation), 0)
         counts.append(te.if_then_else(is_whole, size, te.maximum(count, 0)))
-    return te.cast(reduce(lambda a, b: a * b, counts), dtype)
+    return reduce(lambda a, b: a * b, [te.cast(count, dtype) for count in counts])
 
 
 def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:

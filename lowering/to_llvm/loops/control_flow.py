@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.loops.lane_values import Lanes, LaneValue, is_varying
+from lowering.to_llvm.loops.masked import runs_for_no_lane
 from lowering.to_llvm.loops.parallel import lower_parallel
 from lowering.to_llvm.loops.serial import lower_serial, with_memory
 from lowering.to_llvm.loops.vectorized import lower_vectorized
@@ -116,21 +117,20 @@ def _lower_masked_if(e: Emitter, branch: IfOp) -> None:
 
 
 def _run_masked(e: Emitter, block: Block, outer: Lanes, condition: SSAValue) -> list[SSAValue]:
-    """A region for the lanes in which the condition holds; it is skipped if there are none.
+    """A region for the lanes in which the condition holds; unless it is short, it is skipped if there are none.
 
     Gives what it yields as vectors; the lanes that do not take part have unspecified values.
     """
     b = e.b
     inner = outer.restricted(b, condition)
     assert inner.mask is not None  # restricted lanes have a mask
+    if runs_for_no_lane(e, block):
+        return _yielded_by_lanes(e, block, outer, inner)
     some = b.intrinsic(f"llvm.vector.reduce.or.v{inner.count}i1", (inner.mask,), i1)
     inside, skipped, after = b.new_block(), b.new_block(), b.new_block()
     b.branch_if(some, inside, skipped)
     b.start(inside)
-    e.lanes = inner
-    lower_block(e, block)
-    values = [e.vector(value) for value in _yielded(e, block)]
-    e.lanes = outer
+    values = _yielded_by_lanes(e, block, outer, inner)
     for index, value in enumerate(values):
         after.insert_arg(value.type, index)
     b.branch(after, *values)
@@ -138,3 +138,12 @@ def _run_masked(e: Emitter, block: Block, outer: Lanes, condition: SSAValue) -> 
     b.branch(after, *[b.zero(value.type) for value in values])
     b.start(after)
     return list(after.args)
+
+
+def _yielded_by_lanes(e: Emitter, block: Block, outer: Lanes, inner: Lanes) -> list[SSAValue]:
+    """The region for some lanes, and what it yields, as vectors."""
+    e.lanes = inner
+    lower_block(e, block)
+    values = [e.vector(value) for value in _yielded(e, block)]
+    e.lanes = outer
+    return values

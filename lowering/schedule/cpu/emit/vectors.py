@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
@@ -14,16 +16,20 @@ Step = Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
 """From the index of an element and the values of its accumulators to the new values."""
 
 
+Range: TypeAlias = SSAValue | tuple[SSAValue, SSAValue] | None
+"""Some lanes: the first so many, or those from one on before another, which may be beyond all; `None` for all."""
+
+
 def vector_iteration(
     kernel: Kernel,
     start: SSAValue,
     lanes: int,
-    left: SSAValue | None,
+    left: Range,
     accumulators: Sequence[SSAValue],
     step: Step,
     before: Callable[[SSAValue], None] | None = None,
 ) -> None:
-    """A step for the elements from `start` on: for `lanes` of them, or, of these, for the first `left`.
+    """A step for the elements from `start` on: for `lanes` of them, or, of these, for those `left`.
 
     Each accumulator is a buffer, of which every lane has its own element. What is done `before` with the number of a
     lane is done in all of them.
@@ -37,7 +43,7 @@ def vector_iteration(
         if left is None:
             new = step(index, old)
         else:
-            branch = IfOp(code.compare("slt", lane, left), result_types=[value.type for value in old])
+            branch = IfOp(_is_left(kernel, lane, left), result_types=[value.type for value in old])
             code.emit(branch)
             with code.inside(branch.then_body.block):
                 values = step(index, old)
@@ -49,3 +55,11 @@ def vector_iteration(
             new = list(branch.outputs)
         for buffer, value in zip(accumulators, new, strict=True):
             code.store(value, buffer, [lane])
+
+
+def _is_left(kernel: Kernel, lane: SSAValue, left: SSAValue | tuple[SSAValue, SSAValue]) -> SSAValue:
+    code = kernel.code
+    if isinstance(left, SSAValue):
+        return code.compare("slt", lane, left)
+    low, high = left
+    return code.value(arith.AndIOp(code.compare("sge", lane, low), code.compare("slt", lane, high)))

@@ -226,3 +226,35 @@ def test_loops_are_left_to_llvm_only_where_one_has_no_vectors(zeros: str, left: 
     ir = optimized(text, AVX2)
     assert ("\nvector.body" in ir) == left
     assert (ir.count("load <8 x float>") > 1) == left
+
+
+@pytest.mark.parametrize(
+    ("branch", "skips"),
+    [
+        ("%v = tir.load %X[%i]", False),
+        ("%v = tir.load %X[%c0]", True),  # memory that may not be there
+        ("%x = tir.load %X[%i]\n%v = math.exp %x : f32", True),
+        ("%o = arith.subi %i, %i : index\n%v = tir.load %X[%o]", True),
+    ],
+)
+@pytest.mark.parametrize("target", [AVX2, AVX512])
+def test_short_branches_of_some_lanes_are_not_skipped(branch: str, skips: bool, target: Target, tir):
+    """With AVX-512, where a load of no lane costs less than a jump; unless it would be one of a single element."""
+    text = f"""
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[16], f32>) {{
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      tir.for vectorized (%i) in (%c16) {{
+        %old = tir.load %Y[%i]
+        %inside = arith.cmpi slt, %i, %n : index
+        %new = tir.if %inside -> (f32) {{
+          {branch}
+          %s = arith.addf %old, %v : f32
+          tir.yield %s
+        }} else {{
+          tir.yield %old
+        }}
+        tir.store %new, %Y[%i]
+      }}
+    }}"""
+    assert ("vector.reduce.or" in lowered(tir(text), target)) is (skips or target is AVX2)

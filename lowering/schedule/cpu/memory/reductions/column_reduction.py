@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -26,7 +27,7 @@ from lowering.schedule.cpu.memory.reductions.borders import find_border
 from lowering.schedule.cpu.memory.reductions.columns import Columns
 from lowering.schedule.cpu.memory.reductions.extreme_rows import find_extreme_row
 from lowering.schedule.cpu.memory.reductions.reduction_lanes import reduction_lanes
-from lowering.schedule.cpu.memory.reductions.window_reduction import WindowReduction
+from lowering.schedule.cpu.memory.reductions.windows import Windows, windows_of
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, constant, product
@@ -53,7 +54,7 @@ class ColumnReduction:
         self.reduced = group_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
         found = reduction_lanes(kernel, stage, reduction, self.spatial, self.reduced, inner=around > 0)
         self.lane, self.members_if_few = found.group, found.members_if_few
-        self.window = None if found.window is None else WindowReduction(kernel, stage, found.window)
+        self.windows = None if found.window is None else windows_of(kernel, stage, found.window)
         self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
         order = order_of(stage, reduction) if self.lanes > 1 else None
         data = [load for load in stage.loads if load not in reduction.accumulators]
@@ -73,7 +74,7 @@ class ColumnReduction:
     @property
     def work(self) -> Dim:
         """About how many additions' time the stage takes."""
-        if self.window is not None:
+        if self.windows is not None:
             rows = product(group.extent for group in self.spatial if group is not self.lane)
             return work_of(self.stage) + rows * ROW_OF_WINDOWS
         ends = product(group.extent for group in self.spatial) if self.lane in self.reduced else constant(0)
@@ -82,13 +83,39 @@ class ColumnReduction:
     @property
     def can_split_rows(self) -> bool:
         """Whether ranges of rows, all columns of each, may be reduced apart from each other."""
-        alone = len(self.spatial) == len(self.reduced) == 1 and self.lanes > 1 and self.window is None
+        alone = len(self.spatial) == len(self.reduced) == 1 and self.lanes > 1 and self.windows is None
         return alone and bool(self.reduction.combine) and self.columns.border is None
+
+    @property
+    def may_map_windows(self) -> bool:
+        """Whether a map can follow results of windows while they are in registers."""
+        return self.windows is not None and self.windows.are_in_registers
+
+    def map_windows(self, stage: Stage) -> ColumnReduction | None:
+        """Has a map of the results computed with them: here, or only for short rows, which others are given for.
+
+        What is computed from the index in the row, too, is not computed for long ones, as it is by loops
+        that know where the middle is.
+        """
+        assert self.windows is not None  # for which it may be asked
+        if self.lane.last not in stage.pinned:
+            self.windows.follow(stage)
+            return None
+        short = copy(self)
+        short.windows = self.windows.take_short(stage)
+        return short
+
+    @property
+    def is_short(self) -> SSAValue:
+        """Whether rows are so short that those that are given for these are meant."""
+        assert self.windows is not None  # they are given
+        assert self.windows.short is not None
+        return self.windows.short.is_one_iteration
 
     def prepare(self) -> None:
         """Memory that all results share, before the loops."""
-        if self.window is not None:
-            self.window.prepare()
+        if self.windows is not None:
+            self.windows.prepare()
         if self.arguments is not None:
             self.arguments.prepare()
 
@@ -103,8 +130,8 @@ class ColumnReduction:
 
     def _loops(self, groups: Sequence[Group], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
         if not groups:
-            if self.window is not None:
-                self._windows(self.window, at)
+            if self.windows is not None:
+                self._windows(self.windows, at)
             elif self.lane in self.reduced or self.lanes == 1:
                 self._rows(at, part)
             elif self.arguments is not None:
@@ -116,13 +143,13 @@ class ColumnReduction:
         with self.code.loop(high, self._name(groups[0]), lower=low) as index:
             self._loops(groups[1:], {**at, groups[0].last: index}, None)
 
-    def _windows(self, window: WindowReduction, at: dict[int, SSAValue]) -> None:
-        """A row of results; a few of them one by one, with lanes along the window."""
-        if not self.members_if_few:
-            window.emit(at)
+    def _windows(self, windows: Windows, at: dict[int, SSAValue]) -> None:
+        """A row of results; through memory, a few of them one by one, with lanes along the window."""
+        if not self.members_if_few or windows.are_in_registers:
+            windows.emit(at)
             return
         with self.code.when(self.code.compare("sgt", self.code.dim(self.lane.extent), FEW_RESULTS)) as are_many:
-            window.emit(at)
+            windows.emit(at)
         with self.code.otherwise(are_many):
             self._rows(at, None)
 

@@ -10,7 +10,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.borders import find_border
-from lowering.schedule.cpu.memory.reductions.window_reduction import Window, find_window
+from lowering.schedule.cpu.memory.reductions.window import Window, find_window
 from lowering.schedule.cpu.structure.stages import Stage
 
 

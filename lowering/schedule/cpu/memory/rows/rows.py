@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
 
@@ -20,6 +20,7 @@ from lowering.schedule.cpu.memory.rows.row_blocks import find_row_blocks
 from lowering.schedule.cpu.memory.rows.row_order import RowOrder
 from lowering.schedule.cpu.memory.rows.row_pairs import ROWS, RowPairs, go_by_pairs, twins_of
 from lowering.schedule.cpu.memory.rows.row_pipeline import Passes, RowPipeline, find_passes
+from lowering.schedule.cpu.memory.rows.window_maps import map_of_windows
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Program, Stage, rewritten
 from tir_dialect.dims import maximum
@@ -38,6 +39,8 @@ class Rows:
     stages: Sequence[Stage]
     reductions: Mapping[Stage, Reduction]
     columns: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
+    short: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
+    """Windows of short rows, and what the next sweep computes of them."""
     ahead: Mapping[Stage, Sequence[PrefetchedAccess]] = field(
         default_factory=dict[Stage, Sequence[PrefetchedAccess]], init=False
     )
@@ -82,8 +85,11 @@ class Rows:
         self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None, passes: Passes | None
     ) -> None:
         """Rows in a pipeline, if there are passes for one, or one after the other."""
+        self._find_columns(row)
+        row = self._with_maps_of_windows(row)
         self._allocate_rows(row, 1)
-        self._prepare_columns(row)
+        for columns in (*self.columns.values(), *self.short.values()):
+            columns.prepare()
         self.ahead = {} if passes else prefetched_accesses(self.kernel, row.sweeps, row.depth)
         pipeline = None if passes is None else RowPipeline(self.kernel, row, groups[-1], passes, self._row_part)
         self._row_loops(row, groups, {}, part, pipeline)
@@ -120,12 +126,26 @@ class Rows:
             if buffer not in row.unread:
                 self.kernel.allocate_row(buffer, row.depth, count)
 
-    def _prepare_columns(self, row: Row) -> None:
+    def _find_columns(self, row: Row) -> None:
         for first, *_ in row.sweeps:
             reduction = self.reductions.get(first)
             if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
                 self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
-                self.columns[first].prepare()
+
+    def _with_maps_of_windows(self, row: Row) -> Row:
+        """The row without the maps that are computed together with results of windows."""
+        for stage, columns in self.columns.items():
+            last = map_of_windows(self.kernel, row, stage, self.reductions) if columns.may_map_windows else None
+            if last is None:
+                continue
+            short = columns.map_windows(last)
+            if short is not None:
+                self.short[stage] = short
+                continue
+            sweeps = tuple(sweep for sweep in row.sweeps if sweep != (last,))
+            row = replace(row, sweeps=sweeps, unread=row.unread | {self.reductions[stage].stores[0].buffer})
+        self.kernel.unread = row.unread
+        return row
 
     def _row_loops(
         self,
@@ -136,8 +156,7 @@ class Rows:
         order: RowOrder | None,
     ) -> None:
         if not groups:
-            for items in row.sweeps:
-                self._row_part(items, row.depth, at)
+            self._row(row, at)
             return
         low, high = (None, self.kernel.code.dim(groups[0].extent)) if part is None else part
         if order is not None and len(groups) == 1:
@@ -145,6 +164,20 @@ class Rows:
             return
         with self.kernel.code.loop(high, "row", lower=low) as index:
             self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, order)
+
+    def _row(self, row: Row, at: Mapping[int, SSAValue]) -> None:
+        """All stages of a row."""
+        sweeps = iter(row.sweeps)
+        for items in sweeps:
+            short = self.short.get(items[0])
+            if short is None:
+                self._row_part(items, row.depth, at)
+                continue
+            with self.kernel.code.when(short.is_short) as is_short:
+                short.emit(at)
+            with self.kernel.code.otherwise(is_short):
+                self._row_part(items, row.depth, at)
+                self._row_part(next(sweeps), row.depth, at)
 
     def _row_part(
         self,
