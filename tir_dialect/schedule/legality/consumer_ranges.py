@@ -23,8 +23,9 @@ Boxes = Mapping[SSAValue, Sequence[AxisRange]]
 def available(self: ScheduleState, block: BlockOp, boxes: Boxes, loop: str) -> list[AxisRange]:
     """The values of the block's iterators for which everything that it reads is in the boxes, and no others.
 
-    An index may be an iterator, or a digit of one or of a number made of several. Refuses a block where these values
-    are not a range for each iterator; `loop` names the loop that makes the boxes.
+    An index may be an iterator, or a digit of one or of a number made of several. Iterators of a reduction with an init
+    are among them: their values are then those that one iteration reduces over. Refuses a block where these values are
+    not a range for each iterator; `loop` names the loop that makes the boxes.
     """
     finder = _Finder(self, block)
     for access in accesses_in(finder.space, block):
@@ -45,9 +46,9 @@ class _Finder:
     def __init__(self, state: ScheduleState, block: BlockOp):
         self._state = state
         self.space = IndexSpace(block)
-        spatial = [it.kind is IteratorKind.SPATIAL for it in block.iterators]
+        kinds = (IteratorKind.SPATIAL,) if block.init is None else (IteratorKind.SPATIAL, IteratorKind.REDUCE)
         symbols = [self.space.variable(value).dim for value in block.body.block.args]
-        self._numbers = {dim: number for number, dim in enumerate(symbols) if spatial[number]}
+        self._numbers = {dim: number for number, dim in enumerate(symbols) if block.iterators[number].kind in kinds}
         self._names = {dim.as_symbol or "" for dim in symbols}
         self.ranges: dict[int, AxisRange] = {}
 

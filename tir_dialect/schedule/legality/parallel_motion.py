@@ -16,13 +16,16 @@ IN_ORDER = (LoopKind.SERIAL, LoopKind.UNROLLED)
 """The kinds of loops whose iterations run one after the other."""
 
 
-def move_in_any_order(self: ScheduleState, block: Block, loop: Loop, move: Callable[..., None]) -> None:
+def move_in_any_order(
+    self: ScheduleState, block: Block, loop: Loop, move: Callable[..., None], *, may_refuse_late: bool = False
+) -> None:
     """Runs `move` of a block into a loop; refuses where iterations that run in any order would share what it touches.
 
-    This is seen on a copy of the function, after the move: it may make a buffer local to an iteration.
+    This is seen on a copy of the function, after the move: it may make a buffer local to an iteration. There, too, a
+    move may refuse that has begun.
     """
     loops = [self.loop(op) for op in loops_without(block.op, loop.op) if op.kind.data not in IN_ORDER]
-    if loops:
+    if loops or may_refuse_late:
         self.as_refusal(lambda: _try(self.copy(), block, loop, loops, move))
     move(self, block, loop)
 

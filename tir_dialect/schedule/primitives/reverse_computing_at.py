@@ -8,9 +8,11 @@ from functools import partial
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -19,13 +21,14 @@ from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buf
 from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.consumer_ranges import available
-from tir_dialect.schedule.legality.instances import is_dense
+from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
 from tir_dialect.schedule.legality.moved_instances import check_same_instances
 from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.rewriting.block_motion import (
     check_movable,
     comes_before,
+    iterator_extent,
     loops_without,
     place_in,
     shape_of,
@@ -56,16 +59,18 @@ def reverse_compute_at(
              for j: B[i, j] = f(A[i, j])
              for j: C[i, j] = B[i, j]
 
-    Buffers that are then used in the loop only are allocated there. Loops of one iteration are left out unless
-    `preserve_unit_loops`. The block comes to the end of the loop, or behind `index` ops of it; -2 is the first place
-    that there is. It may read by quotients and remainders, `B[v // 4, v % 4]`, as layouts are changed.
+    Buffers that are then used in the loop only are allocated there. A reduction may go on in each iteration of the
+    loop, over what that has produced. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes
+    to the end of the loop, or behind `index` ops of it; -2 is the first place that there is. It may read by quotients
+    and remainders, `B[v // 4, v % 4]`, as layouts are changed.
 
     Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
-    blocks that would run for other elements than before; inputs and outputs that others use in between; and iterations
-    of parallel, vectorized or bound loops that would share what the block touches.
+    blocks that would run for other elements than before, or more or less often; parts of reductions that could come
+    before the init; inputs and outputs that others use in between; and iterations of parallel, vectorized or bound
+    loops that would share what the block touches.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
-    move_in_any_order(self, block, loop, move)
+    move_in_any_order(self, block, loop, move, may_refuse_late=block.op.init is not None)
 
 
 def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops: bool, index: int) -> None:
@@ -79,9 +84,28 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     _check_outside_values(self, op, target)
     ranges = available(self, op, _boxes(self, target, writes), loop.name)
     check_same_instances(self, op, target, ranges)
+    in_parts, common = _reduces_in_parts(self, op, ranges), common_loop(op, target)
     point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     sink_allocations(writes)
+    if in_parts:
+        self.changed()
+        _check_parts(self, op, common)
+
+
+def _reduces_in_parts(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange]) -> bool:
+    """Whether an iteration is left with a part of a reduction only."""
+    domains = [AxisRange(constant(0), iterator_extent(self, block, number)) for number in range(len(ranges))]
+    kinds = [iterator.kind for iterator in block.iterators]
+    pairs = zip(kinds, ranges, domains, strict=True)
+    return any(kind is IteratorKind.REDUCE and found != domain for kind, found, domain in pairs)
+
+
+def _check_parts(self: ScheduleState, block: BlockOp, common: ForOp | None) -> None:
+    """Refuses a reduction in parts, where it has come to, of which one may come twice, or before the init."""
+    check_in_order(self, Instances(self, block, common))
+    if init_placement(block) is None:
+        raise self.error(f'the init of block "{block.block_name.data}" could come after a part of the reduction')
 
 
 def _produced(self: ScheduleState, block: BlockOp, target: ForOp) -> dict[SSAValue, list[Access]]:
