@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.lanes import lane_by_lane
 from relax_dialect.frontend.tvmscript.prim_func.operators import DIVISIONS, called, scalar_function
@@ -16,9 +16,12 @@ from relax_dialect.frontend.tvmscript.prim_func.scalars import ScalarReader
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, data_of
 from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector
 from relax_dialect.frontend.tvmscript.text import evaluator
+from relax_dialect.frontend.tvmscript.text.captured import is_python
+from relax_dialect.frontend.tvmscript.text.python_values import python_value
 from relax_dialect.frontend.tvmscript.text.static import describe
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import lookup
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
@@ -189,6 +192,8 @@ class TirExpressionReader(ScalarReader):
         return call_in_prim_func(self, node)
 
     def attribute(self, node: ast.Attribute) -> object:
+        if is_python(self.aliases, self.scope, node):
+            return python_value(self, node)
         owner = self.value(node.value)
         if isinstance(owner, Buffer):
             match node.attr:
@@ -201,12 +206,27 @@ class TirExpressionReader(ScalarReader):
                 case "elem_offset":
                     return owner.type.offset if owner.base is None else owner.start
                 case "dtype":
-                    return f"{owner.type.dtype}{'' if owner.lanes is None else f'x{owner.lanes}'}"
+                    return f"{_name_of(owner.type.dtype)}{'' if owner.lanes is None else f'x{owner.lanes}'}"
                 case "ty":
                     return owner
                 case _:
                     self.fail(node, f"a buffer has no {node.attr}; it has data, shape, strides, elem_offset and dtype")
-        self.fail(node, f"{describe(owner)} has no {node.attr}")
+        dtype = _dtype_of(owner)
+        if dtype is None or node.attr not in ("dtype", "ty"):
+            self.fail(node, f"{describe(owner)} has no {node.attr}")
+        return owner if node.attr == "ty" else _name_of(dtype)
 
     def to_dim(self, node: ast.AST, value: object) -> Dim:
         return super().to_dim(node, value.dim if isinstance(value, nodes.Size) else value)
+
+
+def _dtype_of(value: object) -> Attribute | None:
+    """The dtype of a scalar; `None` for anything else."""
+    if isinstance(value, Region):
+        return None if value.is_vector else value.buffer.type.dtype
+    return value.dtype if isinstance(value, Scalar) else None
+
+
+def _name_of(dtype: Attribute) -> str:
+    """A dtype as texts call it; an index is an `int32` for them."""
+    return "int32" if isinstance(dtype, IndexType) else lookup(dtype).numpy_name

@@ -25,8 +25,10 @@ from relax_dialect.frontend.tvmscript.prim_func.vectors import broadcast, broadc
 from relax_dialect.frontend.tvmscript.prim_func.widths import of_bits
 from relax_dialect.frontend.tvmscript.prim_func.workspaces import WORKSPACE_FORMS
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.captured import is_python
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.names import suggestion
+from relax_dialect.frontend.tvmscript.text.python_values import BUILTINS, python_value
 from relax_dialect.frontend.tvmscript.text.static import describe, is_dtype_name
 from tir_dialect import te
 from tir_dialect.te.conversions import to_dtype
@@ -146,6 +148,8 @@ def _let(reader: TirExpressionReader, node: ast.Call) -> object:
 
 
 def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
+    if _is_of_python(reader, node.func):
+        return python_value(reader, node)
     if isinstance(node.func, ast.Attribute):
         value = reader.value(node.func.value)
         match node.func.attr:
@@ -161,6 +165,13 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
     if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS:
         return _builtin(reader, node, node.func.id)
     reader.fail(node.func, "expected a function of T")
+
+
+def _is_of_python(reader: TirExpressionReader, node: ast.expr) -> bool:
+    """Whether a function is one of plain Python, on numbers that are known when the text is read."""
+    if isinstance(node, ast.Name):
+        return node.id in BUILTINS and node.id not in _BUILTINS and node.id not in reader.scope
+    return is_python(reader.aliases, reader.scope, node)
 
 
 def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:

@@ -99,7 +99,7 @@ class ScalarReader(ABC, StaticReader):
         """A function by its name, of scalars or, lane by lane, of vectors."""
 
     def binary(self, node: ast.BinOp, left: object, right: object) -> object:
-        if _is_static(left) and _is_static(right):
+        if all(_is_static(each) or _is_python(each) for each in (left, right)):
             return super().binary(node, left, right)
         if isinstance(node.op, ast.Div):
             return self.apply(node, "Divide", left, right)
@@ -167,6 +167,10 @@ class ScalarReader(ABC, StaticReader):
 
 def _is_row(value: object) -> bool:
     return isinstance(value, Vector) or (isinstance(value, Region) and value.is_vector)
+
+
+def _is_python(value: object) -> bool:
+    return isinstance(value, str | tuple) or type(value).__module__ == "numpy"
 
 
 def _is_static(value: object) -> bool:

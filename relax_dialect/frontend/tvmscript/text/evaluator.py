@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from tir_dialect import dims
 from tir_dialect.dims import Dim, constant
@@ -76,7 +76,7 @@ _DIM_OPERATORS: Mapping[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
     ast.BitAnd: _lowest_bits,
 }
 
-_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = {
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -202,8 +202,14 @@ def unary(kind: ast.unaryop, value: object) -> Number | Dim | None:
 
 
 def compare(kind: ast.cmpop, left: object, right: object) -> bool | None:
-    """A comparison of two numbers; `None` if one side is none."""
+    """A comparison of two numbers or strings, or with `None`; `None` for anything else."""
+    if isinstance(kind, ast.Is | ast.IsNot) and (left is None or right is None):
+        return (left is right) is isinstance(kind, ast.Is)
+    if isinstance(kind, ast.In | ast.NotIn) and isinstance(left, str) and isinstance(right, str | tuple):
+        return (left in right) is isinstance(kind, ast.In)
     apply = _COMPARISONS.get(type(kind))
+    if apply is not None and isinstance(left, str) and isinstance(right, str):
+        return apply(left, right)
     if apply is None or not isinstance(left, bool | int | float) or not isinstance(right, bool | int | float):
         return None
     return apply(left, right)

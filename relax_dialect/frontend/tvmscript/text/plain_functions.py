@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from relax_dialect.frontend.tvmscript.text.captured import PythonFunction, captured_names
 from relax_dialect.frontend.tvmscript.text.errors import Source
@@ -36,10 +37,8 @@ class PlainFunction:
 
 def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
     """What a call of a function without a decorator gives; `None` if it is a call of something else."""
-    found = reader.scope.find(node.func.id) if isinstance(node.func, ast.Name) else None
-    if isinstance(found, PythonFunction):
-        found = PlainFunction.of_surroundings(found, reader.aliases)
-    if not isinstance(found, PlainFunction):
+    found = _function_of(reader, node.func)
+    if found is None:
         return None
     values = reader.elements(node.args)
     named = {each.arg: reader.value(each.value) for each in node.keywords if each.arg is not None}
@@ -50,6 +49,17 @@ def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
         return (evaluate(reader, found.node, values, named),)
     finally:
         reader.source, reader.scope = around
+
+
+def _function_of(reader: StaticReader, node: ast.expr) -> PlainFunction | None:
+    """The function of a name, or the one that another one returns; `None` for anything else."""
+    if isinstance(node, ast.Call):
+        (found,) = call_helper(reader, node) or (None,)
+    else:
+        found = reader.scope.find(node.id) if isinstance(node, ast.Name) else None
+    if isinstance(found, PythonFunction):
+        return PlainFunction.of_surroundings(found, reader.aliases)
+    return found if isinstance(found, PlainFunction) else None
 
 
 def _require_all(
@@ -91,17 +101,41 @@ def evaluate(
 
 
 def _returned(reader: StaticReader, node: ast.FunctionDef) -> object:
-    for statement in node.body:
+    found = _run(reader, node.body)
+    if found is None:
+        reader.fail(node, f"expected a return at the end of {node.name}")
+    return found[0]
+
+
+def _run(reader: StaticReader, statements: Sequence[ast.stmt]) -> tuple[object] | None:
+    """What statements return; `None` if they return nothing. Branches are taken as the text is read."""
+    for statement in statements:
         match statement:
             case ast.Return(value=ast.expr() as value):
-                return reader.value(value)
+                return (reader.value(value),)
             case ast.Assign(targets=[target]):
                 _bind(reader, target, reader.value(statement.value))
-            case ast.Expr(value=ast.Constant()):
+            case ast.FunctionDef(decorator_list=[]):
+                reader.scope.bind(statement.name, PlainFunction(statement, reader.source, reader.scope.shared()))
+            case ast.If():
+                found = _run(reader, statement.body if _holds(reader, statement.test) else statement.orelse)
+                if found is not None:
+                    return found
+            case ast.Assert():
+                if not _holds(reader, statement.test):
+                    reader.fail(statement, "the assertion does not hold")
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
                 continue
             case _:
-                reader.fail(statement, "expected a binding or a return")
-    reader.fail(node, f"expected a return at the end of {node.name}")
+                reader.fail(statement, "expected a binding, a branch, an assertion or a return")
+    return None
+
+
+def _holds(reader: StaticReader, test: ast.expr) -> bool:
+    value = reader.value(test)
+    if not isinstance(value, bool | int | float | str | tuple | None):
+        reader.fail(test, "expected what is true or false when the text is read")
+    return bool(cast("object", value))
 
 
 def _bind(reader: StaticReader, target: ast.expr, value: object) -> None:
