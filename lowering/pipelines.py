@@ -242,6 +242,8 @@ class TIRToFlatPass(PipelinePass):
     steps = (
         # First values in front of the loops of a reduction, not behind a branch inside of them.
         "lower-init-blocks",
+        # Whole tiles in registers and full vectors.
+        "hoist-guards",
         "lower-blocks",
         # Indices are expressions of loop variables now.
         "compact-buffers",

@@ -82,6 +82,7 @@ PASSES: dict[str, str] = {
     "allocate-registers": "lowering.to_vm.allocate_registers:AllocateRegistersPass",
     "convert-vm-to-llvm": "lowering.native.convert_vm_to_llvm:ConvertVmToLLVMPass",
     "lower-init-blocks": "lowering.tir.lower_init_blocks:LowerInitBlocksPass",
+    "hoist-guards": "lowering.tir.hoist_guards:HoistGuardsPass",
     "apply-schedule": "lowering.schedule.apply_schedule:ApplySchedulePass",
     "schedule-cpu": "lowering.schedule.schedule_cpu:ScheduleCPUPass",
     "schedule-tuned": "lowering.tune.schedule_tuned:ScheduleTunedPass",

@@ -100,6 +100,8 @@ PASSES = [
     "lower-blocks",
     "lower-init-blocks",
     "lower-init-blocks,lower-blocks",
+    "hoist-guards",
+    "lower-init-blocks,hoist-guards",
     "lower-blocks,flatten-buffers",
     "lower-blocks,compact-buffers",
     "unroll",
@@ -157,6 +159,7 @@ def test_programs_compute_the_same(text: str, passes: str, sizes: tuple[int, int
 SINGLE = [
     "lower-blocks",
     "lower-init-blocks",
+    "hoist-guards",
     "unroll",
     "vectorize",
     "lower-blocks,flatten-buffers",
