@@ -118,6 +118,11 @@ def entry_match(func: FuncType) -> Match:
     return match_types(func.params, [ObjectType()] * len(func.params), func.symbols)
 
 
+def _same_static_type(left: TensorType, right: TensorType) -> bool:
+    """Whether `erase_static` makes two types one: most arguments are what is declared, but for their dimensions."""
+    return (left.rank, left.dtype_attr, left.device_attr) == (right.rank, right.dtype_attr, right.device_attr)
+
+
 @dataclass
 class _Matcher:
     """The state of one call of `match_types`."""
@@ -200,10 +205,11 @@ class _Matcher:
                 self._match(info, ObjectType(), Place(place.root, (*place.fields, index)))
 
     def _match_tensor(self, declared: TensorType, actual: TensorType, place: Place) -> None:
-        verdict = is_subtype(erase_static(actual), erase_static(declared), self.prover)
-        self._require(verdict is not Verdict.NEVER, declared, actual, place)
-        if verdict is Verdict.RUNTIME:
-            self.kinds.append(KindCheck(place, erase_static(declared)))
+        if not _same_static_type(declared, actual):
+            verdict = is_subtype(erase_static(actual), erase_static(declared), self.prover)
+            self._require(verdict is not Verdict.NEVER, declared, actual, place)
+            if verdict is Verdict.RUNTIME:
+                self.kinds.append(KindCheck(place, erase_static(declared)))
         self._match_dims(declared.dims, actual.dims, place)
 
     def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], place: Place) -> None:

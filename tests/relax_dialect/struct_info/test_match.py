@@ -1,11 +1,14 @@
 """Matching of declared and actual types: bindings, and what is left for run time."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i64
 
-from relax_dialect.struct_info.match import Match, Mismatch, Place, entry_match, match_types
+from relax_dialect.struct_info.erase import erase_static
+from relax_dialect.struct_info.match import Match, Mismatch, Place, _same_static_type, entry_match, match_types
 from relax_dialect.struct_info.subtype import Verdict
 from relax_dialect.struct_info.types import TensorType
 from tests.support.struct_info import func, info
@@ -222,3 +225,11 @@ def test_matching_finds_the_values_that_made_the_shape(factors: list[tuple[int, 
     found = match_types([declared], [actual], [SymbolAttr("n"), SymbolAttr("m")])
     assert found.bindings == {"n": constant(n), "m": constant(m)}
     assert found.verdict is Verdict.YES
+
+
+def test_tensors_that_differ_in_dimensions_only_have_one_static_type():
+    dtypes, devices = (None, f32, i64), (None, "cpu", "cuda:0")
+    shapes: list[list[str | int | None] | None] = [None, [], ["n"], [None], [4], ["n", 4], ["m", None]]
+    types = [TensorType(*each) for each in product(shapes, dtypes, devices)]
+    for left, right in product(types, types):
+        assert _same_static_type(left, right) == (erase_static(left) == erase_static(right))
