@@ -16,7 +16,17 @@ from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.cpu.products.dot import few_columns
 from lowering.schedule.cpu.products.one_row import vector
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.products.support import DTYPES, LANES, SUMS, Sum, check_guarded, compiled, kernel, shifted
+from tests.lowering.schedule.products.support import (
+    DTYPES,
+    LANES,
+    SUMS,
+    Sum,
+    check_guarded,
+    compiled,
+    kernel,
+    known,
+    shifted,
+)
 from tir_dialect.codegen_hints import PLAIN_ADDRESSES
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
@@ -33,6 +43,23 @@ MATRICES = ("mk,kn->mn", "mk,nk->mn")
 def test_one_row_and_any_number_of_columns(n: int) -> None:
     for k in (0, 1, 6, 7, 20):
         check_guarded(Sum("mk,kn->mn"), {"m": 1, "n": n, "k": k})
+
+
+@pytest.mark.parametrize(("n", "is_split"), [(9, False), (16, False), (17, True)])
+def test_lines_no_longer_than_a_vector_are_one(n: int, is_split: bool) -> None:
+    """Else those before the first aligned position are a vector of their own."""
+    func = kernel(known(1, 500, n))
+    schedule(func, Target.parse("x86-64-v4 cores=1"))
+    assert any(isinstance(op, MisalignmentOp) for op in func.walk()) == is_split
+
+
+@pytest.mark.parametrize("shift", [0, 4, 9])
+def test_short_lines_of_any_alignment(shift: int) -> None:
+    for n in (1, 9, 16, 17):
+        rng = np.random.default_rng(n)
+        x, y = rng.standard_normal((1, 50), np.float32), shifted(rng.standard_normal((50, n), np.float32), shift)
+        result = np.from_dlpack(compiled(Sum("mk,kn->mn").text)(*map(from_dlpack, (x, y))))
+        np.testing.assert_allclose(result, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

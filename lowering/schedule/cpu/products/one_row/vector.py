@@ -48,8 +48,8 @@ def can_read_columns(product: Product) -> bool:
 class VectorProduct:
     """Emits the code of one contraction at given values of its batch axes.
 
-    Accumulators are whole, numbered vectors: vector 0 has the `head` columns before the first aligned position, the
-    others follow.
+    Accumulators are whole, numbered vectors: vector 0 has the `head` columns before the first aligned position, or all
+    that there are if one has room for them, the others follow.
     """
 
     def __init__(self, product: Product):
@@ -77,7 +77,7 @@ class VectorProduct:
         width = self.lanes * (ceildiv(product.n, constant(self.lanes)) + SIDE)
         parts = code.alloc([tasks, width], i32 if what.is_integer else what.element, "sums")
         first = {**here, what.column: code.index(0), what.reduced: code.index(0)}
-        head = code.minimum(head_of(product, what.columns, first), code.dim(product.n))
+        head = self._head(first)
         count = at_most_threads(code, tasks)
         with numbered_tasks(code, units, tasks, count) as (task, lower, upper):
             end = code.minimum(code.mul(upper, LINES), code.dim(product.k))
@@ -87,6 +87,14 @@ class VectorProduct:
             with code.loop(count, "part", lower=code.index(1)) as part:
                 self._add_part(total, code.part(parts, part, [width]), head)
         self._finish(here, total, head)
+
+    def _head(self, first: Coords) -> SSAValue:
+        """How many columns vector 0 has."""
+        code, known, n = self.code, self.product.n.constant_value, self.code.dim(self.product.n)
+        if known is not None and known <= self.lanes:
+            return n
+        aligned = head_of(self.product, self.product.what.columns, first)
+        return code.select(code.compare("sle", n, self.lanes), n, aligned) if known is None else aligned
 
     def _task(self, coords: Coords, sums: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
         """The sums over some lines: by a routine where the row and the matrix lie in memory."""
