@@ -63,3 +63,41 @@ def test_fused_loops():
         sch.reverse_compute_at("C", sch.fuse(*sch.get_loops("B")))
 
     scheduled(elementwise(), transform)
+
+
+BESIDE = """
+tir.prim_func @f[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>, %D: !tir.buffer<[n], i32>) {
+  %c1 = arith.constant 1 : index
+  %B = tir.alloc_buffer : !tir.buffer<[n], i32>
+  tir.for (%i) in (%n) {
+    tir.block "B" (%v = spatial %i in %n) {
+      %a = tir.load %A[%v]
+      tir.store %a, %B[%v]
+    }
+  }
+  tir.for (%i) in (%n) {
+    tir.block "C" (%v = spatial %i in %n) {
+      %b = tir.load %B[%v]
+      %d = tir.load %D[%v]
+      %c = arith.addi %b, %d : i32
+      tir.store %c, %C[%v]
+    }
+    %last = arith.subi %n, %c1 : index
+    %back = arith.subi %last, %i : index
+    tir.block "E" (%v = spatial %back in %n) {
+      %c = tir.load %C[%v]
+      tir.store %c, %A[%v]
+      tir.store %c, %D[%v]
+    }
+  }
+}
+"""
+
+
+def test_what_runs_behind_a_block_in_a_loop_runs_before_its_next_iteration():
+    sch = Schedule(parse_prim_func(BESIDE))
+    refuses(sch, 'block "E" writes an input of block "B" before its result is used', "compute_inline", "B")
+    message = 'block "E" writes an input of block "C" after the producer'
+    refuses(sch, message, "reverse_compute_inline", "C")
+    message = 'block "E" writes an input of block "C" before it'
+    refuses(sch, message, "reverse_compute_at", "C", sch.get_loops("B")[0])

@@ -39,7 +39,8 @@ def runs_between(
     """An op outside of `first` and `last` that touches the buffers after some run of `first` and before one of `last`.
 
     An op after `first` and before the end of `last` in the text is such an op; so is one before `first` that shares a
-    loop with it that does not hold all of `last`, for it runs again.
+    loop with it that does not hold all of `last`, and one behind `last` that shares a loop with one of these that does
+    not hold `first`, for it runs again.
     """
     order = {op: position for position, op in enumerate(self.func.walk())}
     start, end = order[first], max(order[op] for op in last)
@@ -47,6 +48,8 @@ def runs_between(
         if not touches(op, buffers, writes_only=writes_only) or is_in_any(op, (first, *last)):
             continue
         if start < order[op] < end or (order[op] < start and not _same_loops(op, first, last)):
+            return op
+        if order[op] > end and any(not is_inside(first, loop) for loop in _shared_loops(op, last)):
             return op
     return None
 
@@ -57,8 +60,13 @@ def is_in_any(op: Operation, roots: Iterable[Operation]) -> bool:
 
 
 def _same_loops(op: Operation, first: Operation, last: Sequence[Operation]) -> bool:
-    shared = [loop for loop in ancestors(op) if isinstance(loop, ForOp) and is_inside(first, loop)]
-    return all(is_inside(user, loop) for loop in shared for user in last)
+    return all(is_inside(user, loop) for loop in _shared_loops(op, [first]) for user in last)
+
+
+def _shared_loops(op: Operation, others: Sequence[Operation]) -> list[ForOp]:
+    """The loops around an op that hold one of the others."""
+    loops = (loop for loop in ancestors(op) if isinstance(loop, ForOp))
+    return [loop for loop in loops if any(is_inside(other, loop) for other in others)]
 
 
 def describe(op: Operation) -> str:
