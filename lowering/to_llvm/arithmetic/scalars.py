@@ -34,6 +34,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.arithmetic import small_floats
+from lowering.to_llvm.arithmetic.bf16_registers import has_bf16_registers, to_bf16_registers
 from lowering.to_llvm.arithmetic.float_casts import f64_to_f16, has_lanes, lanes_to_integer
 from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
 from lowering.to_llvm.builder.vector_types import integer_type, is_vector, like, type_suffix
@@ -118,6 +119,22 @@ def _widen_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
 
 
 def _round_to_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
+    """To nearest even, by one instruction where there is one; that takes subnormal numbers for zeros, which branch."""
+    if not has_bf16_registers(b, value):
+        return _rounded_by_integers(b, value)
+    converted, is_subnormal = to_bf16_registers(b, value)
+    special, plain, after = b.new_block(), b.new_block(), b.new_block([converted.type])
+    any_name = f"llvm.vector.reduce.or.{type_suffix(is_subnormal.type)}"
+    b.branch_if(b.intrinsic(any_name, (is_subnormal,), i1), special, plain)
+    b.start(plain)
+    b.branch(after, converted)
+    b.start(special)
+    b.branch(after, _rounded_by_integers(b, value))
+    b.start(after)
+    return after.args[0]
+
+
+def _rounded_by_integers(b: LLVMBuilder, value: SSAValue) -> SSAValue:
     """Adds half of the last place, or one less where the result would be odd; a NaN keeps its payload's upper part."""
     wide = like(value.type, i32)
     bits = b.make(llvm.BitcastOp, (value,), wide)
