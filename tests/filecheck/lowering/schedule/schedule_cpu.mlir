@@ -16,7 +16,7 @@
 // CHECK:         tir.if
 // CHECK:           tir.misalignment %A_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
-// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[32 * floordiv(k + 7, 8) + 32], f32, align = 64>
+// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[56 * floordiv(k + 7, 8) + 56], f32, align = 64>
 // CHECK:             %partial_sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, align = 64>
 // CHECK:               tir.call unchecked @relax.routine.lines.f32.4x16{{.*}}](%copies, %A_1, %partial_sums)
 // CHECK:               tir.call unchecked @relax.routine.columns.f32.4x1{{.*}}](%copies, %A_1, %C_1)
@@ -245,7 +245,7 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 
 // The sums of one row: several lines of the matrix at once, whole vectors of them without masks, then line by line.
 // CHECK-LABEL: tir.prim_func private @relax.routine.vector.f32.8
-// CHECK:         tir.for (%turn)
+// CHECK:         tir.for (%iteration)
 // CHECK:           tir.if
 // CHECK:             tir.load %columns[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:           tir.for (%group)
@@ -267,10 +267,10 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 // CHECK:             tir.store {{.*}}, %output[%{{[0-9]+}}]{{$}}
 // CHECK:             tir.store {{.*}}, %output[{{.*}}] mask
 
-// Few rows or columns: a function for all sizes. Groups of rows share a vector of columns; sums of earlier turns are added.
+// Few rows or columns: a function for all sizes. Groups of rows share a vector of columns; sums of earlier blocks of the reduction are added.
 // Where masks are no registers, only vectors of which lanes are missing are stored under one. The last panel may be of one vector.
 // CHECK-LABEL: tir.prim_func private @relax.routine.streamed.f32.16
-// CHECK:         tir.for (%turn) in (%turns)
+// CHECK:         tir.for (%k_block) in (%k_blocks)
 // CHECK:           tir.for (%unit) in (%lower to %upper)
 // CHECK:             tir.if
 // CHECK:               tir.for (%group)
@@ -292,12 +292,12 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 // CHECK:               tir.alloc_buffer : !tir.buffer<[2, 16], f32, scope = "local", align = 64>
 // CHECK:               tir.alloc_buffer : !tir.buffer<[1, 16], f32, scope = "local", align = 64>
 
-// A whole tile is stored where it belongs, whose lines are asked for before, or added to what earlier turns left there.
+// A whole tile is stored where it belongs, whose lines are asked for before, or added to what earlier blocks of the reduction left.
 
-// CHECK-LABEL: tir.prim_func private @relax.routine.tile.f32.6x16{{.*}}%first, %each, %turn
+// CHECK-LABEL: tir.prim_func private @relax.routine.tile.f32.6x16{{.*}}%first, %each, %k_block
 // CHECK:         tir.prefetch %tile
 // CHECK:         tir.for (%r)
-// CHECK:         arith.cmpi eq, %turn
+// CHECK:         arith.cmpi eq, %k_block
 // CHECK:         tir.if
 // CHECK-NOT:       tir.load %tile
 // CHECK:           tir.store {{.*}}, %tile

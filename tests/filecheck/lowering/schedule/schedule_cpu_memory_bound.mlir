@@ -319,13 +319,13 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
 }
 
 // The place of the greatest element: of four vectors, the greatest of each lane meets the greatest before, and lanes
-// count turns. Of the lanes with the greatest value the first turn counts, and its elements are looked at once more,
-// register by register; a row with NaN is gone through again for the first. The last turn begins early enough to be
-// whole; a row that is shorter than a turn has one turn of its own.
+// count iterations. Of the lanes with the greatest value the first one counts, and its elements are looked at once more,
+// register by register; a row with NaN is gone through again for the first. The last iteration begins early enough to be
+// whole; a row that is shorter than an iteration has one of its own.
 // CHECK-LABEL: tir.prim_func @place
 // CHECK:         arith.cmpi sge
 // CHECK-NEXT:    tir.if
-// CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[8], i32, scope = "local", align = 64>
+// CHECK:         %iterations = tir.alloc_buffer : !tir.buffer<[8], i32, scope = "local", align = 64>
 // CHECK:         tir.for (%v)
 // CHECK:           arith.minsi
 // CHECK-NEXT:      %[[TURN:.*]] = arith.index_cast %v : index to i32
