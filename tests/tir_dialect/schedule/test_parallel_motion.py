@@ -77,5 +77,5 @@ def test_iterations_would_share_elements():
     sch = Schedule(func)
     loop = sch.get_loops("B")[0]
     loop.op.kind = LoopKindAttr(LoopKind.VECTORIZED)
-    message = 'the iterations of loop "t" are not independent: they share elements of buffer "Z"'
+    message = 'the iterations of loop "t" are not independent: they share elements of buffer "B"'
     refuses(sch, message, "reverse_compute_at", "C", loop)

@@ -280,3 +280,29 @@ def test_rfactor_in_a_block():
         transform,
         ODD_SIZES,
     )
+
+
+MAXIMUM = """
+tir.prim_func @maximum[%n, %m](%A: !tir.buffer<[n, m], i32>, %B: !tir.buffer<[1], i32>) {
+  %c1 = arith.constant 1 : index
+  tir.for (%u, %i, %j) in (%c1, %n, %m) {
+    tir.block "B" (%o = spatial %u in %c1, %v = reduce %i in %n, %w = reduce %j in %m) {
+      tir.init {
+        %least = arith.constant -100 : i32
+        tir.store %least, %B[%o]
+      }
+      %a = tir.load %A[%v, %w]
+      %b = tir.load %B[%o]
+      %s = arith.maxsi %a, %b : i32
+      tir.store %s, %B[%o]
+    }
+  }
+}
+"""
+
+
+def test_partial_results_of_an_empty_outer_reduction():
+    def transform(sch):
+        sch.rfactor(sch.split(sch.get_loops("B")[2], [None, 3])[0])
+
+    scheduled(parse_prim_func(MAXIMUM), transform, tuple({"n": n, "m": m} for n in (0, 2) for m in (0, 4)))

@@ -74,7 +74,8 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     ranges = _needed(self, op, target, reads, positions)
     point = place_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
-    sink_allocations(positions)
+    # what an iteration reads of them it has computed
+    sink_allocations(positions, target, lambda _buffer, _loop: True)
 
 
 def _store_positions(self: ScheduleState, block: BlockOp) -> dict[SSAValue, list[Position | None]]:

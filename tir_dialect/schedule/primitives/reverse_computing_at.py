@@ -87,9 +87,10 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     in_parts, common = _reduces_in_parts(self, op, ranges), common_loop(op, target)
     point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
-    sink_allocations(writes)
+    self.changed()
+    # iterations may read what others have written
+    sink_allocations(writes, target, lambda buffer, each: buffer not in conflicting_buffers(self.space, each))
     if in_parts:
-        self.changed()
         _check_parts(self, op, common)
 
 

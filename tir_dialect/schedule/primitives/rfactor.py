@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -89,6 +90,7 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
     copied = _final_loops(self, plan, part, kept)
     starts = bool(plan.rest) and _starts_everywhere(self, plan)
+    filled = all(self.space.less_equal(1, self.extent(op)) is True for op in plan.rest)
     anchor = next(op for op in enclosing_loops(plan.block) if op in (plan.rest or (plan.loop,)))
     partial = _allocate(plan, InsertPoint.before(nest))
     spatial = [(SPATIAL, plan.block.bindings[number], plan.block.extents[number]) for number in plan.spatial]
@@ -97,7 +99,7 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     plan.block.detach()
     iterators = [*spatial, (REDUCE, plan.loop.induction_var, plan.loop.upper)]
     nest_copies(self, self.space, plan.block, iterators, copied, InsertPoint.after(part), kept)
-    if not starts:
+    if not starts or not (filled or init_placement(made) is not None):
         sides = self.carry([side for condition in kept for side in (condition.lhs, condition.rhs)])
         hoist_init(self, made, anchor, [Less(lhs, rhs) for lhs, rhs in zip(sides[::2], sides[1::2], strict=True)])
     return self.block(made)

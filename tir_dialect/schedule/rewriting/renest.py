@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.schedule.rewriting.edits import before_all, erase_idle, rebuild_block, users_of
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.rewriting.edits import erase_idle, rebuild_block, users_of
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
 from tir_dialect.schedule.state import ScheduleState
@@ -104,13 +106,19 @@ def _hint(value: SSAValue) -> str:
     return name[1:] if name.startswith("v") and name[1:].isidentifier() else name
 
 
-def sink_allocations(buffers: Iterable[SSAValue]) -> None:
-    """Moves the allocations among buffers into the innermost regions that hold all uses."""
+def sink_allocations(buffers: Iterable[SSAValue], loop: ForOp, may: Callable[[SSAValue, ForOp], bool]) -> None:
+    """Moves allocations among buffers into `loop`, or loops around it, as far as all uses are there and it `may`."""
+    around = [loop, *ancestors(loop)]
     for buffer in buffers:
         allocation, users = buffer.owner, users_of(buffer)
-        if not isinstance(allocation, AllocBufferOp) or not users:
+        if not isinstance(allocation, AllocBufferOp) or (home := allocation.parent_op()) not in around:
             continue
-        block = before_all(users).block
-        if block is not allocation.parent:
+        place = None
+        for op in reversed(around[: around.index(home or loop)]):
+            held = isinstance(op, ForOp) and all(is_inside(user, op) for user in users)
+            if not isinstance(op, ForOp) or not held or not may(buffer, op):
+                break
+            place = op
+        if place is not None:
             allocation.detach()
-            Rewriter.insert_op(allocation, InsertPoint.at_start(block))
+            Rewriter.insert_op(allocation, InsertPoint.at_start(place.body.block))
