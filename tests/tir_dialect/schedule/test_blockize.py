@@ -246,3 +246,29 @@ def test_loops_around_a_block_of_several_with_conditions():
 
     scheduled(elementwise(), fused)
     scheduled(elementwise(), parted)
+
+
+TRIANGLE = """
+tir.prim_func @triangle[%n](%A: !tir.buffer<[n, n], i32>, %B: !tir.buffer<[n], i32>) {
+  tir.for (%i) in (%n) {
+    tir.for (%r) in (%i) {
+      tir.block "B" (%v = spatial %i in %n, %w = reduce %r in %n) {
+        tir.init {
+          %zero = arith.constant 0 : i32
+          tir.store %zero, %B[%v]
+        }
+        %a = tir.load %A[%v, %w]
+        %b = tir.load %B[%v]
+        %s = arith.addi %a, %b : i32
+        tir.store %s, %B[%v]
+      }
+    }
+  }
+}
+"""
+
+
+def test_an_init_that_an_empty_loop_leaves_out_is_not_run():
+    sch = Schedule(parse_prim_func(TRIANGLE))
+    message = 'the loops may leave out the init of block "B"'
+    refuses(sch, message, "blockize", sch.get_loops("B")[0])

@@ -280,6 +280,33 @@ def test_reverse_compute_at_refuses_needs_of_other_iterations():
     )
 
 
+DIAGONAL = """
+tir.prim_func @diagonal[%n](%A: !tir.buffer<[n, n], i32>, %C: !tir.buffer<[n], i32>) {
+  %B = tir.alloc_buffer : !tir.buffer<[n, n], i32>
+  tir.for (%i, %j) in (%n, %n) {
+    tir.block "B" (%v = spatial %i in %n, %w = spatial %j in %n) {
+      %a = tir.load %A[%v, %w]
+      tir.store %a, %B[%v, %w]
+    }
+  }
+  tir.for (%i) in (%n) {
+    tir.block "C" (%v = spatial %i in %n) {
+      %b = tir.load %B[%v, %v]
+      tir.store %b, %C[%v]
+    }
+  }
+}
+"""
+
+
+def test_reverse_compute_at_of_a_diagonal():
+    sizes = tuple({"n": n} for n in (0, 1, 4))
+    scheduled(parse_prim_func(DIAGONAL), lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]), sizes)
+    sch = Schedule(parse_prim_func(DIAGONAL))
+    message = 'block "C" reads elements of buffer "B" that other iterations of loop "j" write'
+    refuses(sch, message, "reverse_compute_at", "C", sch.get_loops("B")[1])
+
+
 def test_reverse_compute_at_refuses_values_used_in_between():
     sch = Schedule(softmax())
     loop = sch.get_loops(sch.get_block("shifted"))[0]

@@ -55,18 +55,20 @@ class _Finder:
     def take(self, axes: Sequence[Axis], box: Sequence[AxisRange], shape: Sequence[Dim]) -> bool:
         """Adds the ranges that an access allows; whether they are ranges, the same as those that are there."""
         wanted: dict[Dim, dict[Digit, AxisRange]] = {}
-        for axis, produced, extent in zip(axes, box, shape, strict=True):
-            direct = None if axis.low is None else self._numbers.get(axis.low)
-            whole = produced == AxisRange(constant(0), extent)
-            if whole and direct is None:
+        whole = [produced == AxisRange(constant(0), extent) for produced, extent in zip(box, shape, strict=True)]
+        for number in sorted(range(len(axes)), key=whole.__getitem__):  # whole axes last: they restrict nothing
+            low, produced = axes[number].low, box[number]
+            if whole[number] and (low is None or self._numbers.get(low) is None):
                 continue
-            found = None if axis.low is None else as_sum(self.space, axis.low, self._names)
+            found = None if low is None else as_sum(self.space, low, self._names)
             if found is None or found.base.terms or len(found.terms) != 1:
                 return False
             digit = found.terms[0].digit
             if found.terms[0] != Term(ONE, digit):
                 return False
-            wanted.setdefault(digit.source, {})[digit] = produced
+            known = wanted.setdefault(digit.source, {}).setdefault(digit, produced)
+            if known != produced and not whole[number]:
+                return False
         return all(self._restrict(source, digits) for source, digits in wanted.items())
 
     def _restrict(self, source: Dim, digits: Mapping[Digit, AxisRange]) -> bool:

@@ -63,7 +63,10 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     check_pure_loops(self, block)
     inner = [op for op in enclosing_loops(block) if is_inside(op, loop)]
     if block.init is not None:
-        check_in_order(self, Instances(self, block), inner)
+        instances = Instances(self, block)
+        check_in_order(self, instances, inner)
+        if not instances.start():
+            raise self.error(f'the loops may leave out the init of block "{block.block_name.data}"')
     outside, bounded = _conditions(self, block, inner)
     parts = [_divide(self, block, number, inner, number in bounded) for number in range(len(block.iterators))]
     outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop))
