@@ -20,6 +20,7 @@ BENCHMARKS = (
     "normalization",
     "beyond",
     "models",
+    "scheduled",
 )
 
 
