@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
-from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside
 from tir_dialect.dims import Bounds, Dim, DimLike, Prover, SymbolAtom, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -46,7 +46,7 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
 
     It has to stay where one loop drives both a spatial iterator and one of another kind, or a condition or a loop bound
-    depends on both; where what the init needs comes from memory inside of the reduction; and where the loops may not
+    depends on both; where a loop inside of the reduction drives no iterator; where what the init needs comes from memory inside of the reduction; and where the loops may not
     begin with the first instance, such as those from `p` to `n` and those that count down, or a condition on the
     reduction may leave it out.
     """
@@ -95,7 +95,7 @@ class _Finder:
         if not (start.is_first() and all(start.holds(part) for part, is_of_reduction in parts if is_of_reduction)):
             return None
         bindings = [it.binding for it in self._block.iterators if not it.kind.is_reduced]
-        if self._is_ordered_inside():
+        if self._is_ordered_inside() or self._is_repeated_inside(bindings, conditions, start):
             return None
         roots = [*bindings, *conditions, *self._block.extents, *_captured(self._init)]
         loops = self._loops_of(roots)
@@ -111,6 +111,11 @@ class _Finder:
         """Whether loops inside drive an opaque iterator, whose instances may begin an element more than once."""
         opaque = [it.binding for it in self._block.iterators if it.kind is IteratorKind.OPAQUE]
         return not self._dependence.of_all(opaque).isdisjoint(loop.induction_var for loop in self._inner)
+
+    def _is_repeated_inside(self, bindings: Sequence[SSAValue], conditions: Sequence[SSAValue], start: _Start) -> bool:
+        """Whether loops inside that drive no iterator may have several iterations, each of which begins again."""
+        driving = self._dependence.of_all(bindings) | self._reduction
+        return any(loop.induction_var not in driving and not start.runs_once(loop, conditions) for loop in self._inner)
 
     def _is_of_reduction_only(self, condition: SSAValue) -> bool:
         used = self._dependence.of(condition)
@@ -143,7 +148,7 @@ class _Start:
     def __init__(self, block: BlockOp, reduction: Collection[SSAValue]):
         func = enclosing_func(block)
         self._bounds = Bounds() if func is None else func.bounds
-        loops = [loop for loop in enclosing_loops(block) if loop.induction_var in reduction]
+        loops = [loop for loop in enclosing_loops(block) if loop.induction_var in reduction or _is_single(loop)]
         self._lower: dict[SSAValue, SSAValue | None] = {loop.induction_var: loop.lower for loop in loops}
         self._unknown: dict[SSAValue, str] = {}
         self._evaluator = DimEvaluator(self._leaf, self)
@@ -165,6 +170,19 @@ class _Start:
             for fact in found
         )
 
+    def runs_once(self, loop: ForOp, conditions: Sequence[SSAValue]) -> bool:
+        """Whether a loop has at most one iteration, or one in which the conditions can hold: the first one."""
+        lower = constant(0) if loop.lower is None else self.number(loop.lower)
+        if self.less_equal(self.number(loop.upper) - lower, 1) is True:
+            return True
+        counter = self.number(loop.induction_var)
+        second, following = ({counter.as_symbol or "": value} for value in (lower + 1, counter + 1))
+        found = [fact for condition in conditions for fact in facts(self, condition)]
+        return any(
+            self.less_equal(1, fact.substitute(second)) and self.less_equal(fact, fact.substitute(following))
+            for fact in found
+        )
+
     def number(self, value: SSAValue) -> Dim:
         """The value in terms of symbols, those of the function and others."""
         return self._evaluator.dim_of(value) or self._fresh(value)
@@ -182,6 +200,11 @@ class _Start:
 
     def _fresh(self, value: SSAValue) -> Dim:
         return symbol(self._unknown.setdefault(value, f"start${len(self._unknown)}"))
+
+
+def _is_single(loop: ForOp) -> bool:
+    """Whether a loop has one iteration."""
+    return loop.lower is None and dim_of(loop.upper) is constant(1)
 
 
 def where_not_empty(bounds: Bounds, extents: Iterable[Dim]) -> dict[str, Dim]:

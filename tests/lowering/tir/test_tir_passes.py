@@ -68,6 +68,29 @@ tir.prim_func @fused[%m, %n](%X: !tir.buffer<[m, n], i64>, %Y: !tir.buffer<[m], 
   }
 }"""
 
+REPEATED = """
+tir.prim_func @repeated[%m, %n](%X: !tir.buffer<[m, n], i64>, %Y: !tir.buffer<[m], i64>) {
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %turns = tir.dim ceildiv(n, 4)
+  tir.for (%ro, %z, %i, %ri) in (%turns, %c2, %m, %c4) {
+    %base = arith.muli %ro, %c4 : index
+    %r = arith.addi %base, %ri : index
+    %inside = arith.cmpi slt, %r, %n : index
+    tir.block "sum" (%vi = spatial %i in %m, %vr = reduce %r in %n) where %inside {
+      tir.init {
+        %seven = arith.constant 7 : i64
+        tir.store %seven, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vr]
+      %y = tir.load %Y[%vi]
+      %s = arith.addi %x, %y : i64
+      tir.store %s, %Y[%vi]
+    }
+  }
+}"""
+"""The second iteration of `z` begins again with the first part of the sums."""
+
 VECTORS = """
 tir.prim_func @vectors[%m, %n](%X: !tir.buffer<[m, n], i64>, %Y: !tir.buffer<[m], i64>) {
   %two = arith.constant 2 : index
@@ -148,7 +171,9 @@ def results(module: ModuleOp, sizes: tuple[int, int]) -> np.ndarray:
 
 @pytest.mark.parametrize("sizes", [(0, 3), (3, 0), (1, 1), (2, 4), (3, 7), (4, 17)])
 @pytest.mark.parametrize("passes", PASSES)
-@pytest.mark.parametrize("text", [REDUCTION, FUSED, VECTORS], ids=["reduction", "fused", "vectors"])
+@pytest.mark.parametrize(
+    "text", [REDUCTION, FUSED, REPEATED, VECTORS], ids=["reduction", "fused", "repeated", "vectors"]
+)
 def test_programs_compute_the_same(text: str, passes: str, sizes: tuple[int, int]):
     expected = results(parse(text), sizes)
     module = parse(text)
@@ -168,7 +193,9 @@ SINGLE = [
 
 
 @pytest.mark.parametrize("passes", SINGLE)
-@pytest.mark.parametrize("text", [REDUCTION, FUSED, VECTORS], ids=["reduction", "fused", "vectors"])
+@pytest.mark.parametrize(
+    "text", [REDUCTION, FUSED, REPEATED, VECTORS], ids=["reduction", "fused", "repeated", "vectors"]
+)
 def test_passes_are_idempotent(text: str, passes: str):
     module = parse(text)
     transform(module, passes)
