@@ -46,9 +46,9 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
 
     It has to stay where one loop drives both a spatial iterator and one of another kind, or a condition or a loop bound
-    depends on both; where a loop inside of the reduction drives no iterator; where what the init needs comes from memory inside of the reduction; and where the loops may not
-    begin with the first instance, such as those from `p` to `n` and those that count down, or a condition on the
-    reduction may leave it out.
+    depends on both; where a loop inside of the reduction drives no iterator; where what the init needs comes from
+    memory inside of the reduction; and where the loops may not begin with the first instance, such as those from `p` to
+    `n` and those that count down, or a condition on the reduction may leave it out.
     """
     loops = enclosing_loops(block)
     reduction = _reduction_loops(block, loops)

@@ -272,3 +272,11 @@ def test_an_init_that_an_empty_loop_leaves_out_is_not_run():
     sch = Schedule(parse_prim_func(TRIANGLE))
     message = 'the loops may leave out the init of block "B"'
     refuses(sch, message, "blockize", sch.get_loops("B")[0])
+
+
+def test_an_init_of_a_loop_that_may_be_empty_is_not_run():
+    text = TRIANGLE.replace("tir.for (%r) in (%i)", "tir.for (%z, %r) in (%half, %n)").replace(
+        "[n], i32>) {", "[n], i32>) {\n%one = arith.constant 1 : index\n%half = tir.dim min(n, 1)", 1
+    )
+    sch = Schedule(parse_prim_func(text))
+    refuses(sch, 'loop "z" may be empty, but the init of "B" would run', "blockize", sch.get_loops("B")[1])

@@ -63,10 +63,7 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     check_pure_loops(self, block)
     inner = [op for op in enclosing_loops(block) if is_inside(op, loop)]
     if block.init is not None:
-        instances = Instances(self, block)
-        check_in_order(self, instances, inner)
-        if not instances.start():
-            raise self.error(f'the loops may leave out the init of block "{block.block_name.data}"')
+        _check_start(self, block, inner)
     outside, bounded = _conditions(self, block, inner)
     parts = [_divide(self, block, number, inner, number in bounded) for number in range(len(block.iterators))]
     outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop))
@@ -75,6 +72,17 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     outer.body.block.add_op(loop)
     _bind_inner(self, block, outer, parts, before, inner)
     return outer
+
+
+def _check_start(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> None:
+    """Refuses loops inside after which the init of the new block would run otherwise than that of the block."""
+    instances, name = Instances(self, block), block.block_name.data
+    check_in_order(self, instances, inner)
+    if not instances.start():
+        raise self.error(f'the loops may leave out the init of block "{name}"')
+    for op in instances.idle(range(len(block.iterators))):
+        if op in inner and self.space.less_equal(1, self.extent(op)) is not True:
+            raise self.error(f'loop "{op.induction_var.name_hint}" may be empty, but the init of "{name}" would run')
 
 
 def _only_block(self: ScheduleState, loop: ForOp) -> BlockOp:
