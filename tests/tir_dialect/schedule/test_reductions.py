@@ -306,3 +306,43 @@ def test_partial_results_of_an_empty_outer_reduction():
         sch.rfactor(sch.split(sch.get_loops("B")[2], [None, 3])[0])
 
     scheduled(parse_prim_func(MAXIMUM), transform, tuple({"n": n, "m": m} for n in (0, 2) for m in (0, 4)))
+
+
+NEIGHBOURS = """
+tir.prim_func @neighbours[%n, %m](%A: !tir.buffer<[n, m], i32>, %B: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
+  %zero = arith.constant 0 : i32
+  tir.for (%i) in (%n) {
+    tir.block "C" (%v = spatial %i in %n) {
+      %b = tir.load %B[%v]
+      tir.store %b, %C[%v]
+    }
+    tir.for (%j) in (%m) {
+      tir.block "B" (%v = spatial %i in %n, %w = reduce %j in %m) {
+        tir.init {
+          tir.store %zero, %B[%v]
+        }
+        %a = tir.load %A[%v, %w]
+        %b = tir.load %B[%v]
+        %s = arith.addi %a, %b : i32
+        tir.store %s, %B[%v]
+      }
+    }
+  }
+}
+"""
+
+
+def test_decompose_reduction_in_loops_in_which_others_read_the_result():
+    sch = Schedule(parse_prim_func(NEIGHBOURS))
+    outer, _ = sch.get_loops(sch.get_block("B"))
+    message = 'block "C" reads in loop "i" what buffer "B" was before'
+    refuses(sch, message, "decompose_reduction", sch.get_block("B"), outer)
+    sizes = tuple({"n": n, "m": m} for n in (0, 1, 4) for m in (0, 3))
+    inside = scheduled(
+        parse_prim_func(NEIGHBOURS), lambda sch: sch.decompose_reduction("B", sch.get_loops("B")[1]), sizes
+    )
+    assert len(inside.get_blocks()) == 3
+    first, second = NEIGHBOURS.index('    tir.block "C"'), NEIGHBOURS.index("    tir.for (%j)")
+    last = NEIGHBOURS.rindex("  }\n}")
+    behind = NEIGHBOURS[:first] + NEIGHBOURS[second:last] + NEIGHBOURS[first:second] + NEIGHBOURS[last:]
+    scheduled(parse_prim_func(behind), lambda sch: sch.decompose_reduction("B", sch.get_loops("B")[0]), sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 from xdsl.dialects.builtin import StringAttr
@@ -11,16 +12,20 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import enclosing_loops, loop_of
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors, enclosing_loops, loop_of
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Axis, accesses_in, written_buffers
+from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.edits import rebuild_block, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
@@ -50,6 +55,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
+    _check_readers(self, block.op, loop.op)
     check_elements(self, block.op, driven_apart(loops, drives))
     check_no_branch(self, block.op)
     reduced = [op for op in loops if any(kind.is_reduced for kind in drives.get(op.induction_var, ()))]
@@ -156,6 +162,36 @@ def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
         for op in loop.walk():
             if touches(op, {buffer}, writes_only=True) and not is_inside(op, block):
                 raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
+
+
+def _check_readers(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
+    """Refuses loops in which others read elements of the result before the block has run for them.
+
+    In memory that nobody else writes there is nothing to read then.
+    """
+    order = {op: position for position, op in enumerate(loop.walk())}
+    accesses = [each for each in accesses_in(self.space, loop) if each.buffer in _results(block)]
+    own = [each for each in accesses if each.is_store and is_inside(each.op, block)]
+    for access in accesses:
+        if access.is_store or is_inside(access.op, block) or _writes_alone(self, block, access.buffer):
+            continue
+        around = next(op for op in ancestors(access.op) if isinstance(op, ForOp) and is_inside(block, op))
+        stores = [each for each in own if each.buffer is access.buffer]
+        read, made = (box_in(self, some, around, shape_of(access.buffer)) for some in ([access], stores))
+        if order[access.op] < order[block] or not all(map(partial(_is_part, self), read, made)):
+            name, hint = access.buffer.name_hint, loop.induction_var.name_hint
+            raise self.error(f'{describe(access.op)} reads in loop "{hint}" what buffer "{name}" was before')
+
+
+def _is_part(self: ScheduleState, part: AxisRange, whole: AxisRange) -> bool:
+    ends = part.lower + part.extent, whole.lower + whole.extent
+    return self.space.less_equal(whole.lower, part.lower) is True and self.space.less_equal(*ends) is True
+
+
+def _writes_alone(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> bool:
+    """Whether a buffer is allocated, and nobody but the block writes it."""
+    writers = (op for op in self.func.walk() if touches(op, {buffer}, writes_only=True))
+    return isinstance(buffer.owner, AllocBufferOp) and all(is_inside(op, block) for op in writers)
 
 
 def _results(block: BlockOp) -> list[SSAValue]:
