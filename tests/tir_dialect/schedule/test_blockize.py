@@ -280,3 +280,22 @@ def test_an_init_of_a_loop_that_may_be_empty_is_not_run():
     )
     sch = Schedule(parse_prim_func(text))
     refuses(sch, 'loop "z" may be empty, but the init of "B" would run', "blockize", sch.get_loops("B")[1])
+
+
+def test_bounds_of_loops_inside_do_not_depend_on_those_outside():
+    func = parse_prim_func("""
+tir.prim_func @bounds[%n](%A: !tir.buffer<[n], i32>) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  tir.for (%i) in (%n) {
+    %end = arith.addi %i, %c1 : index
+    tir.for (%j) in (%i to %end) {
+      tir.block "A" (%v = spatial %i in %n) {
+        tir.store %zero, %A[%v]
+      }
+    }
+  }
+}
+""")
+    sch = Schedule(func)
+    refuses(sch, 'the bounds of loop "j" depend on loops outside', "blockize", sch.get_loops("A")[1])

@@ -62,3 +62,14 @@ def test_rolling_buffer_refusals():
     sch.compute_at("B", loop)
     sch.parallel(loop)
     refuses(sch, 'expected a serial loop, got parallel loop "i0"', "rolling_buffer", "B", 0)
+
+
+def test_windows_with_gaps_are_refused():
+    a = te.placeholder((n + 8, 4), "i32", "A")
+    b = te.compute((n + 8, 4), lambda i, j: a[i, j] * 2, name="B")
+    sch = Schedule(te.create_prim_func([a, te.compute((8, 4), lambda i, j: b[i, j] + 1, name="C")]))
+    i, j = sch.get_loops(sch.get_block("C"))
+    i0, i1 = sch.split(i, [None, 4])
+    sch.reorder(i1, i0, j)
+    sch.compute_at("B", i0)
+    refuses(sch, 'no loop around block "B" needs elements of buffer "B" again', "rolling_buffer", "B", 0)

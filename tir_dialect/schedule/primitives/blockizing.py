@@ -62,6 +62,7 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     block = _only_block(self, loop)
     check_pure_loops(self, block)
     inner = [op for op in enclosing_loops(block) if is_inside(op, loop)]
+    _check_bounds(self, inner)
     if block.init is not None:
         _check_start(self, block, inner)
     outside, bounded = _conditions(self, block, inner)
@@ -72,6 +73,14 @@ def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
     outer.body.block.add_op(loop)
     _bind_inner(self, block, outer, parts, before, inner)
     return outer
+
+
+def _check_bounds(self: ScheduleState, inner: Sequence[ForOp]) -> None:
+    """Refuses loops inside whose bounds are made of variables of loops outside, which the new block does not see."""
+    own = {self.symbol(op).as_symbol for op in inner}.union(self.func.symbol_names)
+    for op in inner:
+        if any((dim := self.space.dim_of(bound)) is None or not dim.symbols <= own for bound in op.operands):
+            raise self.error(f'the bounds of loop "{op.induction_var.name_hint}" depend on loops outside')
 
 
 def _check_start(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> None:

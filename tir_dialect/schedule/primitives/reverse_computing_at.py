@@ -156,12 +156,12 @@ def _name(value: SSAValue) -> str:
 
 def _check_other_writers(self: ScheduleState, block: BlockOp, buffer: SSAValue, around: Sequence[ForOp]) -> None:
     target, name = around[-1], buffer.name_hint
-    order = {op: position for position, op in enumerate(self.func.walk())}
-    for op in order:
+    writer = runs_between(self, around[0], [block], {buffer}, writes_only=True)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes buffer "{name}" before block "{block.block_name.data}"')
+    for op in self.func.walk():
         if not touches(op, {buffer}, writes_only=True) or is_inside(op, target):
             continue
-        if order[target] < order[op] < order[block]:
-            raise self.error(f'{describe(op)} writes buffer "{name}" before block "{block.block_name.data}"')
         if any(is_inside(op, loop) and buffer in conflicting_buffers(self.space, loop) for loop in around):
             raise self.error(f'{describe(op)} writes elements of buffer "{name}" again in another iteration')
 

@@ -19,6 +19,7 @@ from tir_dialect.schedule.index_map import IndexMap
 from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in, read_buffers
 from tir_dialect.schedule.legality.boxes import loops_between, range_of
 from tir_dialect.schedule.legality.elementwise import iterators_of_indices, own_allocation
+from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.layout import buffer_accesses, move_accesses
 from tir_dialect.schedule.primitives.splitting import check_serial
@@ -113,7 +114,7 @@ def _positions(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> Sequenc
 
 
 def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, number: int) -> _Window | None:
-    """The window of an axis in a loop; `None` if windows do not overlap, or other axes move, too."""
+    """The window of an axis in a loop; `None` if windows do not overlap or have gaps, or other axes move, too."""
     bindings = [self.space.dim_of(it.binding) for it in block.iterators]
     binding, variable = bindings[number], self.symbol(loop)
     others = [dim for place, dim in enumerate(bindings) if place != number]
@@ -124,6 +125,8 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
         return None
     found = range_of(self.space.prover, Axis(binding), inner)
     if found is None or not found.extent.symbols <= set(self.func.symbol_names):
+        return None
+    if not Instances(self, block, loop).take_all([number]):
         return None
     # from one iteration to the next; of a quotient it may be 0 here and 1 there
     step = found.lower.substitute({variable.as_symbol or "": variable + 1}) - found.lower
