@@ -13,6 +13,7 @@ _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (
     "lowering/codegen/",
     "lowering/locations.py",
+    "lowering/pass_target.py",
     "lowering/pipelines.py",
     "lowering/schedule/",
     "lowering/tir/",
