@@ -280,33 +280,6 @@ def test_reverse_compute_at_refuses_needs_of_other_iterations():
     )
 
 
-DIAGONAL = """
-tir.prim_func @diagonal[%n](%A: !tir.buffer<[n, n], i32>, %C: !tir.buffer<[n], i32>) {
-  %B = tir.alloc_buffer : !tir.buffer<[n, n], i32>
-  tir.for (%i, %j) in (%n, %n) {
-    tir.block "B" (%v = spatial %i in %n, %w = spatial %j in %n) {
-      %a = tir.load %A[%v, %w]
-      tir.store %a, %B[%v, %w]
-    }
-  }
-  tir.for (%i) in (%n) {
-    tir.block "C" (%v = spatial %i in %n) {
-      %b = tir.load %B[%v, %v]
-      tir.store %b, %C[%v]
-    }
-  }
-}
-"""
-
-
-def test_reverse_compute_at_of_a_diagonal():
-    sizes = tuple({"n": n} for n in (0, 1, 4))
-    scheduled(parse_prim_func(DIAGONAL), lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]), sizes)
-    sch = Schedule(parse_prim_func(DIAGONAL))
-    message = 'block "C" reads elements of buffer "B" that other iterations of loop "j" write'
-    refuses(sch, message, "reverse_compute_at", "C", sch.get_loops("B")[1])
-
-
 def test_reverse_compute_at_refuses_values_used_in_between():
     sch = Schedule(softmax())
     loop = sch.get_loops(sch.get_block("shifted"))[0]
@@ -386,35 +359,3 @@ def test_reverse_compute_at_refuses_remainders_alone():
     sch.reorder(j, i)
     message = 'block "C" reads elements of buffer "B" that other iterations of loop "j" write'
     refuses(sch, message, "reverse_compute_at", sch.get_block("C"), j)
-
-
-WRITTEN_BEHIND = """
-tir.prim_func @written_behind[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
-  %c1 = arith.constant 1 : index
-  %zero = arith.constant 0 : i32
-  %T = tir.alloc_buffer : !tir.buffer<[n], i32>
-  tir.for (%i) in (%n) {
-    tir.block "T" (%v = spatial %i in %n) {
-      %a = tir.load %A[%v]
-      tir.store %a, %T[%v]
-    }
-  }
-  tir.for (%i) in (%n) {
-    tir.block "C" (%v = spatial %i in %n) {
-      %t = tir.load %T[%v]
-      tir.store %t, %C[%v]
-    }
-    tir.block "D" (%v = spatial %i in %n) {
-      %last = arith.subi %n, %v : index
-      %mirrored = arith.subi %last, %c1 : index
-      tir.store %zero, %T[%mirrored]
-    }
-  }
-}
-"""
-
-
-def test_reverse_compute_at_refuses_inputs_that_the_iteration_before_writes():
-    sch = Schedule(parse_prim_func(WRITTEN_BEHIND))
-    message = 'block "D" writes buffer "T" before block "C"'
-    refuses(sch, message, "reverse_compute_at", "C", sch.get_loops("T")[0])
