@@ -211,7 +211,7 @@ class ScheduleState(ScheduleBase):
 
 
 def _validator(validate: bool | Sequence[Mapping[str, int]]) -> Validator | None:
-    if not validate:
+    if validate is False:
         return None
     from tir_dialect.schedule.validation import Validator  # with the interpreter, only where it is asked for
 

@@ -47,10 +47,13 @@ class Sample:
 class Validator:
     """Compares functions under transformation with what they were at first, at some sizes.
 
-    `sizes` are values of the symbols; without any, small ones within their bounds, 0 and 1 among them.
+    `sizes` are values of the symbols, of one run at least (else ValueError); without any, small ones within their
+    bounds, 0 and 1 among them.
     """
 
     def __init__(self, sizes: Sequence[Sizes] | None = None):
+        if sizes is not None and not sizes:
+            raise ValueError("validate: expected True, or values of the symbols for one run at least, got none")
         self._sizes = sizes
         self._originals: dict[str, list[Sample]] = {}
 
@@ -81,6 +84,8 @@ class Validator:
         run, failures = compile_prim_func(func), list[str]()
         samples: list[Sample] = []
         for sizes in self._sizes or default_sizes(func):
+            if missing := [name for name in func.symbol_names if name not in sizes]:
+                raise ScheduleError(step, f"@{func.sym_name.data} cannot be validated with no value of {missing[0]}")
             try:
                 arguments = _arguments(func, sizes)
                 results = _run(run, func, arguments, sizes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n
 from tests.tir_dialect.schedule.test_loops import refuses
@@ -76,8 +78,15 @@ def test_sizes_can_be_given():
     sch = Schedule(elementwise(), validate=[{"n": 2, "m": 9}])
     sch.compute_inline("B")
     missing = Schedule(elementwise(), validate=[{"n": 2}])
-    message = "compute_inline: @elementwise cannot be validated, it runs at none of the sizes"
+    message = "compute_inline: @elementwise cannot be validated with no value of m"
     refuses(missing, message, "compute_inline", "B")
+
+
+def test_sizes_at_which_nothing_runs():
+    sch = Schedule(elementwise(), validate=[{"n": -1, "m": 2}])
+    refuses(sch, "compute_inline: @elementwise cannot be validated, it runs at none", "compute_inline", "B")
+    with pytest.raises(ValueError, match="expected True, or values of the symbols"):
+        Schedule(elementwise(), validate=[])
 
 
 def test_default_sizes_are_within_bounds():
