@@ -12,7 +12,7 @@ from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside
-from tir_dialect.dims import Bounds, Dim, DimLike, Prover, SymbolAtom, constant, symbol
+from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, SymbolAtom, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind
@@ -48,7 +48,7 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     It has to stay where one loop drives both a spatial iterator and one of another kind, or a condition or a loop bound
     depends on both; where a loop inside of the reduction drives no iterator; where what the init needs comes from
     memory inside of the reduction; and where the loops may not begin with the first instance, such as those from `p` to
-    `n` and those that count down, or a condition on the reduction may leave it out.
+    `n` and those that count down, or have no iteration at all, or a condition on the reduction may leave it out.
     """
     loops = enclosing_loops(block)
     reduction = _reduction_loops(block, loops)
@@ -100,6 +100,8 @@ class _Finder:
         roots = [*bindings, *conditions, *self._block.extents, *_captured(self._init)]
         loops = self._loops_of(roots)
         if loops is None:
+            return None
+        if not all(start.has_iterations(loop) for loop in self._inner if loop not in loops):
             return None
         roots += [bound for loop in loops for bound in loop.operands]
         if not self._reduction.isdisjoint(self._dependence.of_all(roots)):
@@ -162,13 +164,17 @@ class _Start:
     def holds(self, condition: SSAValue) -> bool:
         """Whether the condition is shown to hold, unless there is nothing to reduce over."""
         found = list(facts(self, condition))
+        return bool(found) and all(self._is_negative(fact - 1) for fact in found)
+
+    def _is_negative(self, number: Dim) -> bool:
+        """Whether a number is below 0, unless there is nothing to reduce over."""
         extents = [self.number(it.extent) for it in self._block.iterators if it.kind.is_reduced]
-        most = [0, *(1 - extent for extent in extents)]
-        filled = where_not_empty(self._bounds, extents)
-        return bool(found) and all(
-            any(self.less_equal(fact, limit) for limit in most) or self.less_equal(fact.substitute(filled), 0)
-            for fact in found
-        )
+        if self.less_equal(number, -1):
+            return True
+        scaled = [number * factor for factor in {1, *_coefficients(extents), *_divisors(number)}]
+        if any(self.less_equal(multiple, -extent) for extent in extents for multiple in scaled):
+            return True
+        return self.less_equal(number.substitute(where_not_empty(self._bounds, extents)), -1) is True
 
     def runs_once(self, loop: ForOp, conditions: Sequence[SSAValue]) -> bool:
         """Whether a loop has at most one iteration, or one in which the conditions can hold: the first one."""
@@ -182,6 +188,11 @@ class _Start:
             self.less_equal(1, fact.substitute(second)) and self.less_equal(fact, fact.substitute(following))
             for fact in found
         )
+
+    def has_iterations(self, loop: ForOp) -> bool:
+        """Whether a loop is shown to have iterations, unless there is nothing to reduce over."""
+        lower = constant(0) if loop.lower is None else self.number(loop.lower)
+        return self._is_negative(lower - self.number(loop.upper))
 
     def number(self, value: SSAValue) -> Dim:
         """The value in terms of symbols, those of the function and others."""
@@ -212,6 +223,16 @@ def where_not_empty(bounds: Bounds, extents: Iterable[Dim]) -> dict[str, Dim]:
     monomials = [extent.terms[0][1] for extent in extents if len(extent.terms) == 1]
     names = [atom.name for monomial in monomials for atom, _ in monomial if isinstance(atom, SymbolAtom)]
     return {name: symbol(name) + 1 for name in names if bounds[name][0] == 0}
+
+
+def _coefficients(dims: Iterable[Dim]) -> set[int]:
+    return {coefficient for dim in dims for coefficient, _ in dim.terms if coefficient > 0}
+
+
+def _divisors(dim: Dim) -> set[int]:
+    """The constants that parts of a dimension are divided by."""
+    atoms = [atom for _, monomial in dim.terms for atom, _ in monomial if isinstance(atom, FloorDivAtom)]
+    return {int(divisor) for atom in atoms if (divisor := atom.operands[1]).is_constant}
 
 
 def _conjuncts(condition: SSAValue | None) -> Iterator[SSAValue]:

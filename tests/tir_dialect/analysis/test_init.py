@@ -107,6 +107,9 @@ DOWN = SIMPLE.replace(
 )
 """Loops that do not begin where the iterator that is reduced over is 0."""
 
+SHORTER = SIMPLE.replace("(%i, %r) in (%n, %m) {", "(%i) in (%n) { tir.for (%r) in (%i) {") + "}"
+"""A loop that has no iteration where the domain of the reduction has elements."""
+
 OTHER_WAY_ROUND = SPLIT.replace("cmpi slt, %r, %m", "cmpi sgt, %m, %r")
 
 
@@ -134,7 +137,7 @@ def test_placement(body, loop, loops, conditions):
     assert len(found.conditions) == conditions
 
 
-@pytest.mark.parametrize("body", [FUSED, TRIANGLE, LATE, DATA, SECOND_PART, DOWN])
+@pytest.mark.parametrize("body", [FUSED, TRIANGLE, SHORTER, LATE, DATA, SECOND_PART, DOWN])
 def test_init_has_to_stay(body):
     assert placement(body) is None
 
@@ -170,3 +173,10 @@ def test_the_init_runs_in_the_first_instance_wherever_that_is(body, schedule):
         native, reference = run_both(text, [x, y], {"n": rows, "m": columns}, options=options)
         np.testing.assert_array_equal(reference[1], np.full(rows, 1 if body is DOWN else 7 + columns - 1))
         np.testing.assert_array_equal(native[1], reference[1])
+
+
+def test_no_init_where_the_loops_have_no_iteration():
+    x, y = np.ones((3, 4), np.float32), np.full(3, 7, np.float32)
+    native, reference = run_both(ROWS.replace("BODY", SHORTER), [x, y], {"n": 3, "m": 4})
+    np.testing.assert_array_equal(reference[1], [7, 1, 2])
+    np.testing.assert_array_equal(native[1], reference[1])

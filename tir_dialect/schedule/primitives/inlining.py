@@ -8,7 +8,7 @@ from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.structure import enclosing_block
+from tir_dialect.analysis.structure import ancestors, enclosing_block, is_inside
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -44,6 +44,7 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
     loads, declared = _reads_of(self, allocation.buffer, producer.store)
     positions = _positions(self, block.op, producer.store, producer.store.indices)
     _check_inputs(self, producer, loads)
+    _check_in_scope(self, producer, loads)
     check_declared(self, declared, loads)
     _check_elements(self, producer, positions)
     computed: dict[tuple[object, ...], SSAValue] = {}
@@ -113,6 +114,19 @@ def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[L
     if writer is not None:
         name = producer.op.block_name.data
         raise self.error(f'{describe(writer)} writes an input of block "{name}" before its result is used')
+
+
+def _check_in_scope(self: ScheduleState, producer: ElementBlock, loads: Sequence[LoadOp]) -> None:
+    """Refuses a producer that uses what is defined around it, but not around all of its consumers."""
+    used = dict.fromkeys(operand for op in producer.op.body.walk() for operand in op.operands)
+    for value in used:
+        scope = value.owner.parent_op()
+        outside = next((load for load in loads if all(op is not scope for op in ancestors(load))), None)
+        if outside is not None and not is_inside(value, producer.op):
+            raise self.error(
+                f'"{value.name_hint}" is local to where block "{producer.op.block_name.data}" is, '
+                f"expected a value that {describe(outside)} can use, too"
+            )
 
 
 def _check_elements(self: ScheduleState, producer: ElementBlock, positions: Sequence[int | None]) -> None:
