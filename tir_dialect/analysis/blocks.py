@@ -10,8 +10,9 @@ from xdsl.utils.exceptions import VerifyException
 from tir_dialect.analysis.declarations import undeclared_access
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
-from tir_dialect.analysis.structure import is_inside, root_buffer, view_offsets
+from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer, view_offsets
 from tir_dialect.ops.blocks import BlockIterator, BlockOp
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
 
@@ -72,17 +73,29 @@ def _misuses(block: BlockOp) -> Iterator[tuple[SSAValue, str]]:
         if is_inside(root_buffer(store.buffer), block):
             continue
         indices = [*store.indices, *view_offsets(store.buffer)]
+        deciding = any_use.of_all([*indices, *_conditions(store, block)])
         for value in spatial:
-            if value not in any_use.of_all(indices):
+            if value not in deciding:
                 yield value, f"{_stores(block, store)} without its spatial iterator {_name(value)}"
         for value in reduce:
             if value in direct_use.of_all(indices):
                 yield value, f"{_stores(block, store)} with its reduce iterator {_name(value)}"
 
 
+def _conditions(store: StoreOp, block: BlockOp) -> Iterator[SSAValue]:
+    """The conditions in a block that a store is under, which may hold for one instance alone."""
+    for op in ancestors(store):
+        if op is block:
+            return
+        condition = op.condition if isinstance(op, IfOp | BlockOp) else None
+        if condition is not None:
+            yield condition
+
+
 def _is_unit(iterator: BlockIterator) -> bool:
+    """Whether an iterator has at most one value."""
     extent = dim_of(iterator.extent)
-    return extent is not None and extent.constant_value == 1
+    return extent is not None and extent.constant_value in (0, 1)
 
 
 def _stores(block: BlockOp, store: StoreOp) -> str:

@@ -60,8 +60,9 @@ class BlockOp(IRDLOperation):
     C1: there are as many bindings, extents and region arguments, all of type `index`, as iterator kinds.
     C2: `tir.init` is the first op, and there is a reduce or scan iterator.
     C3: the body refers to variables of surrounding loops, and to values that depend on them, only through iterators.
-    C4: each spatial iterator whose extent is not 1 occurs in the indices of every store of the block to a buffer
-        allocated outside it; a reduce iterator occurs in none.
+    C4: each spatial iterator whose extent is not 0 or 1 occurs in the indices of every store of the block to a buffer
+        allocated outside it, or in a condition inside of the block around the store; a reduce iterator occurs in none
+        of the indices.
     C5: a block with `tir.reads` provably reads nothing outside these regions, and one with `tir.writes` writes nothing
         outside those. Buffers that the block writes, and buffers that indices are loaded from, need not be declared as
         read.

@@ -66,6 +66,21 @@ tir.prim_func @unit[%n](%X: !tir.buffer<[n], f32>, %s: f32) {
   }
 }
 
+// One without values need not, either, nor one that a condition inside decides about.
+// CHECK-LABEL: tir.prim_func @at_most_one
+tir.prim_func @at_most_one[%n](%X: !tir.buffer<[n], f32>, %s: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tir.for (%i, %j, %k) in (%n, %c0, %n) {
+    tir.block "outer" (%vi = spatial %i in %n, %vj = spatial %j in %c0, %vk = spatial %k in %n) {
+      %first = arith.cmpi slt, %vk, %c1 : index
+      tir.block "inner" (%va = spatial %vi in %n) where %first {
+        tir.store %s, %X[%va]
+      }
+    }
+  }
+}
+
 // Iterators of outer blocks and values of the function come in freely.
 // CHECK-LABEL: tir.prim_func @captures
 tir.prim_func @captures[%n](%X: !tir.buffer<[n, n], f32>, %s: f32) {

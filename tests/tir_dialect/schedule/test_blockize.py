@@ -299,3 +299,11 @@ tir.prim_func @bounds[%n](%A: !tir.buffer<[n], i32>) {
 """)
     sch = Schedule(func)
     refuses(sch, 'the bounds of loop "j" depend on loops outside', "blockize", sch.get_loops("A")[1])
+
+
+def test_tiles_that_cannot_be_counted_where_they_are_empty():
+    a = te.placeholder((2 * n,), "i32", "A")
+    sch = Schedule(te.create_prim_func([a, te.compute((2 * n,), lambda i: a[i] * 2, name="B")]))
+    _, inner = sch.split(sch.get_loops("B")[0], [2, None])
+    first, _ = sch.loop_partition(inner, [1, None])
+    refuses(sch, "the loops inside may have no iteration", "blockize", first)

@@ -144,12 +144,17 @@ def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[Fo
     extent = self.space.prover.simplify(found.high + 1)
     if self.space.less_equal(extent, 0) is True:
         raise self.error(f'the loops inside have no iteration in which block "{name}" runs')
-    base = binding - part
+    base = self.space.prover.simplify(binding - part)
     if self.space.prover.divisible(base, extent) is not True:
         raise self.error(
             f'iterator "{hint}" of block "{name}" starts at {base}, which is no multiple of its tile {extent}'
         )
     outer = self.space.prover.simplify(floordiv(base, extent))
+    if outer * extent != base and self.space.less_equal(1, extent) is not True:
+        raise self.error(
+            f'the loops inside may have no iteration, and iterator "{hint}" of block "{name}" starts at {base}, '
+            f"which cannot be divided by its tile {extent} then"
+        )
     count = _count(self, iterator_extent(self, block, number), extent) if base.terms else constant(1)
     return _Part(iterator.kind, outer, count, part, extent, is_bounded)
 
