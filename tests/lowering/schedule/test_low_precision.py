@@ -18,6 +18,7 @@ from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.target import Target
 
 DTYPES = {"i8": np.int8, "ui8": np.uint8}
@@ -82,6 +83,31 @@ def test_values_and_bounds(text: str, left: str, right: str) -> None:
             np.testing.assert_array_equal(guarded[2].array, expected)
             for each in guarded:
                 each.release()
+
+
+SHARED = "host cores=5 task-percent=1"
+"""A task for each twenty thousand products."""
+
+
+@pytest.mark.parametrize("machine", [SHARED, f"{SHARED} l2-bytes=4096", f"{SHARED} l2-bytes=4096 l3-bytes=20000"])
+def test_tasks_have_tiles_side_by_side(machine: str) -> None:
+    """Of panels or of strips of rows, in one block or several; columns are packed once or for each block."""
+    func = function(PRODUCT, "i8", "i8")
+    kernels = compile_prim_funcs(ModuleOp([func.clone()]), Target.parse(machine), cache=NO_CACHE)
+    for m, k, n in [(57, 30, 64), (14, 9, 700), (15, 200, 33), (730, 31, 33), (260, 40, 70), (0, 4, 4), (3, 5, 7)]:
+        x, y, expected = arrays("i8", "i8", (m, k, n))
+        guarded = [Guarded(each, True) for each in (x, y, np.zeros_like(expected))]
+        assert call(kernels, func, [each.array for each in guarded], {"m": m, "k": k, "n": n}) == 0
+        np.testing.assert_array_equal(guarded[2].array, expected)
+        for each in guarded:
+            each.release()
+
+
+def test_threads_meet_once() -> None:
+    """Rows and columns are packed by the tasks that use them, in the one loop that threads share."""
+    func = function(PRODUCT, "i8", "i8")
+    schedule(func, Target.parse("znver4 cores=2"))
+    assert len([op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]) == 1
 
 
 @pytest.mark.parametrize(

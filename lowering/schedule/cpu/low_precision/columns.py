@@ -6,7 +6,7 @@ the reduction are transposed word by word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
@@ -16,42 +16,57 @@ from lowering.schedule.cpu.emit.transpose import shuffle, transposed
 from lowering.schedule.cpu.low_precision.code import view
 from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.products.product import Coords, Product
-from tir_dialect.dims import ceildiv, constant
+from tir_dialect.dims import Dim, ceildiv, constant
 
 
 class WordColumns:
-    """All panels of a product, `[panel, depth, width]`."""
+    """The panels `[depth, width]` of a product: given, or packed by the task that uses them, which keeps some."""
 
-    def __init__(self, product: Product, words: WordContraction):
+    def __init__(self, product: Product, words: WordContraction, tasks: Dim, kept: Dim):
         self.product, self.words, self.code = product, words, product.code
-        self.tiles, self.depth = product.tiles, words.depth
-        self.count = ceildiv(product.n, constant(self.tiles.width))
-        shape = [self.count, self.depth, self.tiles.width]
+        self.tiles, self.depth, self.kept = product.tiles, words.depth, kept
         if words.panels is not None:
             memory = product.kernel.flat[words.panels.load.buffer]
-            self.buffer = view(self.code, memory, shape, i32)
+            count = ceildiv(product.n, constant(self.tiles.width))
+            self.buffer = view(self.code, memory, [count, self.depth, self.tiles.width], i32)
             return
-        self.buffer = self.code.alloc(shape, i32, "packed_columns")
-        size = self.count * self.depth * (self.tiles.width * words.parts)
+        self.buffer = self.code.alloc([tasks * kept, self.depth, self.tiles.width], i32, "packed_columns")
+        size = tasks * kept * self.depth * (self.tiles.width * words.parts)
         self.numbers = view(self.code, self.buffer, [size], words.storage)
 
-    @property
-    def are_given(self) -> bool:
-        """Whether the columns need no packing."""
-        return self.words.panels is not None
+    def take(
+        self, coords: Coords, panel: SSAValue, task: SSAValue, panels: tuple[SSAValue, SSAValue], block: SSAValue
+    ) -> Callable[[SSAValue, int], SSAValue]:
+        """What gives vectors of words of a panel, one of the `panels` of a task, by their step and their number.
 
-    def vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
-        """A vector of words of a panel."""
+        The first one packs as many as are kept: in the first block of rows, or in each where these are not all.
+        """
+        code, (first, end) = self.code, panels
+        if self.words.panels is not None:
+            return lambda r, number: self._vector(panel, r, number)
+        kept, number = code.dim(self.kept), code.sub(panel, first)
+        slot = code.remainder(number, kept)
+        base = code.mul(task, kept)
+        is_needed = code.either(code.compare("eq", block, 0), code.compare("sgt", code.sub(end, first), kept))
+        with (
+            code.when(code.both(is_needed, code.compare("eq", slot, 0))),
+            code.loop(code.minimum(code.sub(end, panel), kept), "panel") as i,
+        ):
+            self.pack(coords, code.add(panel, i), code.add(base, i))
+        target = code.add(base, slot)
+        return lambda r, number: self._vector(target, r, number)
+
+    def _vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
         indices = [panel, r, self.code.index(number * self.tiles.lanes)]
         return self.code.load(self.buffer, indices, self.tiles.lanes)
 
-    def pack(self, coords: Coords, panel: SSAValue) -> None:
-        """Packs one panel."""
+    def pack(self, coords: Coords, panel: SSAValue, target: SSAValue) -> None:
+        """Packs a panel into that with the number `target` of the memory."""
         left = self.code.mul(panel, self.tiles.width)
         if self.product.is_contiguous(self.words.columns, self.words.what.column):
-            self._interleave(coords, panel, left)
+            self._interleave(coords, target, left)
         else:
-            self._transpose(coords, panel, left)
+            self._transpose(coords, target, left)
 
     def _numbers(self, coords: Coords, axis: int, lanes: int, on: SSAValue) -> SSAValue:
         """Numbers of the columns along an axis, `on` of them, then zeros."""
@@ -64,18 +79,28 @@ class WordColumns:
     # Columns beside each other.
 
     def _interleave(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
-        code, what, parts, width = self.code, self.words.what, self.words.parts, self.tiles.width
-        on = code.sub(code.dim(self.product.n), left)
-        k = code.dim(self.words.k)
-        with code.loop(code.dim(self.depth), "r") as r:
-            rows: list[SSAValue] = []
-            for part in range(parts):
-                element = code.add(code.mul(r, parts), part)
-                some = code.select(code.compare("slt", element, k), on, code.index(0))
-                here = {**coords, self.words.reduced: element, what.column: left}
-                rows.append(self._numbers(here, what.column[-1], width, some))
-            row = code.add(code.mul(panel, code.dim(self.depth)), r)
+        code, parts, width = self.code, self.words.parts, self.tiles.width
+        on, k = code.sub(code.dim(self.product.n), left), code.dim(self.words.k)
+        start = code.mul(panel, code.dim(self.depth))
+
+        def word(r: SSAValue, counts: Sequence[SSAValue]) -> None:
+            elements = [code.add(code.mul(r, parts), part) for part in range(parts)]
+            rows = [self._row(coords, left, *each) for each in zip(elements, counts, strict=True)]
+            row = code.add(start, r)
             code.store(interleaved(self.product, rows), self.numbers, [code.mul(row, width * parts)])
+
+        whole = code.divide(k, parts)
+        with code.loop(whole, "r") as r:
+            word(r, [on] * parts)
+        rest = code.sub(k, code.mul(whole, parts))
+        with code.when(code.compare("sgt", rest, 0)):
+            word(whole, [code.select(code.compare("sgt", rest, part), on, code.index(0)) for part in range(parts)])
+
+    def _row(self, coords: Coords, left: SSAValue, element: SSAValue, on: SSAValue) -> SSAValue:
+        """The numbers of a panel's columns at an element of the sums, `on` of them, then zeros."""
+        column = self.words.what.column
+        here = {**coords, self.words.reduced: element, column: left}
+        return self._numbers(here, column[-1], self.tiles.width, on)
 
     # Columns along the reduction.
 

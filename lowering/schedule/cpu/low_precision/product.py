@@ -10,27 +10,38 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.low_precision.code import WORD_BYTES
 from lowering.schedule.cpu.low_precision.columns import WordColumns
 from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.low_precision.rows import WordRows
+from lowering.schedule.cpu.low_precision.shares import MANY, Range, Share, Shares
 from lowering.schedule.cpu.low_precision.tile import WordTile
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_read_columns
+from lowering.schedule.cpu.products.packed.packed import PACKED_BYTES
 from lowering.schedule.cpu.products.product import Coords, Product
-from lowering.schedule.cpu.products.tile import store_tile
+from lowering.schedule.cpu.products.tile import Corner, store_tile
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.ops.loops import LoopKind
 
 PRODUCTS_PER_TASK = 1 << 21
 """So few take some five microseconds; to wake a thread for less does not pay."""
-TASKS_PER_THREAD = 4
-STRIPS_PER_THREAD = 16
+NEAR = 4
+"""Packed columns that one block of rows needs take so large a part of the second-level cache."""
 FEW_ROWS = 2
 """So many rows of `bf16` are multiplied one by one before the columns would be packed."""
 LOW = 1
 """The least height of a tile."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Strips of rows that a task packs at once, numbered from its first ones."""
+
+    task: SSAValue
+    share: Share
+    number: SSAValue
+    strips: Range
 
 
 @dataclass(frozen=True)
@@ -73,59 +84,69 @@ class _Emitter:
         self.product, self.words, self.code = product, words, product.code
         self.tiles = product.tiles
         self.m = product.m
-        self.threads = product.threads(PRODUCTS_PER_TASK)
-        strips = ceildiv(self.m, constant(self.tiles.rows))
+        threads = ceildiv(product.threads(PRODUCTS_PER_TASK), maximum(product.size(product.what.batch), constant(1)))
+        panels = ceildiv(product.n, constant(self.tiles.width))
+        self.shares = Shares(self.code, ceildiv(self.m, constant(self.tiles.rows)), panels, threads)
         room = constant(product.kernel.target.l2_bytes // 2 // (WORD_BYTES * self.tiles.rows))
         most = maximum(floordiv(room, maximum(words.depth, constant(1))), constant(1))
-        self.blocks = ceildiv(strips, most)
-        self.strips = ceildiv(strips, maximum(self.blocks, constant(1)))
-        self.columns = WordColumns(product, words)
-        self.rows = WordRows(product, words, self.strips * self.tiles.rows)
+        self.blocks = ceildiv(self.shares.strips, most)
+        self.strips = ceildiv(self.shares.strips, self.blocks)
+        self.columns = WordColumns(product, words, threads, self._kept)
+        self.rows = WordRows(product, words, threads, self.strips * self.tiles.rows)
 
     @property
-    def _kind(self) -> LoopKind:
-        return LoopKind.SERIAL if self.threads.constant_value == 1 else LoopKind.PARALLEL
+    def _kept(self) -> Dim:
+        """How many panels a task keeps."""
+        target, panel = (
+            self.product.kernel.target,
+            WORD_BYTES * self.tiles.width * maximum(self.words.depth, constant(1)),
+        )
+        near = floordiv(constant(target.l2_bytes // NEAR), panel)
+        most = floordiv(constant(min(PACKED_BYTES, target.l3_bytes // 2)), panel * self.shares.tasks)
+        room = minimum(most, maximum(near, MANY * (self.blocks - 1)))
+        return maximum(minimum(self.shares.panels, room), constant(1))
 
     def emit(self, coords: Coords) -> None:
-        """All rows, block by block."""
-        code = self.code
-        if not self.columns.are_given:
-            with code.loop(code.dim(self.columns.count), "panel", kind=self._kind) as panel:
-                self.columns.pack(coords, panel)
-        with code.loop(code.dim(self.blocks), "block") as block:
-            height = code.dim(self.strips * self.tiles.rows)
-            top = code.mul(block, height)
-            count = code.minimum(code.sub(code.dim(self.m), top), height)
-            with code.loop(count, "i", kind=self._kind, grain=STRIPS_PER_THREAD * self.tiles.rows) as i:
-                self.rows.pack(coords, code.add(top, i), i)
-            self._tasks(coords, top, count)
+        """All tasks."""
+        code, kind = self.code, LoopKind.SERIAL if self.shares.is_alone else LoopKind.PARALLEL
+        with code.loop(code.dim(self.shares.tasks), "task", kind=kind) as task:
+            share = self.shares.of(task)
+            self.rows.take(task)
+            first, end = share.strips
+            height = code.dim(self.strips)
+            count = code.divide(code.add(code.sub(end, first), code.sub(height, 1)), height)
+            with code.loop(count, "block") as number:
+                lower = code.add(first, code.mul(number, height))
+                block = Block(task, share, number, (lower, code.minimum(code.add(lower, height), end)))
+                self._block(coords, block)
 
-    def _tasks(self, coords: Coords, top: SSAValue, count: SSAValue) -> None:
-        """Units are panels of columns, each with a part of the strips."""
-        code, threads, panels = self.code, self.threads, self.columns.count
-        wanted = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(panels, constant(1)))
-        parts = maximum(minimum(wanted, floordiv(self.strips, constant(4))), constant(1))
-        tasks = minimum(panels * parts, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
-        strips = code.divide(code.add(count, self.tiles.rows - 1), self.tiles.rows)
-        with shared_units(code, panels * parts, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            panel, share = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
-            tile = WordTile(self.product, self.words, self.columns, panel)
-            first, end = self._share(strips, share, parts)
-            with code.loop(end, "strip", lower=first) as strip:
-                self._strip(tile, coords, code.mul(strip, self.tiles.rows), (top, count))
+    def _block(self, coords: Coords, block: Block) -> None:
+        """Packs the rows of a block, and multiplies them with the panels."""
+        code, (first, end), panels = self.code, block.strips, block.share.panels
+        top, bottom = (code.mul(each, self.tiles.rows) for each in (first, end))
+        with code.loop(code.sub(code.minimum(bottom, code.dim(self.m)), top), "i") as i:
+            self.rows.pack(coords, code.add(top, i), i)
+        with code.loop(panels[1], "panel", lower=panels[0]) as panel:
+            columns = self.columns.take(coords, panel, block.task, panels, block.number)
+            tile = WordTile(self.product, self.words, columns)
+            some = self.shares.strips_of(block.share, panel)
+            lower, upper = code.maximum(some[0], first), code.minimum(some[1], end)
+            with code.loop(upper, "strip", lower=lower) as strip:
+                is_last = code.compare("sge", code.add(strip, 1), upper)
+                row = code.mul(code.select(is_last, lower, code.add(strip, 1)), self.tiles.rows)
+                column = code.mul(code.select(is_last, code.add(panel, 1), panel), self.tiles.width)
+                self._strip(tile, coords, (strip, panel), top, (row, column))
 
-    def _share(self, strips: SSAValue, share: SSAValue, parts: Dim) -> tuple[SSAValue, SSAValue]:
-        code = self.code
-        first, end = (code.divide(code.mul(each, strips), code.dim(parts)) for each in (share, code.add(share, 1)))
-        return first, end
-
-    def _strip(self, tile: WordTile, coords: Coords, done: SSAValue, block: tuple[SSAValue, SSAValue]) -> None:
-        """A tile of the rows from `done` on in the block, by the smallest micro-kernel that has all its rows."""
-        code, (top, count) = self.code, block
+    def _strip(
+        self, tile: WordTile, coords: Coords, at: tuple[SSAValue, SSAValue], top: SSAValue, later: Corner
+    ) -> None:
+        """A tile of a strip and a panel, by the smallest micro-kernel that has all its rows."""
+        code, (strip, panel) = self.code, at
+        row = code.mul(strip, self.tiles.rows)
         sums = code.alloc([self.tiles.rows, self.tiles.width], self.words.total, "tile")
 
         def word(i: int, r: SSAValue) -> SSAValue:
-            return self.rows.word(code.add(done, i), r)
+            return self.rows.word(code.add(code.sub(row, top), i), r)
 
         def emit(left: SSAValue, heights: Sequence[int]) -> None:
             height, *smaller = heights
@@ -137,9 +158,9 @@ class _Emitter:
             with code.otherwise(branch):
                 emit(left, smaller)
 
-        emit(code.sub(count, done), self._heights)
-        left = code.mul(tile.panel, self.tiles.width)
-        store_tile(self.product, Finish(self.product, None, None), sums, coords, (code.add(top, done), left))
+        emit(code.sub(code.dim(self.m), row), self._heights)
+        left = code.mul(panel, self.tiles.width)
+        store_tile(self.product, Finish(self.product, None, None), sums, coords, (row, left), later)
 
     @property
     def _heights(self) -> tuple[int, ...]:

@@ -21,13 +21,14 @@ class WordRows:
     the end of the reduction, so the bytes that a row has there may be anything; floats are zeros too.
     """
 
-    def __init__(self, product: Product, words: WordContraction, count: Dim):
-        """Memory for so many rows."""
+    def __init__(self, product: Product, words: WordContraction, tasks: Dim, count: Dim):
+        """Memory for so many rows of each task."""
         self.product, self.words, self.code = product, words, product.code
         lines = ceildiv(words.depth, constant(LINE_BYTES // WORD_BYTES))
         self.pitch = constant(LINE_BYTES // WORD_BYTES) * (lines + 1 - mod(lines, constant(2)))
-        self.buffer = self.code.alloc([count, self.pitch], i32, "packed_rows")
-        self.numbers = view(self.code, self.buffer, [count * self.pitch * words.parts], words.storage)
+        self.count, self.first = count, self.code.index(0)
+        self.buffer = self.code.alloc([tasks * count, self.pitch], i32, "packed_rows")
+        self.numbers = view(self.code, self.buffer, [tasks * count * self.pitch * words.parts], words.storage)
         self.run, self.runs = self._runs()
 
     def _runs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -38,13 +39,18 @@ class WordRows:
             first -= 1
         return reduced[first:], reduced[:first]
 
+    def take(self, task: SSAValue) -> None:
+        """Uses the memory of a task from here on."""
+        self.first = self.code.mul(task, self.code.dim(self.count))
+
     def word(self, row: SSAValue, r: SSAValue) -> SSAValue:
         """A word of a row."""
-        return self.code.load(self.buffer, [row, r])
+        return self.code.load(self.buffer, [self.code.add(self.first, row), r])
 
     def pack(self, coords: Coords, row: SSAValue, target: SSAValue) -> None:
         """Copies row `row` of the product to row `target` of the memory."""
         code, product, what = self.code, self.product, self.words.what
+        target = code.add(self.first, target)
         if self.words.is_float:
             last = maximum(self.words.depth - 1, constant(0))
             code.store(number(code, 0, i32), self.buffer, [target, code.dim(last)])

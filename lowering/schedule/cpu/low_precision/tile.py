@@ -10,12 +10,14 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.low_precision.code import dot, sign_words, splat
-from lowering.schedule.cpu.low_precision.columns import WordColumns
 from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.products.product import Product
 
 Word = Callable[[int, SSAValue], SSAValue]
 """Gives a word of the rows, by its row in the tile and its step of the reduction."""
+
+Columns = Callable[[SSAValue, int], SSAValue]
+"""Gives a vector of words of a panel, by its step of the reduction and its number."""
 
 CHAINS, MOST_PARTS = 12, 4
 """So many sums under way keep the multipliers busy; low tiles are made in parts to have them."""
@@ -24,9 +26,9 @@ CHAINS, MOST_PARTS = 12, 4
 class WordTile:
     """Emits accumulators of a panel of columns with some rows."""
 
-    def __init__(self, product: Product, words: WordContraction, columns: WordColumns, panel: SSAValue):
+    def __init__(self, product: Product, words: WordContraction, columns: Columns):
         """The sums begin with what changed signs of the rows add, which is computed here."""
-        self.product, self.words, self.columns, self.panel = product, words, columns, panel
+        self.product, self.words, self.columns = product, words, columns
         self.code, self.tiles = product.code, product.tiles
         self.depth = self.code.dim(words.depth)
         self.first = self._sums_of_columns() if words.is_flipped else None
@@ -40,7 +42,7 @@ class WordTile:
             code.store(zeros, buffer, accumulator)
         with code.loop(self.depth, "r") as r:
             for v, accumulator in enumerate(accumulators):
-                column = self.columns.vector(self.panel, r, v)
+                column = self.columns(r, v)
                 total = code.load(buffer, accumulator, tiles.lanes)
                 code.store(dot(code, self.words.factors, signs, column, total), buffer, accumulator)
         for accumulator in accumulators:
@@ -89,7 +91,7 @@ class WordTile:
     def _step(self, sums: SSAValue, lines: Sequence[Sequence[Sequence[SSAValue]]], word: Word, r: SSAValue) -> None:
         """The products of one word of each row with those of the columns."""
         code, tiles = self.code, self.tiles
-        columns = [self.columns.vector(self.panel, r, v) for v in range(tiles.vectors)]
+        columns = [self.columns(r, v) for v in range(tiles.vectors)]
         for i, line in enumerate(lines):
             row = code.splat(word(i, r), tiles.lanes)
             for accumulator, column in zip(line, columns, strict=True):
