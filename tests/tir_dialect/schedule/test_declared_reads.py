@@ -61,3 +61,24 @@ def test_more_is_declared_than_is_loaded():
     text = PROGRAM.format("", "").replace("reads %A[%v]", "reads %A[%zero to %n]")
     message = 'block "C" declares to read more of buffer "A" than it loads, expected the elements of its loads'
     refuses(Schedule(parse_prim_func(text)), message, "compute_inline", "A")
+
+
+ONLY_READS = """
+tir.prim_func @f[%n](%X: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n], i32>, %Z: !tir.buffer<[1], i32>) {{
+  %zero = arith.constant 0 : index
+  tir.for (%i) in (%n) {{
+    tir.block "B" (%v = {0} %i in %n) {{
+      tir.reads %X[%v]
+      %x = tir.load %X[%v]
+      tir.store %x, {1}
+    }}
+  }}
+}}
+"""
+"""A block that declares what it reads, but not what it writes."""
+
+
+def test_what_is_written_is_seen_where_only_reads_are_declared():
+    sch = Schedule(parse_prim_func(ONLY_READS.format("opaque", "%Z[%zero]")))
+    refuses(sch, 'they share elements of buffer "Z"', "bind", sch.get_loops("B")[0], "threadIdx.x")
+    scheduled(parse_prim_func(ONLY_READS.format("spatial", "%Y[%v]")), lambda sch: sch.cache_write("B", 0, "local"))

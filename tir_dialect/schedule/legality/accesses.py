@@ -40,18 +40,23 @@ class Access:
 
 
 def accesses_in(space: IndexSpace, root: Operation) -> list[Access]:
-    """All accesses of `root` and the ops inside; for a block with declared regions, these."""
+    """All accesses of `root` and the ops inside; for a block that declares what it reads, or writes, these regions."""
     return list(_visit(space, root))
 
 
 def _visit(space: IndexSpace, op: Operation) -> Iterator[Access]:
     if isinstance(op, BlockOp):
         declared = [inner for inner in op.body.block.ops if isinstance(inner, ReadsOp | WritesOp)]
-        if declared:
-            for inner in declared:
-                yield _through_views(space, inner, inner.buffer, isinstance(inner, WritesOp), _region(space, inner))
-            return
+        for inner in declared:
+            yield _through_views(space, inner, inner.buffer, isinstance(inner, WritesOp), _region(space, inner))
+        said = {isinstance(inner, WritesOp) for inner in declared}
+        yield from (access for access in _inside(space, op) if access.is_store not in said)
+        return
     yield from _own(space, op)
+    yield from _inside(space, op)
+
+
+def _inside(space: IndexSpace, op: Operation) -> Iterator[Access]:
     for region in op.regions:
         for block in region.blocks:
             for inner in block.ops:
