@@ -80,5 +80,10 @@ def _read(path: str) -> tuple[dict[str, Trace], Trace | None]:
     try:
         text = Path(path).read_text(encoding="utf-8")
         return trace.load(text), trace.load_module(text)
-    except (OSError, ValueError) as error:
-        raise PassFailedException(f"apply-schedule: cannot read {path}: {error}") from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+    except UnicodeDecodeError:
+        reason = "expected JSON, got no text"
+    except ValueError as error:
+        reason = str(error)
+    raise PassFailedException(f"apply-schedule: expected a file of schedule traces, got {path}: {reason}")

@@ -194,7 +194,10 @@ def load_module(text: str) -> Trace | None:
 
 def _fields(text: str) -> tuple[dict[object, object], object]:
     """What a schedule file says of functions, and of the module."""
-    data: object = json.loads(text)
+    try:
+        data: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"expected JSON, got other text in line {error.lineno}, column {error.colno}") from None
     if not isinstance(data, dict):
         raise ValueError("a schedule file must be a JSON object")
     fields = cast("dict[object, object]", data)

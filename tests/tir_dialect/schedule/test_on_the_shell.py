@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.utils.exceptions import PassFailedException
 
 from lowering.parsing import parse_module
-from lowering.schedule.apply_schedule import MARK
+from lowering.schedule.apply_schedule import MARK, ApplySchedulePass
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import blur, elementwise, m, matmul, n, row_sum, run
 from tests.tir_dialect.schedule.test_padding import padded
@@ -243,6 +245,22 @@ def test_functions_of_a_module_are_chosen(tmp_path: Path, capsys: pytest.Capture
     assert optimize([str(tmp_path / "in.mlir"), "-p", f'apply-schedule{{file="{tmp_path}/steps.json"}}']) == 0
     shown = parse_module(capsys.readouterr().out)
     assert [Fingerprint()(op) for op in shown.ops] == [Fingerprint()(op) for op in module.ops]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "steps.json: no such file or directory"),
+        (b"\xff", "steps.json: expected JSON, got no text"),
+        (b"steps", "steps.json: expected JSON, got other text in line 1, column 1"),
+    ],
+)
+def test_files_that_have_no_traces(tmp_path: Path, content: bytes | None, message: str):
+    path = tmp_path / "steps.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(PassFailedException, match=f"expected a file of schedule traces, got .*{message}"):
+        ApplySchedulePass(str(path)).apply(Context(), ModuleOp([]))
 
 
 def body(func: PrimFuncOp) -> str:

@@ -119,6 +119,7 @@ def test_refused_calls_are_not_recorded():
     ("data", "message"),
     [
         ("[]", "must be a JSON object"),
+        ("{\n1}", "expected JSON, got other text in line 2, column 1"),
         ('{"version": 2, "functions": {}}', "must have version 1"),
         ('{"version": 1, "functions": {"f": 1}}', "must be a list of calls"),
         ('{"version": 1, "functions": {"f": [1]}}', "must have call, args and kwargs, got 1"),
