@@ -126,6 +126,7 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     for op in (loop.op, *rest):
         if self.lower(op).terms or not self.extent(op).symbols <= set(self.func.symbol_names):
             raise self.error(f'expected loop "{op.induction_var.name_hint}" to run from 0 to a size')
+    _check_bindings(self, block)
     parts = combination(self, block)
     rank = len(parts.stores[0].indices)
     if not -rank - 1 <= axis <= rank or any(len(store.indices) != rank for store in parts.stores):
@@ -142,6 +143,14 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     check_monoid(self, name, parts, commutes=loop.op is not outermost)
     start = 0 if block.init is not None else neutral_value(self, block, parts)
     return _Plan(block, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts, start)
+
+
+def _check_bindings(self: ScheduleState, block: BlockOp) -> None:
+    """Refuses reduce iterators that come from memory: the partial reduction computes them from its own iterators."""
+    for iterator in block.iterators:
+        if iterator.kind is not SPATIAL and self.space.dim_of(iterator.binding) is None:
+            hint, name = iterator.value.name_hint, block.block_name.data
+            raise self.error(f'the binding of iterator "{hint}" of block "{name}" is no expression of loop variables')
 
 
 def _is_idle(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, AbstractSet[IteratorKind]]) -> bool:
@@ -263,9 +272,7 @@ def _emit_old_reduce_iterators(
     for iterator in plan.block.iterators:
         if iterator.kind is SPATIAL:
             continue
-        binding = self.space.dim_of(iterator.binding)
-        if binding is None:
-            raise self.error(f'the binding of iterator "{iterator.value.name_hint}" is no expression of loop variables')
+        binding = self.space.dim_of(iterator.binding) or constant(0)
         mapping[iterator.value] = emitter.emit(binding.substitute(symbols))
 
 
