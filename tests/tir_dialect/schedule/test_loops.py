@@ -122,7 +122,8 @@ def test_annotations_of_fused_loops():
     i, j = sch.get_loops(sch.get_block("C"))
     sch.annotate(i, "a", 1)
     sch.annotate(j, "a", 2)
-    refuses(sch, 'annotation "a" of loop "j" is another one outside of it', "fuse", i, j)
+    message = 'expected one annotation "a", got 2 : i64 of loop "j" and 1 : i64 outside of it'
+    refuses(sch, message, "fuse", i, j)
 
 
 def test_fuse_of_a_nest():
@@ -159,8 +160,8 @@ def test_fuse_refusals():
     sch = Schedule(matmul())
     i, j, r = sch.get_loops(sch.get_block("C"))
     refuses(sch, "expected at least two loops, got 1", "fuse", i)
-    refuses(sch, 'expected loop "r" to be all that loop "i" holds', "fuse", i, r)
-    refuses(sch, 'expected loop "i" to be all that loop "j" holds', "fuse", j, i)
+    refuses(sch, 'expected loop "i" to hold loop "r" alone', "fuse", i, r)
+    refuses(sch, 'expected loop "j" to hold loop "i" alone', "fuse", j, i)
     sch.parallel(i)
     refuses(sch, 'expected a serial loop, got parallel loop "i"', "fuse", i, j)
 
@@ -200,11 +201,18 @@ def test_reorder_refusals():
     sch = Schedule(elementwise())
     i, j = sch.get_loops(sch.get_block("B"))
     i2, _ = sch.get_loops(sch.get_block("C"))
-    refuses(sch, "expected at least two different loops, got 1", "reorder", i)
+    refuses(sch, 'expected at least two different loops, got "i"', "reorder", i)
+    refuses(sch, 'expected at least two different loops, got "i", "i"', "reorder", i, i)
     refuses(sch, "are not in one nest", "reorder", i, i2)
     sch = Schedule(scan())
     i, j = sch.get_loops(sch.get_block("scan"))
-    refuses(sch, 'loop "j" drives a scan iterator of block "scan"', "reorder", j, i)
+    refuses(
+        sch,
+        'loop "j" drives an iterator of kind scan of block "scan", expected spatial and reduce ones only',
+        "reorder",
+        j,
+        i,
+    )
 
 
 def test_reorder_refuses_an_init_that_could_come_too_late():

@@ -140,7 +140,7 @@ def test_merge_refusals():
     sch = Schedule(row_sum())
     i, _ = sch.get_loops(sch.get_block("B"))
     sch.annotate(i, "note", 1)
-    refuses(sch, 'loop "i" has annotations', "merge", i, i)
+    refuses(sch, 'expected loops without annotations, got "note" of loop "i"', "merge", i, i)
 
 
 def test_merge_refuses_other_extents_and_neighbours():

@@ -80,8 +80,8 @@ def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]
         ordered = found - {IteratorKind.SPATIAL, IteratorKind.REDUCE}
         if ordered:
             raise self.error(
-                f'loop "{variable.name_hint}" drives a {min(ordered).value} iterator of block '
-                f'"{block.block_name.data}", expected spatial and reduce iterators only'
+                f'loop "{variable.name_hint}" drives an iterator of kind {min(ordered).value} of block '
+                f'"{block.block_name.data}", expected spatial and reduce ones only'
             )
         if len(found) > 1 and block.init is not None:
             raise self.error(

@@ -69,6 +69,11 @@ def _shared_loops(op: Operation, others: Sequence[Operation]) -> list[ForOp]:
     return [loop for loop in loops if any(is_inside(other, loop) for other in others)]
 
 
+def kind_of(op: Operation) -> str:
+    """The name of an op for a message, which tells accesses of vectors from those of elements."""
+    return f"'{op.name}' of a vector" if isinstance(op, LoadOp | StoreOp) and op.lanes is not None else f"'{op.name}'"
+
+
 def describe(op: Operation) -> str:
     """The block that an op is in, or the op, for a message."""
     block = enclosing_block(op)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
@@ -77,12 +77,9 @@ def _kind(self: ScheduleState, block: BlockOp, index_map: IndexMap, output: Dim)
 
 def _check_loops(self: ScheduleState, block: BlockOp) -> None:
     name = block.block_name.data
-    current = nest_of(block)
+    current: Operation | None = nest_of(block)
     while isinstance(current, ForOp):
-        inner = only_statement(current.body.block)
-        if inner is None:
-            raise self.error(f'expected loops that hold block "{name}" alone')
-        current = inner
+        current = only_statement(current.body.block)
     if current is not block:
         raise self.error(f'expected loops that hold block "{name}" alone')
     if loops := enclosing_loops(block):

@@ -140,7 +140,10 @@ def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[Fo
     part = total(moving)
     found = extremes(part, [self.space.variable(op.induction_var) for op in inner], self.space.prover)
     if found is None or found.low.terms or not found.high.symbols <= set(self.func.symbol_names):
-        raise self.error(f'the loops inside do not move iterator "{hint}" of block "{name}" over a tile')
+        got = "no known range" if found is None else f"{found.low} to {found.high + 1}"
+        raise self.error(
+            f'expected the loops inside to move iterator "{hint}" of block "{name}" over a tile, 0 to a size, got {got}'
+        )
     extent = self.space.prover.simplify(found.high + 1)
     if self.space.less_equal(extent, 0) is True:
         raise self.error(f'the loops inside have no iteration in which block "{name}" runs')

@@ -121,7 +121,7 @@ def cache_write(
     check_plain_conditions(self, op)
     check_no_branch(self, op)
     stores = _own_stores(self, op, target)
-    place = unshared_place(self, op, target, consumers)
+    place = unshared_place(op, target, consumers)
     loop = loop_around(place)
     check_complete(self, op, target, place)
     box = box_in(self, stores, loop, shape_of(target))
@@ -165,7 +165,7 @@ def cache_inplace(
     if buffer not in written_buffers(op):
         raise self.error(f'block "{block.name}" does not write buffer "{buffer.name_hint}", use cache_read')
     check_plain_uses(self, op, buffer, calls=True)
-    place = unshared_place(self, op, buffer)
+    place = unshared_place(op, buffer)
     loop = loop_around(place)
     box = whole(buffer)
     if loop is not None or enclosing_block(op) is not None:
@@ -212,6 +212,4 @@ def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[A
         if not is_inside(access.op, block):
             raise self.error(f'{describe(access.op)} writes buffer "{buffer.name_hint}", too')
         found.append(access)
-    if enclosing_block(block) is not None and not found:
-        raise self.error(f'block "{block.block_name.data}" does not store to buffer "{buffer.name_hint}"')
     return found

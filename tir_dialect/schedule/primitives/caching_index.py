@@ -19,7 +19,7 @@ from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, sized_extent
 from tir_dialect.schedule.rewriting.buffers import checked_scope
 from tir_dialect.schedule.rewriting.edits import is_index_op, unique_block_name
 from tir_dialect.schedule.rewriting.nests import insert_nest
@@ -58,9 +58,7 @@ def cache_index(self: ScheduleState, block: Block, storage_scope: str, cse_thres
     tables = _Computed(op).tables(cse_thresh)
     for values in tables:
         for number in _iterators(op, values[0]):
-            extent = iterator_extent(self, op, number)
-            if not extent.symbols <= set(self.func.symbol_names):
-                raise self.error(f'an iterator of block "{block.name}" has the extent {extent}')
+            sized_extent(self, op, number)
     fillers = [_tabulate(self, op, values, scope, f"{number}") for number, values in enumerate(tables)]
     return tuple(self.block(filler) for filler in fillers)
 

@@ -11,6 +11,7 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.legality.program_order import kind_of
 from tir_dialect.schedule.rewriting.buffers import Which, written_buffer
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.te.emit.casts import emit_cast
@@ -48,7 +49,7 @@ def _check_uses(self: ScheduleState, buffer: SSAValue) -> None:
             _check_uses(self, op.view)
         elif not isinstance(op, ReadsOp | WritesOp) and not _is_of_one_element(op):
             raise self.error(
-                f"buffer \"{buffer.name_hint}\" is used by '{op.name}', expected loads and stores of single elements"
+                f'buffer "{buffer.name_hint}" is used by {kind_of(op)}, expected loads and stores of single elements'
             )
 
 

@@ -68,8 +68,10 @@ def _annotations(self: ScheduleState, loops: Sequence[Loop]) -> dict[str, Attrib
         if loop.op.annotations is None:
             continue
         for key, value in loop.op.annotations.data.items():
-            if found.setdefault(key, value) != value:
-                raise self.error(f'annotation "{key}" of loop "{loop.name}" is another one outside of it')
+            if (other := found.setdefault(key, value)) != value:
+                raise self.error(
+                    f'expected one annotation "{key}", got {value} of loop "{loop.name}" and {other} outside of it'
+                )
     return found
 
 
@@ -88,7 +90,7 @@ def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:
     dependence = Dependence(is_loop_variable)
     for outer, inner in pairwise(loops):
         if only_statement(outer.op.body.block) is not inner.op:
-            raise self.error(f'expected loop "{inner.name}" to be all that loop "{outer.name}" holds')
+            raise self.error(f'expected loop "{outer.name}" to hold loop "{inner.name}" alone')
         if outer.op.induction_var in dependence.of_all(inner.op.operands):
             raise self.error(f'the bounds of loop "{inner.name}" depend on loop "{outer.name}"')
     return extents

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
@@ -17,7 +17,7 @@ from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.elementwise import own_allocation
-from tir_dialect.schedule.legality.program_order import describe
+from tir_dialect.schedule.legality.program_order import describe, kind_of
 from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, retype
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.padding_values import PadValue, fill, old_indices, pad_value_of
@@ -116,9 +116,11 @@ def move_accesses(self: ScheduleState, accesses: Sequence[ElementAccess], index_
         _rewrite(self, access, index_map)
 
 
-def _access(self: ScheduleState, op: object, buffer: SSAValue) -> ElementAccess:
+def _access(self: ScheduleState, op: Operation, buffer: SSAValue) -> ElementAccess:
     if not isinstance(op, LoadOp | StoreOp) or op.lanes is not None:
-        raise self.error(f'buffer "{buffer.name_hint}" has other uses than loads and stores of elements')
+        raise self.error(
+            f'buffer "{buffer.name_hint}" is used by {kind_of(op)}, expected loads and stores of single elements'
+        )
     block = enclosing_block(op)
     space = self.space if block is None else IndexSpace(block)
     indices = [space.dim_of(index) for index in op.indices]

@@ -85,7 +85,8 @@ def _check_neighbours(self: ScheduleState, level: Sequence[ForOp], same: Mapping
     for op in level:
         check_serial(self, self.loop(op))
         if op.annotations is not None:
-            raise self.error(f'loop "{op.induction_var.name_hint}" has annotations')
+            names = ", ".join(f'"{name}"' for name in op.annotations.data)
+            raise self.error(f'expected loops without annotations, got {names} of loop "{op.induction_var.name_hint}"')
     for one, other in pairwise(level):
         names = f'"{one.induction_var.name_hint}" and "{other.induction_var.name_hint}"'
         between = _between(one, other) if outermost else []

@@ -31,7 +31,8 @@ def reorder(self: ScheduleState, *loops: Loop) -> None:
     that they need, and blocks whose result depends on the order.
     """
     if len(loops) < 2 or len(set(loops)) != len(loops):
-        raise self.error(f"expected at least two different loops, got {len(loops)}")
+        names = ", ".join(f'"{loop.name}"' for loop in loops) or "none"
+        raise self.error(f"expected at least two different loops, got {names}")
     nest = _nest(self, [loop.op for loop in loops])
     chosen = iter(loop.op for loop in loops)
     wanted = {loop.op for loop in loops}
@@ -52,7 +53,8 @@ def _nest(self: ScheduleState, loops: Sequence[ForOp]) -> list[ForOp]:
         missing.discard(current)
         outer = current.parent_op()
         if missing and isinstance(outer, ForOp) and only_statement(outer.body.block) is not current:
-            raise self.error(f'loop "{outer.induction_var.name_hint}" holds more than one loop')
+            names = outer.induction_var.name_hint, current.induction_var.name_hint
+            raise self.error(f'expected loop "{names[0]}" to hold loop "{names[1]}" alone')
         current = outer
     if missing:
         name = next(iter(missing)).induction_var.name_hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, i1
@@ -167,7 +168,7 @@ def _allocate(plan: _Plan, buffer: SSAValue, positions: Sequence[int | None], po
 def _pad_input(
     self: ScheduleState, plan: _Plan, buffer: SSAValue, positions: Sequence[int | None], point: InsertPoint
 ) -> None:
-    """A padded copy of an input, which the block then reads."""
+    """A padded copy of an input, some index of which is a padded iterator; the block then reads the copy."""
     target = _allocate(plan, buffer, positions, point)
     shape, padded = shape_of(buffer), shape_of(target)
     extents = [header_value(self.func, extent) for extent in padded]
@@ -176,14 +177,13 @@ def _pad_input(
     name = unique_block_name(self.func, f"{buffer.name_hint or 'buffer'}_pad")
     block = BlockOp(name, iterators, name_hints=[f"v{hint}" for hint in hints])
     body, args = block.body.block, block.body.block.args
-    condition: SSAValue | None = None
+    inside: list[SSAValue] = []
     for arg, extent, wide in zip(args, shape, padded, strict=True):
         if extent is not wide:
             less = arith.CmpiOp(arg, header_value(self.func, extent), "slt")
             body.add_op(less)
-            condition = less.result if condition is None else _both(body, condition, less.result)
-    if condition is None:
-        raise self.error(f'buffer "{buffer.name_hint}" needs no padding')
+            inside.append(less.result)
+    condition = reduce(partial(_both, body), inside)
     load, zero = LoadOp(buffer, args), _zero(buffer)
     branch = IfOp(
         condition,

@@ -13,7 +13,7 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import Dim, maximum, minimum, to_dim, total
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Loop
-from tir_dialect.schedule.primitives.splitting import Factor, check_serial
+from tir_dialect.schedule.primitives.splitting import Factor, as_list, check_serial
 from tir_dialect.schedule.rewriting.edits import blocks_in, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import prove_conditions
@@ -58,7 +58,7 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
     known = [None if factor is None else to_dim(factor) for factor in factors]
     given = _known(known)
     if not given or len(given) < len(known) - 1:
-        raise self.error("expected at least one length and at most one None")
+        raise self.error(f"expected at least one length and at most one None, got {as_list(factors)}")
     rest = self.extent(loop.op) - total(given)
     for length in (*given, rest):
         if length is not rest and length.is_constant and not self.space.less_equal(1, length):

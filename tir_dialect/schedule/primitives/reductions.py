@@ -99,8 +99,10 @@ def check_pure_loops(self: ScheduleState, block: BlockOp) -> dict[SSAValue, set[
             found.setdefault(variable, set()).add(iterator.kind)
     for variable, kinds in found.items():
         if len(kinds) > 1:
+            found_kinds = " and ".join(sorted((kind.value for kind in kinds), reverse=True))
             raise self.error(
-                f'loop "{variable.name_hint}" drives spatial and reduce iterators of block "{block.block_name.data}"'
+                f'loop "{variable.name_hint}" drives {found_kinds} iterators of block "{block.block_name.data}", '
+                "expected one kind"
             )
     return found
 
@@ -226,13 +228,7 @@ def _spatial_conditions(
     for condition in conditions_of(self.space, block):
         if not isinstance(condition, Less):
             raise self.error(f'block "{block.block_name.data}" has a condition that is no comparison of indices')
-        used = (condition.lhs.symbols | condition.rhs.symbols) & reduced
-        spatial = (condition.lhs.symbols | condition.rhs.symbols) & self.space.variables.keys() - reduced
-        if used and spatial:
-            raise self.error(
-                f'block "{block.block_name.data}" has a condition on spatial and reduce iterators together'
-            )
-        if not used:
+        if reduced.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
             found.append(condition)
     return found
 

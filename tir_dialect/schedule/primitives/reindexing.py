@@ -21,7 +21,7 @@ from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.instances import Instances, is_dense
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.legality.safe_accesses import check_new_instances
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.block_motion import sized_extent
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
     access_of,
@@ -165,7 +165,7 @@ def _place_behind(self: ScheduleState, use: _Use) -> Operation:
     for op in self.func.walk():
         if not is_inside(op, block) and touches(op, {buffer}, writes_only=True):
             raise self.error(f'{describe(op)} uses buffer "{buffer.name_hint}", too')
-    place = unshared_place(self, block, buffer)
+    place = unshared_place(block, buffer)
     check_complete(self, block, buffer, place)
     return place
 
@@ -196,7 +196,7 @@ def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
         check_cloneable(self, block, index)
     iterators = tuple(number for number, each in enumerate(names) if each in used)
     identity = IndexMap(tuple(names[n] for n in iterators), tuple(symbol(names[n]) for n in iterators))
-    shape = tuple(iterator_extent(self, block, number) for number in iterators)
+    shape = tuple(sized_extent(self, block, number) for number in iterators)
     return _Use(block, buffer, tuple(found), iterators, identity, shape)
 
 
@@ -255,9 +255,6 @@ def _cache_indices(
 
 
 def _allocate(self: ScheduleState, use: _Use, place: InsertPoint) -> SSAValue:
-    for extent in use.shape:
-        if not extent.symbols <= set(self.func.symbol_names):
-            raise self.error(f'an iterator of block "{use.block.block_name.data}" has the extent {extent}')
     op = AllocBufferOp(BufferType(use.shape, use.accesses[0].buffer_type.dtype, scope=use.scope))
     op.buffer.name_hint = name_with(use.buffer, use.suffix)
     Rewriter.insert_op(op, place)

@@ -14,7 +14,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.elementwise import ElementBlock, check_moved_up, iterators_of_indices
-from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.legality.program_order import describe, kind_of, touches
 from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
@@ -66,7 +66,8 @@ def _scalar_access(self: ScheduleState, op: Operation, buffer: SSAValue) -> Bloc
     block = enclosing_block(op)
     if not isinstance(op, LoadOp | StoreOp) or op.lanes is not None or block is None:
         raise self.error(
-            f'buffer "{buffer.name_hint}" is used by {describe(op)}, expected scalar loads and stores of blocks'
+            f'buffer "{buffer.name_hint}" is used by {kind_of(op)} in {describe(op)}, expected loads and stores of '
+            "single elements"
         )
     return block
 

@@ -66,10 +66,7 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
 
 def _apply(self: ScheduleState, consumer: ElementBlock, loads: Sequence[LoadOp], allocation: AllocBufferOp) -> None:
     """Lets the producer store what the consumer computes of its values."""
-    store = _producer_store(self, allocation, loads)
-    producer = enclosing_block(store)
-    if producer is None:
-        raise self.error(f'buffer "{allocation.buffer.name_hint}" is not written by a block')
+    store, producer = _producer_store(self, allocation, loads)
     check_moved_up(self, consumer, producer, allocation.buffer)
     values = _values_at(self, consumer.op, loads[0], store, allocation)
     known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
@@ -122,15 +119,18 @@ def _check_instances(self: ScheduleState, consumer: BlockOp, users: Sequence[Ope
             raise self.error(f'loop "{loop.induction_var.name_hint}" may have no iteration')
 
 
-def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Sequence[LoadOp]) -> StoreOp:
+def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Sequence[LoadOp]) -> tuple[StoreOp, BlockOp]:
+    """What stores the elements of a buffer, and the block that it is in."""
     buffer = allocation.buffer
     stores = [use.operation for use in buffer.uses if use.operation not in loads]
     reader = next((op for op in stores if isinstance(op, LoadOp)), None)
     if reader is not None:
         raise self.error(f'buffer "{buffer.name_hint}" is updated by {describe(reader)}: its values are not final')
-    if len(stores) != 1 or not isinstance(stores[0], StoreOp) or stores[0].lanes is not None:
+    store = stores[0] if len(stores) == 1 else None
+    producer = None if store is None else enclosing_block(store)
+    if not isinstance(store, StoreOp) or store.lanes is not None or producer is None:
         raise self.error(f'buffer "{buffer.name_hint}" has {len(stores)} writes, expected one scalar store')
-    return stores[0]
+    return store, producer
 
 
 def _values_at(

@@ -43,7 +43,7 @@ def split(
     exact = self.space.prover.equal(product(extents), self.extent(loop.op)) is True
     if disable_predication and not exact:
         raise self.error(
-            f"expected factors of {self.extent(loop.op)}, since no condition is wanted, got {_list(extents)}"
+            f"expected factors of {self.extent(loop.op)}, since no condition is wanted, got {as_list(extents)}"
         )
     if not exact and not all(isinstance(op, BlockOp) for op in guarded_ops(loop.op.body.block)):
         check_inits(self, [loop.op], [loop.op])
@@ -69,7 +69,7 @@ def _extents(self: ScheduleState, extent: Dim, factors: Sequence[Factor]) -> lis
     known = [None if factor is None else to_dim(factor) for factor in factors]
     given = [factor for factor in known if factor is not None]
     if len(factors) < 2 or len(given) < len(factors) - 1:
-        raise self.error(f"expected at least two factors and at most one None, got {_list(factors)}")
+        raise self.error(f"expected at least two factors and at most one None, got {as_list(factors)}")
     for factor in given:
         if unknown := factor.symbols.difference(self.func.symbol_names):
             raise self.error(f'factor {factor} uses "{min(unknown)}", which is no symbol of the function')
@@ -85,7 +85,8 @@ def _extents(self: ScheduleState, extent: Dim, factors: Sequence[Factor]) -> lis
     return given
 
 
-def _list(factors: Sequence[Factor]) -> str:
+def as_list(factors: Sequence[Factor]) -> str:
+    """Factors in a message."""
     return f"[{', '.join(map(str, factors))}]"
 
 

@@ -75,10 +75,8 @@ def _replace(
     emitter = Materializer(self.func, space, InsertPoint.at_end(body))
     mapping: dict[SSAValue, SSAValue] = {}
     for tile, param in zip(tiles, intrin.implementation.params, strict=True):
-        kind = param.type
-        if not isinstance(kind, BufferType) or not isinstance(tile.buffer.type, BufferType):
-            raise self.error(f'parameter "{param.name_hint}" of intrinsic "{intrin.name}" is no buffer')
-        view = _view(emitter, tile, tile.buffer.type, kind)
+        source, kind = (SSAValue.get(buffer, type=BufferType).type for buffer in (tile.buffer, param))
+        view = _view(emitter, tile, source, kind)
         view.view.name_hint = f"{tile.buffer.name_hint or 'buffer'}_tile"
         body.add_op(view)
         mapping[param] = view.view

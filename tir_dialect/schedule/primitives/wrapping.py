@@ -14,7 +14,7 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.rewriting.edits import ancestor_in, is_index_op, unique_block_name
+from tir_dialect.schedule.rewriting.edits import is_index_op, place_of_all, unique_block_name
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
 
@@ -58,18 +58,12 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
 
 def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
     """The ops from the first to the last of those that hold the blocks, in the innermost place that holds them all."""
-    place = blocks[0].parent
-    while place is not None:
-        tops = [top for op in blocks if (top := ancestor_in(place, op)) is not None]
-        if len(tops) == len(blocks):
-            order = sorted(map(place.get_operation_index, tops))
-            run = list(place.ops)[order[0] : order[-1] + 1]
-            if isinstance(run[0], InitOp):
-                raise self.error("expected blocks that are all in the init of a block, or all behind it")
-            return run
-        parent = place.parent_op()
-        place = None if parent is None else parent.parent
-    raise self.error("the blocks are in no common place")
+    place, tops = place_of_all(blocks)
+    order = sorted(map(place.get_operation_index, tops))
+    run = list(place.ops)[order[0] : order[-1] + 1]
+    if isinstance(run[0], InitOp):
+        raise self.error("expected blocks that are all in the init of a block, or all behind it")
+    return run
 
 
 def check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[ForOp]) -> None:

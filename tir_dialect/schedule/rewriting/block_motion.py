@@ -13,6 +13,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.rewriting.edits import statements
@@ -85,8 +86,21 @@ def shape_of(buffer: SSAValue) -> tuple[Dim, ...]:
 
 
 def iterator_extent(self: ScheduleState, block: BlockOp, number: int) -> Dim:
-    """The extent of an iterator; refuses one that is no expression of sizes."""
+    """The extent of an iterator; refuses one that is no expression of sizes and iterators of blocks around."""
     extent = self.space.dim_of(block.extents[number])
     if extent is None:
-        raise self.error(f'an extent of block "{block.block_name.data}" is not an expression of sizes')
+        raise _extent_error(self, block, number, "comes from memory")
     return extent
+
+
+def sized_extent(self: ScheduleState, block: BlockOp, number: int) -> Dim:
+    """The extent of an iterator, of which a buffer may be made; refuses one that is no expression of sizes."""
+    extent = iterator_extent(self, block, number)
+    if not extent.symbols <= set(self.func.symbol_names):
+        raise _extent_error(self, block, number, "depends on a block around")
+    return extent
+
+
+def _extent_error(self: ScheduleState, block: BlockOp, number: int, found: str) -> ScheduleError:
+    hint, name = block.iterators[number].value.name_hint, block.block_name.data
+    return self.error(f'the extent of iterator "{hint}" of block "{name}" {found}, expected an expression of sizes')

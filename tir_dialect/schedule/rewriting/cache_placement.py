@@ -16,7 +16,7 @@ from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.legality.program_order import describe, is_in_any, touches
 from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
@@ -82,15 +82,13 @@ def _writer_in(op: Operation, buffer: SSAValue) -> Operation | None:
     return next((inner for inner in op.walk() if touches(inner, {buffer}, writes_only=True)), None)
 
 
-def unshared_place(self: ScheduleState, block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
-    """The outermost op around a block in which nobody else reads the buffer, except some blocks."""
-    reader = None
+def unshared_place(block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
+    """The outermost op around a block in which nobody else uses the buffer, except some blocks."""
     for op in _path(block, buffer):
         users = (inner for inner in op.walk() if touches(inner, {buffer}, writes_only=False))
-        reader = next((u for u in users if not any(is_inside(u, each) for each in (block, *besides))), None)
-        if reader is None:
+        if all(is_in_any(user, (block, *besides)) for user in users):
             return op
-    raise self.error(f'block "{block.block_name.data}" does not write buffer "{buffer.name_hint}"')
+    return block
 
 
 def _levels(readers: Sequence[BlockOp], buffer: SSAValue) -> list[list[Operation]]:

@@ -21,7 +21,8 @@ def check_cloneable(self: ScheduleState, block: BlockOp, value: SSAValue) -> Non
         if not isinstance(owner, Operation) or not is_inside(owner.results[0], block):
             continue
         if not is_index_op(owner):
-            raise self.error(f"an index in block \"{block.block_name.data}\" comes from '{owner.name}'")
+            name, found = block.block_name.data, f"'{owner.name}'"
+            raise self.error(f'an index in block "{name}" comes from {found}, expected iterators and sizes only')
         pending += owner.operands
 
 

@@ -72,16 +72,22 @@ def nest_of(block: BlockOp) -> Operation:
     return block if found is None else found
 
 
-def before_all(ops: Sequence[Operation]) -> InsertPoint:
-    """The innermost place that dominates all of the ops, at least one."""
+def place_of_all(ops: Sequence[Operation]) -> tuple[Block, list[Operation]]:
+    """The innermost block that holds all of the ops, at least one, and the ops in it that are or hold them."""
     block = ops[0].parent
     while block is not None:
         tops = [top for op in ops if (top := ancestor_in(block, op)) is not None]
         if len(tops) == len(ops):
-            return InsertPoint.before(min(tops, key=block.get_operation_index))
+            return block, tops
         parent = block.parent_op()
         block = None if parent is None else parent.parent
     raise ValueError("the ops have no common block")
+
+
+def before_all(ops: Sequence[Operation]) -> InsertPoint:
+    """The innermost place that dominates all of the ops, at least one."""
+    block, tops = place_of_all(ops)
+    return InsertPoint.before(min(tops, key=block.get_operation_index))
 
 
 def erase_nest(op: Operation) -> None:

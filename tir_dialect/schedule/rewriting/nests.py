@@ -66,9 +66,7 @@ def whole(buffer: SSAValue) -> list[AxisRange]:
 
 def allocate_like(self: ScheduleState, buffer: SSAValue, name: str, scope: str, point: InsertPoint) -> SSAValue:
     """A new buffer with the shape and dtype of another, in row-major order."""
-    kind = buffer.type
-    if not isinstance(kind, BufferType):
-        raise self.error(f'"{buffer.name_hint}" is no buffer')
+    kind = SSAValue.get(buffer, type=BufferType).type
     op = AllocBufferOp(BufferType(kind.shape, kind.dtype, scope=scope))
     op.buffer.name_hint = as_name_hint(name)
     Rewriter.insert_op(op, point)
