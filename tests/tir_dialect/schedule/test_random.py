@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
+from lowering.tir.check_accesses import CheckAccessesPass
+from tests.lowering.to_llvm.conftest import call
+from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.sweeps import examples
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule import support
+from tests.tir_dialect.schedule.random_programs import RandomProgram
+from tests.tir_dialect.schedule.random_steps import step
 from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue, softmax
 from tests.tir_dialect.schedule.test_padding import convolution, padded
 from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tests.tir_dialect.schedule.test_rfactor import arg_maximum
-from tests.tir_dialect.schedule.test_storage import allocations
-from tir_dialect.schedule import Schedule, ScheduleError
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.schedule import Schedule
+from tir_dialect.target import Target
 
 PROGRAMS = {
     "matmul": support.matmul,
@@ -32,106 +48,47 @@ SIZES = (
     {"n": 8, "m": 4, "k": 2},
     {"n": 2, "m": 0, "k": 1},
 )
-PRIMITIVES = (
-    "split",
-    "fuse",
-    "reorder",
-    "tile",
-    "parallel",
-    "vectorize",
-    "unroll",
-    "add_unit_loop",
-    "loop_partition",
-    "merge",
-    "compute_inline",
-    "reverse_compute_inline",
-    "compute_at",
-    "compute_at",
-    "compute_at",
-    "reverse_compute_at",
-    "reverse_compute_at",
-    "rolling_buffer",
-    "rolling_buffer",
-    "cache_read",
-    "cache_write",
-    "decompose_reduction",
-    "rfactor",
-    "transform_layout",
-    "reindex",
-    "pad_einsum",
-    "decompose_padding",
-    "fuse_reduction_epilogue",
-    "cache_inplace",
-    "blockize",
-    "set_scope",
-    "storage_align",
-)
 
 
-def step(draw, sch):
-    """One random call, on whatever loops and blocks there are."""
-    blocks = sch.get_blocks()
-    # neighbours, so that moving and merging are likely to make sense
-    position = draw(st.integers(0, len(blocks) - 1))
-    block, other = blocks[position], blocks[(position + draw(st.sampled_from([0, 1, 1, -1, -1, 2]))) % len(blocks)]
-    loops = sch.get_loops(block) or sch.get_loops(other)
-    others = sch.get_loops(other) or loops
-    if not loops:
-        return
-    loop, second = draw(st.sampled_from(loops)), draw(st.sampled_from(others))
-    number = draw(st.integers(0, 2))
-    factor = draw(st.sampled_from([2, 3, 4]))
-    name = draw(st.sampled_from(PRIMITIVES))
-    arguments = {
-        "split": lambda: (loop, draw(st.sampled_from([[None, factor], [factor, None], [None, 2, factor]]))),
-        "fuse": lambda: loops[number : number + 2],
-        "reorder": lambda: draw(st.permutations(loops))[: number + 2],
-        "tile": lambda: (loop, second, [factor, 2]),
-        "loop_partition": lambda: (loop, [draw(st.sampled_from(["floordiv(n, 2)", "floordiv(m, 4)", 0, 2]))]),
-        "merge": lambda: (loop, second),
-        "compute_inline": lambda: (block,),
-        "reverse_compute_inline": lambda: (block,),
-        "compute_at": lambda: (block, second),
-        "reverse_compute_at": lambda: (block, second),
-        "rolling_buffer": lambda: (block, 0),
-        "cache_read": lambda: (block, number),
-        "cache_write": lambda: (block, number),
-        "decompose_reduction": lambda: (block, loop),
-        "rfactor": lambda: (loop, number),
-        "transform_layout": lambda: (
-            block,
-            # not of parameters: the function would take others
-            draw(st.sampled_from([*allocations(sch), "none"])),
-            draw(st.sampled_from(["(i, j) -> (j, i)", "(i, j) -> (floordiv(i, 2), j, mod(i, 2))", "(i) -> (2 * i)"])),
-        ),
-        "reindex": lambda: (block, number, draw(st.sampled_from(["read", "write"]))),
-        "decompose_padding": lambda: (block, loop),
-        "fuse_reduction_epilogue": lambda: (block, other),
-        "cache_inplace": lambda: (block, number),
-        "pad_einsum": lambda: (block, [2] * len(block.op.iterators)),
-        "set_scope": lambda: (block, number, "local"),
-        "storage_align": lambda: (block, number, 0, 8),
-    }
-    call = arguments.get(name, lambda: (loop,))
-    before = str(sch.func)
+def check_random_schedule(before: PrimFuncOp, steps: int, draw: Callable[[st.SearchStrategy], Any]) -> Schedule:
+    """Takes random steps; the result and a replay of its trace compute what the function computed before."""
+    sch = Schedule(before.clone())
+    for _ in range(steps):
+        step(draw, sch)
     try:
-        getattr(sch, name)(*call())
-    except ScheduleError:
-        assert str(sch.func) == before
+        support.check_same(before, sch.func, SIZES)
+    except BaseException:
+        print(before, sch.trace.as_python(), sch.func)
+        raise
+    again = Schedule(before.clone())
+    sch.trace.replay(again)
+    assert str(again.func) == str(sch.func)
+    return sch
 
 
 @settings(max_examples=60)
 @given(st.sampled_from(sorted(PROGRAMS)), st.integers(1, 7), st.data())
 def test_random_schedules(program, steps, data):
-    before = PROGRAMS[program]()
-    sch = Schedule(before.clone())
-    for _ in range(steps):
-        step(data.draw, sch)
-    try:
-        support.check_same(before, sch.func, SIZES)
-    except BaseException:
-        print(sch.trace.as_python(), sch.func)
-        raise
-    again = Schedule(before.clone())
-    sch.trace.replay(again)
-    assert str(again.func) == str(sch.func)
+    check_random_schedule(PROGRAMS[program](), steps, data.draw)
+
+
+@examples(25)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 10), st.data())
+def test_random_schedules_of_random_programs(seed, steps, data):
+    check_random_schedule(parse_prim_func(RandomProgram(seed).text()), steps, data.draw)
+
+
+@examples(5)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 8), st.data())
+def test_code_of_random_schedules(seed, steps, data):
+    """Native code does what the interpreter does, and stays inside of the buffers."""
+    func = check_random_schedule(parse_prim_func(RandomProgram(seed).text()), steps, data.draw).func
+    module = ModuleOp([func.clone()])
+    CheckAccessesPass().apply(Context(), module)
+    kernels = compile_prim_funcs(module, Target.parse("host cores=2 task_percent=1"), cache=NO_CACHE)
+    for sizes in SIZES:
+        expected, pages = support.run(func, sizes), [Guarded(each, True) for each in support.arguments(func, sizes)]
+        assert call(kernels, func, [page.array for page in pages], sizes) == 0
+        for page, wanted in zip(pages, expected, strict=True):
+            np.testing.assert_array_equal(page.array, wanted, str(sizes))
+            page.release()
