@@ -199,3 +199,9 @@ def test_a_reduction_that_counts_down_is_not_reordered():
     """Its init, at the first value of the iterator, runs last."""
     message = 'loop "r" may count a reduce iterator of block "C" down, to its init'
     refuses(Schedule(parse_prim_func(DOWNWARDS)), message, "transform_block_layout", "C", "(i, r) -> (i, r)")
+
+
+def test_tiles_of_a_loop_without_iterations():
+    text = SUMS.format("%c1 to %all", "spatial").replace("(%i, %r)", "(%i, %r, %s)")
+    text = text.replace("%c1 to %all)", "%c1 to %all, %c1 to %c1)").replace("%vr =", "%vs = reduce %s in %all, %vr =")
+    scheduled(parse_prim_func(text), lambda sch: sch.tile(*sch.get_loops("C")[1:], [2, 2]))

@@ -34,9 +34,7 @@ def reorder(self: ScheduleState, *loops: Loop) -> None:
         names = ", ".join(f'"{loop.name}"' for loop in loops) or "none"
         raise self.error(f"expected at least two different loops, got {names}")
     nest = _nest(self, [loop.op for loop in loops])
-    chosen = iter(loop.op for loop in loops)
-    wanted = {loop.op for loop in loops}
-    order = [next(chosen) if op in wanted else op for op in nest]
+    order = _ordered(nest, loops)
     _check_bounds(self, nest, order)
     check_reorderable(self, nest, order)
     _rearrange(nest, order)
@@ -60,6 +58,13 @@ def _nest(self: ScheduleState, loops: Sequence[ForOp]) -> list[ForOp]:
         name = next(iter(missing)).induction_var.name_hint
         raise self.error(f'loops "{name}" and "{inner.induction_var.name_hint}" are not in one nest')
     return nest
+
+
+def _ordered(nest: Sequence[ForOp], loops: Sequence[Loop]) -> list[ForOp]:
+    """The nest with some loops in another order, in the positions that they have together."""
+    chosen = iter(loop.op for loop in loops)
+    wanted = {loop.op for loop in loops}
+    return [next(chosen) if op in wanted else op for op in nest]
 
 
 def _depth(op: Operation) -> int:
@@ -167,8 +172,10 @@ def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLik
         check_split(self, loop, [None, factor])
     i0, i1 = split(self, outer, [None, factors[0]])
     j0, j1 = split(self, inner, [None, factors[1]])
-    reorder(self, i0, j0, i1, j1)
-    return i0, j0, i1, j1
+    tiles = (i0, j0, i1, j1)
+    nest = _nest(self, [each.op for each in tiles])
+    _rearrange(nest, _ordered(nest, tiles))
+    return tiles
 
 
 @primitive
