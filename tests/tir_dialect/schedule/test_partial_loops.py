@@ -202,6 +202,6 @@ def test_a_reduction_that_counts_down_is_not_reordered():
 
 
 def test_tiles_of_a_loop_without_iterations():
-    text = SUMS.format("%c1 to %all", "spatial").replace("(%i, %r)", "(%i, %r, %s)")
-    text = text.replace("%c1 to %all)", "%c1 to %all, %c1 to %c1)").replace("%vr =", "%vs = reduce %s in %all, %vr =")
+    text = SUMS.format("%c1 to %all", "spatial").replace("(%i, %r)", "(%i, %r, %q)")
+    text = text.replace("%c1 to %all)", "%c1 to %all, %c1 to %c1)").replace("%vr =", "%vq = reduce %q in %all, %vr =")
     scheduled(parse_prim_func(text), lambda sch: sch.tile(*sch.get_loops("C")[1:], [2, 2]))
