@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lowering.switches import is_on
+
 
 def default_path() -> Path | None:
-    """The path of the user's database; None if builds have to ignore it (`RELAX_TUNING=0`)."""
-    if os.environ.get("RELAX_TUNING") == "0":
+    """The path of the user's database; None if builds have to ignore it (`RELAX_TUNING=0`).
+
+    Raises `ValueError` if that is neither 0 nor 1.
+    """
+    if not is_on("RELAX_TUNING"):
         return None
     if given := os.environ.get("RELAX_TUNING_FILE"):
         return Path(given)

@@ -18,9 +18,12 @@ import math
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from lowering.switches import is_on
 
 _MAGIC = b"relax-cache-2\n"
 _HEADER_BYTES = len(_MAGIC) + 32
@@ -71,11 +74,11 @@ class CodeCache:
         return contents
 
     def put(self, key: str, contents: bytes) -> None:
-        """Stores `contents`; a directory that cannot be written keeps nothing, which costs time only."""
+        """Stores `contents`; a directory that cannot be written keeps nothing, which costs time only, and a warning."""
         if self.directory is None:
             return
         path = self._path(self.directory, key)
-        with contextlib.suppress(OSError):
+        with self._can_fail():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_atomically(path, _header(key, contents) + contents)
             self._make_room(self.directory, len(contents) + _HEADER_BYTES)
@@ -92,7 +95,7 @@ class CodeCache:
         if self.directory is None:
             return
         path = self._path(self.directory, key)
-        with contextlib.suppress(OSError):
+        with self._can_fail():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             save(path)
             self._make_room(self.directory, _stat(path)[1])
@@ -114,6 +117,16 @@ class CodeCache:
     def size(self) -> int:
         """Bytes that the entries take now."""
         return sum(_stat(path)[1] for path in _files(self.directory)) if self.directory is not None else 0
+
+    @contextlib.contextmanager
+    def _can_fail(self) -> Generator[None]:
+        """Turns an error of the file system into a warning, which Python shows once."""
+        try:
+            yield
+        except OSError as error:
+            advice = "set RELAX_CACHE_DIR to a directory that can be, or RELAX_CACHE=0"
+            reason = error.strerror or error
+            warnings.warn(f"the cache {self.directory} cannot be written ({reason}); {advice}", stacklevel=1)
 
     @staticmethod
     def _path(directory: Path, key: str) -> Path:
@@ -139,9 +152,9 @@ class CodeCache:
 def default_cache() -> CodeCache:
     """The cache of this user, as the environment says.
 
-    Raises `ValueError` if `RELAX_CACHE_BYTES` is no number.
+    Raises `ValueError` if `RELAX_CACHE_BYTES` is no number, or `RELAX_CACHE` neither 0 nor 1.
     """
-    if os.environ.get("RELAX_CACHE", "1").lower() in ("0", "off", "false", "no"):
+    if not is_on("RELAX_CACHE"):
         return NO_CACHE
     limit = os.environ.get("RELAX_CACHE_BYTES", str(DEFAULT_MAX_BYTES))
     if not limit.isdecimal():

@@ -18,6 +18,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 from lowering.codegen.llvm.compiler import CompileOptions, compile_object
 from lowering.codegen.llvm.compiler_process import CompilerProcess
 from lowering.debug import Debug, debug_level
+from lowering.switches import is_on
 from tir_dialect.target import Target
 
 T = TypeVar("T")
@@ -170,7 +171,7 @@ def gain_of_process(at_hand: int, waiting: Sequence[int]) -> int:
 
 
 def _may_start() -> bool:
-    return os.environ.get("RELAX_PROCESS") != "0"
+    return is_on("RELAX_PROCESS")
 
 
 def _processors() -> int:

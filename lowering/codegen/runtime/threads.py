@@ -15,9 +15,22 @@ from tir_dialect.target import Target
 _MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@llvm.aarch64.isb", "i32", "i32 15")}
 
 
+MOST_THREADS = 256
+"""As many as `threads.ll` has places for."""
+
+
 def host_text() -> str:
-    """The LLVM text of the functions for this process."""
-    return threads_text(Target.host(), os.environ.get("RELAX_THREADS") == "openmp")
+    """The LLVM text of the functions for this process.
+
+    They look up `RELAX_NUM_THREADS` themselves, and cannot complain: `ValueError` if that is no number of threads, or
+    `RELAX_THREADS` not `openmp`.
+    """
+    if (kind := os.environ.get("RELAX_THREADS", "")) not in ("", "openmp"):
+        raise ValueError(f'RELAX_THREADS expected openmp, or nothing for threads of our own, got "{kind}"')
+    number = os.environ.get("RELAX_NUM_THREADS", "")
+    if number and not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_THREADS):
+        raise ValueError(f'RELAX_NUM_THREADS expected a number from 1 to {MOST_THREADS}, got "{number}"')
+    return threads_text(Target.host(), kind == "openmp")
 
 
 def threads_text(target: Target, openmp: bool = False) -> str:

@@ -15,7 +15,7 @@ import pytest
 from lowering.codegen.llvm.compiler import compile_object, emit_assembly
 from lowering.codegen.loading.loader import LoadedCode, load_objects
 from lowering.codegen.loading.symbols import library_symbol
-from lowering.codegen.runtime.threads import threads_text
+from lowering.codegen.runtime.threads import host_text, threads_text
 from tir_dialect.target import Target
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -220,6 +220,21 @@ print(ctypes.CFUNCTYPE(ctypes.c_int)(library_symbol("relax_max_threads"))())
     environment |= {**variables, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
     assert int(done.stdout) == threads
+
+
+@pytest.mark.parametrize("number", ["x", "0", "-1", "1.5", "257", "2,2"])
+def test_numbers_of_threads_that_are_none(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAX_NUM_THREADS", number)
+    with pytest.raises(ValueError, match=f'RELAX_NUM_THREADS expected a number from 1 to 256, got "{number}"'):
+        host_text()
+
+
+def test_threads_that_there_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RELAX_THREADS", "opnmp")
+    with pytest.raises(ValueError, match='RELAX_THREADS expected openmp, or nothing for threads of our own, got "opn'):
+        host_text()
+    monkeypatch.setenv("RELAX_THREADS", "openmp")
+    assert "GOMP_parallel" in host_text()
 
 
 def test_other_machines() -> None:
