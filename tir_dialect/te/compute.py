@@ -132,6 +132,8 @@ def compute(
     )
     result: Operand | tuple[Operand, ...] | list[Operand] = fcompute(*axes)
     results = result if isinstance(result, tuple | list) else (result,)
+    if not results:
+        raise TypeError(f'te: the function of "{name}" returned no expression')
     bodies = tuple(_body(name, body) for body in results)
     _check_variables(name, bodies, axes)
     _check_reductions(name, bodies)
@@ -139,7 +141,9 @@ def compute(
     return tensors if isinstance(result, tuple | list) else tensors[0]
 
 
-def _body(name: str, value: Operand) -> Expr:
+def _body(name: str, value: Operand | None) -> Expr:
+    if value is None:
+        raise TypeError(f'te: the function of "{name}" returned None, expected an expression or a number')
     if (dtype := number_dtype(value)) is not None:
         return adopt(cast_to("Scalar", value), dtype)
     expr = as_expr(f'compute "{name}"', value)
@@ -189,6 +193,8 @@ def _stage(name: str, reduction: Expr) -> Expr:
 
 
 def _axis_names(f: Callable[..., Any], rank: int, name: str) -> list[str]:
+    if not callable(cast_to("object", f)):
+        raise TypeError(f'te: "{name}" expected a function of its indices, got {f!r}')
     parameters = inspect.signature(f).parameters.values()
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return [f"i{axis}" for axis in range(rank)]

@@ -229,10 +229,10 @@ def extern(
         (Y,) = te.extern([((n,), "f32")], [X], cumulative, name="cumsum")
 
     Raises ValueError if a statement uses a tensor or variable that is not available there, and TypeError for outputs
-    without dtypes.
+    without dtypes, and for a function with other parameters, or another result than calls.
     """
     source = Extern(name, tuple(inputs), annotations_of(name, attrs), current_tag(tag))
-    gives_calls = len(signature(fcompute).parameters) == 2
+    gives_calls = _gives_calls(name, fcompute)
     if gives_calls and dtype is None and not _are_pairs(outputs):
         dtype = _common_dtype(name, inputs)
     kinds = _kinds(name, outputs, dtype)
@@ -244,13 +244,35 @@ def extern(
     object.__setattr__(source, "outputs", made)
     builder = ExternBuilder(name, source.inputs, made)
     if gives_calls:
-        calls = cast("Calls", fcompute)(source.inputs, made)
-        for call in (calls,) if isinstance(calls, Call) else calls:
+        for call in _calls(name, cast("Calls", fcompute)(source.inputs, made)):
             builder.call(call)
     else:
         cast("Statements", fcompute)(builder, source.inputs, made)
     object.__setattr__(source, "body", builder.finish())
     return made[0] if gives_calls and len(made) == 1 else made
+
+
+def _gives_calls(name: str, fcompute: object) -> bool:
+    """Whether a function takes inputs and outputs, and no builder before them; TypeError if it takes neither."""
+    takes = signature(fcompute) if callable(fcompute) else None
+    try:
+        if takes is not None and len(takes.parameters) != 2:
+            takes.bind("builder", "inputs", "outputs")
+    except TypeError:
+        takes = None
+    if takes is None:
+        raise TypeError(
+            f'te: extern "{name}" expected a function of builder, inputs and outputs, or of inputs and outputs'
+        )
+    return len(takes.parameters) == 2
+
+
+def _calls(name: str, given: object) -> Sequence[Call]:
+    calls = cast("Sequence[object]", given) if isinstance(given, Sequence) else (given,)
+    found = [call for call in calls if isinstance(call, Call)]
+    if len(found) != len(calls):
+        raise TypeError(f'te: extern "{name}" expected te.call_packed or te.call_extern from its function, got {given}')
+    return found
 
 
 def _common_dtype(name: str, inputs: Sequence[Tensor]) -> DTypeLike:

@@ -141,9 +141,11 @@ def reduce_axis(dom: ExtentLike | tuple[ExtentLike, ExtentLike], name: str = "r"
 
     The bounds may depend on the variables of the enclosing compute, on axes that come before it in the reduction, and
     on tensor elements: `te.reduce_axis((0, i + 1))`, `te.reduce_axis((start[i], start[i + 1]))`. A domain with
-    `hi < lo` is empty. ValueError for a constant negative extent.
+    `hi < lo` is empty. ValueError for a constant negative extent, and for a tuple that is no pair.
     """
     bounds = dom if isinstance(dom, tuple) else (constant(0), dom)
+    if len(bounds) != 2:
+        raise ValueError(f'te: the domain of "{name}" must be an extent, or a lower bound and an upper, got {dom}')
     if not any(is_varying(bound) for bound in bounds):
         lo, hi = (to_dimension(name, bound) for bound in bounds)
         return IterVar(name, lo, to_extent(name, hi - lo), "reduce")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tir_dialect.dims import Dim, DimLike, constant, symbol, to_dim
 from tir_dialect.te import nodes
@@ -25,6 +25,8 @@ def var(name: str, dtype: str = "index") -> Dim:
 
     Sizes have 64 bits, whichever integer dtype is given; ValueError for a float dtype, for which there is `te.scalar`.
     """
+    if not isinstance(cast("object", name), str):
+        raise TypeError(f"te: expected the name of a size, got {name!r}")
     if dtype not in SIZE_DTYPES:
         raise ValueError(f'te: the size "{name}" expected one of {", ".join(SIZE_DTYPES)}, got {dtype}; use te.scalar')
     return symbol(name)
@@ -35,9 +37,12 @@ size_var = var
 
 
 def to_dimension(what: str, value: ExtentLike) -> Dim:
-    """`value` as a dimension; TypeError if it depends on iteration variables or elements."""
+    """`value` as a dimension; TypeError if it is none, or depends on iteration variables or elements."""
     if not isinstance(value, Expr):
-        return to_dim(value)
+        try:
+            return to_dim(value)
+        except TypeError:
+            raise TypeError(f'te: the extents of "{what}" must be integers or dimensions, got {value!r}') from None
     if isinstance(value, nodes.Const) and is_integer(value.dtype):
         return constant(int(value.value))
     if not isinstance(value, nodes.Size):

@@ -215,3 +215,23 @@ def test_sizes_among_the_parameters():
         TypeError, match=r'parameters of "main" must be tensors, te.scalar variables or sizes \(te.var\)'
     ):
         te.create_prim_func([A, te.var("k") + 1, first])
+
+
+def test_functions_without_an_expression():
+    with pytest.raises(TypeError, match='te: the function of "B" returned None, expected an expression or a number'):
+        te.compute((n,), lambda i: None, name="B")
+    with pytest.raises(TypeError, match='te: the function of "B" returned no expression'):
+        te.compute((n,), lambda i: (), name="B")
+    with pytest.raises(TypeError, match='te: "B" expected a function of its indices, got 5'):
+        te.compute((n,), 5, name="B")
+
+
+def test_sizes_that_are_none():
+    for wrong in (1.5, None):
+        with pytest.raises(TypeError, match=f'te: the extents of "A" must be integers or dimensions, got {wrong}'):
+            te.placeholder((wrong,), "f32", "A")
+    with pytest.raises(TypeError, match="te: expected the name of a size, got 5"):
+        te.var(5)
+    for wrong in ((0,), (0, 1, 2)):
+        with pytest.raises(ValueError, match='te: the domain of "r" must be an extent, or a lower bound and an upper'):
+            te.reduce_axis(wrong)

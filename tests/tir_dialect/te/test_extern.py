@@ -132,3 +132,19 @@ def test_tags_and_attributes():
     assert (y.op.tag, dict(y.op.attrs)) == ("sort", {"like": "X"})
     (block,) = (op for op in te.create_prim_func([x, y]).walk() if isinstance(op, BlockOp))
     assert block.annotations == DictionaryAttr({"like": StringAttr("X")})
+
+
+def test_functions_of_other_parameters_or_results():
+    message = 'te: extern "E" expected a function of builder, inputs and outputs, or of inputs and outputs'
+    for function in (lambda x: None, lambda b, x, y, z: None, 5):
+        with pytest.raises(TypeError, match=message):
+            te.extern([((n,), "f32")], [X], function, name="E")
+    assert te.extern([((n,), "f32")], [X], lambda b, x, y, unused=0: None)
+    message = 'te: extern "E" expected te.call_packed or te.call_extern from its function, got None'
+    for result in (None, [None]):
+        with pytest.raises(TypeError, match=message.replace("None", re.escape(str(result)))):
+            te.extern((n,), [X], _giving(result), name="E")
+
+
+def _giving(result):
+    return lambda ins, outs: result
