@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 
 import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
@@ -12,6 +12,7 @@ from lowering.codegen.cache.code_cache import CodeCache, default_cache
 from lowering.codegen.cache.module_digest import ModuleDigest
 from lowering.codegen.cache.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
+from lowering.modules import require_module
 from lowering.tune.stamp import tuning_stamp
 from tir_dialect.startup.garbage import few_collections, importing
 from tir_dialect.startup.on_demand import definitions_on_demand
@@ -45,10 +46,9 @@ def build(
     gets a bar if kernels take long.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
-    a mode, target or level that there is not.
+    a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
     """
-    if mode not in ("native", "bytecode"):
-        raise ValueError(f"mode expected native or bytecode, got {mode}")
+    _check(module, mode, opt_level)
     machine, store, given = _target(target), _cache(cache), _tensors(weights or {})
 
     def compiled() -> Program:
@@ -76,16 +76,29 @@ def build(
     return found
 
 
-def _tensors(weights: Mapping[str, Any]) -> dict[str, tvm_ffi.Tensor]:
-    return {
-        name: weight if isinstance(weight, tvm_ffi.Tensor) else to_value(weight) for name, weight in weights.items()
-    }
+def _check(module: object, mode: str, opt_level: int) -> None:
+    require_module("build", module)
+    if mode not in ("native", "bytecode"):
+        raise ValueError(f"mode expected native or bytecode, got {mode}")
+    if opt_level not in range(4):
+        raise ValueError(f"opt_level expected 0 to 3, got {opt_level}")
 
 
-def _target(target: Target | str | None) -> Target:
+def _tensors(weights: object) -> dict[str, tvm_ffi.Tensor]:
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"weights expected arrays by name, got {type(weights).__name__}")
+    given = cast("Mapping[str, Any]", weights)
+    return {name: weight if isinstance(weight, tvm_ffi.Tensor) else to_value(weight) for name, weight in given.items()}
+
+
+def _target(target: object) -> Target:
     if target is None:
         return Target.host()
-    return Target.parse(target) if isinstance(target, str) else target
+    if isinstance(target, str):
+        return Target.parse(target)
+    if not isinstance(target, Target):
+        raise TypeError(f"target expected a Target, or the text of one, got {type(target).__name__}")
+    return target
 
 
 def _cache(cache: CodeCache | bool) -> CodeCache:

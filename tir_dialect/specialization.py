@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, ArrayAttr, FloatAttr, IndexType, IntegerAttr, IntegerType
@@ -39,8 +39,10 @@ def specialize(func: PrimFuncOp, values: Mapping[str, Known]) -> PrimFuncOp:
 
     Raises `ValueError` for unknown names, sizes out of their bounds, scalars that the parameter's type cannot hold,
     shapes that contradict each other or do not determine a size, and values with which an access would be out of
-    bounds.
+    bounds; `TypeError` for values without names.
     """
+    if not isinstance(cast("object", values), Mapping):
+        raise TypeError(f"specialize: expected values by name, got {values!r}")
     made = func.clone()
     sizes = {name: to_dim(value) for name, value in values.items() if name in func.symbol_names and _is_dim(value)}
     others = {name: value for name, value in values.items() if name not in sizes}

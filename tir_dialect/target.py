@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
@@ -215,7 +216,7 @@ def _setting(text: str) -> tuple[str, Any]:
         raise ValueError(f'unknown target setting "{text}", expected key=value with a key of {known}')
     if key in _TEXTS:
         return key, value
-    if not value.isascii() or not value.isdigit():
+    if not re.fullmatch("-?[0-9]+", value):
         raise ValueError(f'target setting "{key}" expects an integer, got "{value}"')
     return key, int(value)
 

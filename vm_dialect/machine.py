@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, cast
 
 import tvm_ffi
 
@@ -74,8 +75,11 @@ class VirtualMachine:
         """Makes an executable ready to run.
 
         `kernels` and `packed` come before what the loader and the tvm-ffi registry have. `ValueError` names every
-        function that is found nowhere.
+        function that is found nowhere; `TypeError` for what is no executable.
         """
+        if not isinstance(cast("object", executable), Executable):
+            hint = "Executable.load(path)" if isinstance(executable, str | PathLike) else "build(module)"
+            raise TypeError(f"expected an executable, as {hint} gives, got {type(executable).__name__}")
         self.executable = executable
         self.max_depth = max_depth
         self._instrument: Instrument | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache.code_cache import CodeCache
 from lowering.codegen.kernels.kernels import kernel_groups
+from lowering.modules import require_module
 from lowering.progress import ProgressBar
 from lowering.tune.call import Call
 from lowering.tune.database import Record, TuningDatabase, default_database, kernel_key
@@ -104,8 +106,12 @@ def tune(
     processors, numbers of threads are not compared. `cache`, as in `build`, is for the build that runs once;
     candidates are always compiled. `progress` gets a bar.
 
-    Raises what `build` raises for the module, and `OSError` or `ValueError` if the database cannot be used.
+    Raises what `build` raises for the module, `ValueError` for less than one trial, and `OSError` or `ValueError` if
+    the database cannot be used.
     """
+    require_module("tune", module)
+    if trials < 1:
+        raise ValueError(f"trials expected a positive number, got {trials}")
     target = target or Target.host()
     database = default_database() if database is None else database
     database.add({})  # one that cannot be read or written is told before the search, not after it
@@ -115,19 +121,13 @@ def tune(
     report, bar = Report(cores=target.cores), ProgressBar(progress, "kernels")
     try:
         for number, group in enumerate(groups):
-            name = group[0].sym_name.data
+            name, key = group[0].sym_name.data, kernel_key(group, target)
             bar.show(number, len(groups), name)
-            key = kernel_key(group, target)
             search = _search(group, calls[name], target, database.records().get(key), opt_level)
-            try:
+            with _kept(search, name, key, database, report):
                 for count, _ in enumerate(search.run(trials, seed, threads=not report.is_busy()), start=1):
                     bar.show(number + min(count / trials, 1), len(groups), search.describe(name))
                     report.tried += 1
-            except KeyboardInterrupt:
-                if search.best is not None:
-                    _keep(search, name, key, database, report)
-                raise
-            _keep(search, name, key, database, report)
     finally:
         bar.close()
     report.is_busy()
@@ -142,6 +142,18 @@ def _search(
     earlier = (Call(name, call.arguments) for call in (() if known is None else known.calls[:MOST_KNOWN]))
     every = {**dict.fromkeys((call for call in earlier if call.is_alike(next(iter(calls)))), 1), **calls}
     return Search(Bench(group, every, target, opt_level), target, every, None if known is None else known.choice)
+
+
+@contextmanager
+def _kept(search: Search, name: str, key: str, database: TuningDatabase, report: Report) -> Generator[None]:
+    """Keeps what a search has found at its end; of one that is interrupted, if it has found anything."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if search.best is not None:
+            _keep(search, name, key, database, report)
+        raise
+    _keep(search, name, key, database, report)
 
 
 def _keep(search: Search, name: str, key: str, database: TuningDatabase, report: Report) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdsl.ir import Operation
@@ -18,6 +19,29 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "mvp.mlir"
 def _operations() -> int:
     gc.collect()
     return sum(isinstance(each, Operation) for each in gc.get_objects())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"mode": "nativ"}, ValueError, "mode expected native or bytecode, got nativ"),
+        ({"opt_level": 4}, ValueError, "opt_level expected 0 to 3, got 4"),
+        ({"target": "hots"}, ValueError, 'unknown target "hots"'),
+        ({"target": 5}, TypeError, "target expected a Target, or the text of one, got int"),
+        ({"weights": ["w"]}, TypeError, "weights expected arrays by name, got list"),
+    ],
+)
+def test_options_that_there_are_not(options: dict[str, Any], error: type[Exception], message: str):
+    with pytest.raises(error, match=message):
+        build(parse_module(EXAMPLE.read_text()), **options)
+
+
+def test_what_is_no_module():
+    module = parse_module(EXAMPLE.read_text())
+    with pytest.raises(TypeError, match=r"build expected a module \(builtin.module\), got str"):
+        build(str(module))
+    with pytest.raises(TypeError, match=r"got PrimFuncOp; put it into one: ModuleOp\(\[function\]\)"):
+        build(next(iter(module.ops)))
 
 
 @pytest.mark.parametrize("mode", ["native", "bytecode"])

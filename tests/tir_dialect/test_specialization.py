@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -98,6 +99,11 @@ ERRORS = [
     ({"count": 1 << 40}, "expected a number of i32 for count, got 1099511627776"),
     ({"factor": "n"}, "expected a number of f32 for factor, got n"),
 ]
+
+
+def test_values_without_names():
+    with pytest.raises(TypeError, match=r"specialize: expected values by name, got \[3\]"):
+        specialize(parse_prim_func(COMPOUND), cast("Any", [3]))
 
 
 @pytest.mark.parametrize(("known", "message"), ERRORS)

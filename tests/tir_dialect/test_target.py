@@ -59,6 +59,7 @@ def test_fused_multiply_add_comes_with_avx2_and_neon(text: str, has: bool):
             "for 32 vector registers, got 14 rows of 3 sums and one of 3 factors",
         ),
         ("aarch64 tile-rows=10", '"tile_rows" expects a tile for 30 vector registers, got 10 rows of 3 sums'),
+        ("x86-64 cores=-1", '"cores" expects an integer of at least 1, got -1'),
         ("x86-64 map-vectors=17", '"map_vectors" expects at most 16, got 17'),
         ("x86-64 tile-steps=65", '"tile_steps" expects an integer of at most 64, got 65'),
         ("x86-64 vector-bits=100", '"vector_bits" expects a power of two of at least 64, got 100'),

@@ -119,3 +119,10 @@ def test_positions_inside_sections(data: bytes):
 def test_a_missing_file(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         Executable.load(tmp_path / "missing.rvm")
+
+
+def test_a_missing_folder(data: bytes, tmp_path: Path):
+    executable, path = Executable.from_bytes(data), tmp_path / "missing" / "m.rvm"
+    with pytest.raises(FileNotFoundError) as caught:
+        executable.save(path)
+    assert caught.value.filename == str(path)

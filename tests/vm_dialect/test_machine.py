@@ -222,6 +222,12 @@ def test_missing_functions_are_named_when_the_machine_is_made(ib: ExecBuilder):
         VirtualMachine(ib.get(), loader=lambda executable, packed: LoadedCode())
 
 
+def test_what_is_no_executable():
+    for given, hint in (("m.rvm", r"Executable.load\(path\)"), (5, r"build\(module\)")):
+        with pytest.raises(TypeError, match=f"expected an executable, as {hint} gives, got {type(given).__name__}"):
+            VirtualMachine(given)
+
+
 def test_unknown_functions(ib: ExecBuilder):
     factorial(ib)
     machine = VirtualMachine(ib.get())

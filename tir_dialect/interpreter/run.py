@@ -188,7 +188,7 @@ def _stride(array: np.ndarray, axis: int, place: str) -> int:
 
 def _check_array(arg: Argument, type: BufferType, place: str, *, inner: bool) -> np.ndarray:
     if not isinstance(arg, np.ndarray):
-        raise TypeError(f"{place} expected an array, got a number")
+        raise TypeError(f"{place} expected an array, got {arg.__class__.__name__}")
     expected = dtypes.numpy_dtype(type.element_type if inner else type.dtype)
     if arg.dtype != expected or arg.ndim != type.rank:
         raise TypeError(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tir_dialect.dims import (
     Bounds,
@@ -133,6 +133,8 @@ class IndexMap:
         outputs = value(*map(symbol, first), **{name: symbol(name) for name in last})
         if isinstance(outputs, Dim | Expr | int | str):
             outputs = (outputs,)
+        if not isinstance(cast("object", outputs), Iterable):
+            raise ValueError(f"expected a function that gives an index, or several, got {outputs}")
         return IndexMap(tuple(names), tuple(map(_to_index, outputs)))
 
 

@@ -210,12 +210,17 @@ class ScheduleState(ScheduleBase):
             raise ScheduleError(name, str(error)) from None
 
 
-def _validator(validate: bool | Sequence[Mapping[str, int]]) -> Validator | None:
+def _validator(validate: object) -> Validator | None:
     if validate is False:
         return None
     from tir_dialect.schedule.validation import Validator  # with the interpreter, only where it is asked for
 
-    return Validator(None if validate is True else validate)
+    if validate is True:
+        return Validator()
+    given = cast("Sequence[object]", validate) if isinstance(validate, Sequence) else (None,)
+    if not all(isinstance(each, Mapping) for each in given):
+        raise TypeError(f"validate: expected True, or a list of values of the symbols by name, got {validate!r}")
+    return Validator(cast("Sequence[Mapping[str, int]]", validate))
 
 
 def primitive(function: _F) -> _F:

@@ -51,9 +51,11 @@ def write_file(executable: Executable, path: str | PathLike[str]) -> None:
         with temporary.open("xb") as stream:
             _write(executable, stream)
         os.replace(temporary, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno is not None:  # of the file that was asked for
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
 
 

@@ -26,6 +26,7 @@ from lowering.tune.search import Search
 from lowering.tune.space import candidates
 from lowering.tune.workload import kernels_of, record_calls
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
+from tests.support.tir import parse_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Trace
 from tir_dialect.target import Target
@@ -255,6 +256,13 @@ def test_records_are_of_the_kernels_that_a_level_makes(tmp_path: Path, everythin
 def test_an_entry_that_is_not_there():
     with pytest.raises(ValueError, match="expected entry to be one of main, got f"):
         tune(parse_module(MAP), arrays(4), entry="f", database=TuningDatabase(None), progress=None)
+
+
+def test_what_cannot_be_searched():
+    with pytest.raises(TypeError, match=r"tune expected a module \(builtin.module\), got PrimFuncOp; put it into one"):
+        tune(parse_prim_func("tir.prim_func @f() {}"), arrays(4))
+    with pytest.raises(ValueError, match="trials expected a positive number, got 0"):
+        tune(parse_module(MAP), arrays(4), trials=0, database=TuningDatabase(None), progress=None)
 
 
 def test_threads_are_not_compared_where_others_compute(monkeypatch: pytest.MonkeyPatch, everything_is_faster: None):

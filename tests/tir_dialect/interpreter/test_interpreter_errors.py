@@ -117,7 +117,8 @@ TWO = np.zeros(2, np.float32)
             TypeError,
             r"expected rank 1 and dtype float32, got rank 1 and dtype int64",
         ),
-        ((ONE, 2.0, 3), {"m": 1}, TypeError, r"f: argument #1 \(B\) expected an array, got a number"),
+        ((ONE, 2.0, 3), {"m": 1}, TypeError, r"f: argument #1 \(B\) expected an array, got float"),
+        ((ONE, [1.0, 2.0], 3), {"m": 1}, TypeError, r"f: argument #1 \(B\) expected an array, got list"),
         ((ONE, TWO, TWO), {"m": 1}, TypeError, r"f: argument #2 \(s\) expected a number, got an array"),
     ],
 )

@@ -95,6 +95,8 @@ def test_index_maps_of_tensor_expressions():
     assert str(IndexMap.of(lambda i, j: (te.indexdiv(i, 4), te.const(0, "int32"), te.indexmod(i, 4), j)))
     with pytest.raises(ValueError, match=r"expected an index of \+, -, \*, // and % on indices and sizes, got "):
         IndexMap.of(lambda i: te.const(1.5, "f32"))
+    with pytest.raises(ValueError, match="expected a function that gives an index, or several, got None"):
+        IndexMap.of(lambda i: None)
 
 
 def test_layouts_of_compound_sizes():

@@ -87,6 +87,9 @@ def test_sizes_at_which_nothing_runs():
     refuses(sch, "compute_inline: @elementwise cannot be validated, it runs at none", "compute_inline", "B")
     with pytest.raises(ValueError, match="expected True, or values of the symbols"):
         Schedule(elementwise(), validate=[])
+    for wrong in (5, {"n": 2}, [2]):
+        with pytest.raises(TypeError, match="expected True, or a list of values of the symbols by name, got"):
+            Schedule(elementwise(), validate=wrong)
 
 
 def test_default_sizes_are_within_bounds():
