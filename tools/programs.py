@@ -63,12 +63,25 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
         raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
     if (read := IMPORTERS.get(Path(path).suffix)) is not None:
         return read(path, shapes)
-    module = parse_module(Path(path).read_text(encoding="utf-8"), path)
+    module = parse_module(read_text(path), path)
     if weights is not None:
         from lowering.weight_files import load_weights
 
         load_weights(module, weights)
     return module
+
+
+def read_text(path: str) -> str:
+    """The text in a file; `ToolError` if there is something else in it."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ToolError(no_text(path, error)) from error
+
+
+def no_text(path: str, error: UnicodeDecodeError) -> str:
+    """What is said of a file that holds something else than text."""
+    return f"{path}: expected text in UTF-8, got the byte {error.object[error.start]:#04x} at position {error.start}"
 
 
 def read_onnx(path: str, shapes: GivenShapes = ()) -> ModuleOp:

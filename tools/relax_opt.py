@@ -21,7 +21,7 @@ from tools.arguments import add_load_option, add_save_weights_option, add_shape_
 from tools.failures import Failures, ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 from tools.pass_help import describe_pass, list_passes
-from tools.programs import IMPORTERS, load_python_files
+from tools.programs import IMPORTERS, load_python_files, no_text
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -156,7 +156,10 @@ class RelaxOptMain(xDSLOptMain):
                 raise ToolError("a reproducer's first line is '// relax-opt -p <pipeline>'")
             self.line_offset += 1
             self.pipeline = self._parse_pipeline(match["pipeline"])
-        module = super().parse_chunk(chunk, file_extension, start_offset)
+        try:
+            module = super().parse_chunk(chunk, file_extension, start_offset)
+        except UnicodeDecodeError as error:
+            raise ToolError(no_text(self.args.input_file or "standard input", error)) from error
         if module is not None and self.args.weights is not None:
             from lowering.weight_files import load_weights
 

@@ -19,7 +19,7 @@ from lowering.tune.location import nothing_is_tuned
 from lowering.verify.module import verify_module
 from tools.arguments import add_build_options, add_save_weights_option, build_options
 from tools.failures import ToolError, run_tool
-from tools.programs import BuildOptions, build_executable, read_module, read_onnx, read_torch, target_of
+from tools.programs import BuildOptions, build_executable, read_module, read_onnx, read_text, read_torch, target_of
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -173,7 +173,7 @@ def _read_tvmscript(path: str, shapes: GivenShapes, target: str | None) -> Modul
         raise ToolError(f"{path}: --shape is for ONNX models; a TVMScript file says its shapes")
     from relax_dialect.frontend.tvmscript import parse
 
-    return parse(Path(path).read_text(encoding="utf-8"), filename=path, target=target)
+    return parse(read_text(path), filename=path, target=target)
 
 
 def _write_text(contents: str, path: str | None) -> None:

@@ -16,7 +16,7 @@ import tvm_ffi
 
 from tools.failures import ToolError
 from vm_dialect.dtypes import BY_FFI_NAME, element_type
-from vm_dialect.tensors import from_numpy, numpy_dtype, to_numpy
+from vm_dialect.tensors import array_element, from_numpy, numpy_dtype, to_numpy
 
 Array = npt.NDArray[Any]
 
@@ -42,7 +42,7 @@ def read_array(text: str) -> Array:
 
     `.npy` files cannot name `bfloat16` and the types of at most a byte. Elements of two bytes without a type are taken
     for `bfloat16`. Nothing in the file is ever executed. `ToolError` if there is no such file, the type has another
-    size, or the elements have none.
+    size, or the elements have none, or one that programs do not have.
     """
     match = _FILE.fullmatch(text)
     path, name = (match["path"], match["dtype"]) if match is not None else (text, None)
@@ -54,6 +54,8 @@ def read_array(text: str) -> Array:
     if name is None and array.dtype == np.dtype("V1"):
         raise ToolError(f"{path} has elements of one byte without a type: say which, as in {path}:f8E4M3FN")
     if name is None and array.dtype != np.dtype("V2"):
+        if array_element(array.dtype) is None:
+            raise ToolError(f"{path} has elements of {array.dtype}, expected integers, floats or truth values")
         return array
     dtype = numpy_dtype(element_type(name or "bf16"))
     is_raw = array.dtype.kind in "Vu" and array.dtype.itemsize == dtype.itemsize

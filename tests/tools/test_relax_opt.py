@@ -126,7 +126,8 @@ def test_text_that_is_not_unicode(tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "f.mlir"
     path.write_bytes(b"\xff\xfe")
     assert main([str(path)]) == 1
-    assert "relax-opt: error: 'utf-8' codec" in capsys.readouterr().err
+    expected = "expected text in UTF-8, got the byte 0xff at position 0"
+    assert capsys.readouterr().err == f"relax-opt: error: {path}: {expected}\n"
 
 
 def test_deep_nesting(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -88,6 +88,14 @@ def test_nothing_in_a_file_is_executed(tmp_path: Path):
         read_array(str(path))
 
 
+@pytest.mark.parametrize("array", [np.zeros(2, np.complex64), np.array(["a"])])
+def test_elements_that_programs_do_not_have(array: np.ndarray, tmp_path: Path):
+    np.save(tmp_path / "x.npy", array)
+    message = rf"x\.npy has elements of {array.dtype}, expected integers, floats or truth values"
+    with pytest.raises(ToolError, match=message):
+        read_array(str(tmp_path / "x.npy"))
+
+
 @pytest.mark.parametrize("contents", [b"", b"\x93NUMPY", b"PK\x03\x04", b"\x93NUMPY\x01\x00\xff\xff{"])
 def test_damaged_file(contents: bytes, tmp_path: Path):
     path = tmp_path / "x.npy"

@@ -46,9 +46,12 @@ def find_kernel(module: ModuleOp, name: str) -> PrimFuncOp | None:
 
 
 def _check_unused(module: ModuleOp, name: str) -> None:
+    func = find_function(module, name)
+    can_inline = isinstance(func, FuncOp) and func.is_private
     for op in module.walk():
         if name in called_functions(op):
-            fail(op, f"refers to @{name}, whose signature would change", "run 'inline-functions' first")
+            hint = "run 'inline-functions' first" if can_inline else "change a copy that nothing refers to"
+            fail(op, f"refers to @{name}, whose signature would change", hint)
 
 
 def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:

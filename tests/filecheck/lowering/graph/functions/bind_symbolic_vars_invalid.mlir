@@ -23,6 +23,18 @@ relax.func @main[%n in [5, _]](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n]
 
 // CHECK: 'relax.call' op refers to @main, whose signature would change
 // CHECK: hint: run 'inline-functions' first
+relax.func private @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %0 = relax.call @main(%x) : !relax.tensor<[n], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call' op refers to @main, whose signature would change
+// CHECK: hint: change a copy that nothing refers to
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   relax.return %x
 }
