@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 
 from tir_dialect.schedule import Schedule
@@ -31,7 +32,7 @@ def with_primitives(page: str) -> str:
 
 
 def primitives() -> str:
-    """Each group: a table of those that change nothing, then the others with what they make of an example."""
+    """Each group: a table of those without an example, then the others with what they make of one and refuse."""
     return "".join(_group(title, names.split()) for title, names in GROUPS.items())
 
 
@@ -40,7 +41,7 @@ def _group(title: str, names: Sequence[str]) -> str:
     rows = [f"| `{name}{_parameters(name)}` | {_summary(name)} |" for name in names if not examples[name]]
     table = ["| | |", "|---|---|", *rows, ""] if rows else []
     shown = [
-        f"`{name}{_parameters(name)}`: {_summary(name)}\n\n```text\n{example}\n```\n"
+        f"`{name}{_parameters(name)}`: {_summary(name)}\n\n```text\n{example}\n```\n{_refusals(name)}"
         for name, example in examples.items()
         if example
     ]
@@ -60,6 +61,14 @@ def _rewrite(name: str) -> str:
     """The example in the docstring of a primitive: before, and `->` after."""
     _, _, rest = _doc(name).partition("\nrewrite:\n")
     return inspect.cleandoc(rest.split("\n\n")[0])
+
+
+def _refusals(name: str) -> str:
+    """The numbered list of a docstring."""
+    _, _, conditions = _doc(name).partition("\nRefuses:\n")
+    lines = " ".join(conditions.split())
+    items = re.sub(r" (?=\d+\. )", "\n", lines)
+    return f"\nRefuses:\n\n{items}\n" if items else ""
 
 
 def _doc(name: str) -> str:

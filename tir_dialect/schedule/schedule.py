@@ -61,7 +61,12 @@ class Schedule(ScheduleState):
     print(sch.trace.as_python())
     ```
 
-    A primitive that would change what the function computes raises ScheduleError and leaves the function unchanged.
+    A primitive that would change what the function computes raises ScheduleError and leaves the function unchanged; its
+    docstring says when. All of them refuse:
+
+    1. handles of loops and blocks that are no longer in the function, or not in the same block;
+    2. arguments of other types, and names and numbers of blocks, buffers and functions that are not there;
+    3. if they change the order of accesses, functions whose parameters may overlap, or that take addresses of elements.
     """
 
     @property

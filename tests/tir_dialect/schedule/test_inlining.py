@@ -92,7 +92,8 @@ def test_inline_refusals():
         sch, 'buffer "C" is a parameter or a view, expected an allocated buffer', "compute_inline", sch.get_block("C")
     )
     sch.split(sch.get_loops(sch.get_block("B"))[0], [None, 4])
-    refuses(sch, 'block "B" has a condition', "compute_inline", sch.get_block("B"))
+    message = 'block "B" has a condition, expected one that runs for all iterations'
+    refuses(sch, message, "compute_inline", sch.get_block("B"))
     sch = Schedule(scan())
     refuses(
         sch,

@@ -109,7 +109,8 @@ def test_split_refusals():
     sch.parallel(j)
     refuses(sch, 'expected a serial loop, got parallel loop "j"', "split", j, [None, 2])
     sch.split(i, [None, 2])
-    refuses(sch, 'loop "i" is no longer in the function', "split", i, [None, 2])
+    message = 'loop "i" is no longer in the function, use the handles of what replaced it'
+    refuses(sch, message, "split", i, [None, 2])
 
 
 def test_annotations_of_fused_loops():

@@ -159,7 +159,11 @@ def test_reductions_to_a_view():
 def test_parameters_that_may_overlap_and_addresses_leave_accesses_in_order():
     overlapping = CHAIN.replace("%C: !tir.buffer<[n * m], i32>)", "%C: !tir.buffer<[n * m], i32>) may_alias")
     address = CHAIN.replace("%nm =", "%c0 = arith.constant 0 : index\n  %p = tir.address_of %C[%c0]\n  %nm =", 1)
-    for text, message in ((overlapping, "the parameters of @chain may overlap"), (address, "takes the address")):
+    for text, what in (
+        (overlapping, "the parameters of @chain may overlap"),
+        (address, "@chain takes the address of an element"),
+    ):
+        message = f"{what}, so accesses have to stay in their order"
         sch = Schedule(parse_prim_func(text.replace("store %zero, %A", "store %zero, %A")))
         refuses(sch, message, "reverse_compute_inline", sch.get_block("C"))
         refuses(sch, message, "parallel", sch.get_loops("C")[0])

@@ -202,7 +202,7 @@ def test_copies_at_the_indices_that_a_map_gives():
     def transform(sch):
         sch.reindex_cache_read("C", 0, "local", lambda i, j, r: (r // 2, i, r % 2))
         sch.reindex_cache_write("C", "C", "global", lambda i, j, r: j + 16 * i)
-        message = "index map (i, j, r) -> (j) uses"
+        message = 'index map (i, j, r) -> (j) uses "j", which is not in the indices of the access'
         refuses(sch, message, "reindex_cache_read", "C", "A_local", "local", "(i, j, r) -> (j)")
 
     sizes = [{"n": 3, "m": 5, "k": 7}, {"n": 1, "m": 16, "k": 2}]

@@ -46,7 +46,8 @@ def test_decisions_may_be_given_and_are_checked():
     refuses(sch, 'no block in loops reads what block "C" writes', "sample_compute_location", "C")
     rows = Schedule(matmul())
     refuses(rows, "expected a loop of constant extent", "sample_partitioned_tile", rows.get_loops("C")[0], 2)
-    refuses(rows, "expected [None, 1] for a loop", "sample_perfect_tile", rows.get_loops("C")[0], 2, decision=[2, 1])
+    message = "expected [None, 1] for a loop whose extent is not constant, got [2, 1]"
+    refuses(rows, message, "sample_perfect_tile", rows.get_loops("C")[0], 2, decision=[2, 1])
 
 
 def test_a_tile_of_a_symbolic_extent_is_what_is_left():

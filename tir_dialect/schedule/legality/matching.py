@@ -80,9 +80,11 @@ class Matcher:
             self._symbols[other.dim.as_symbol or ""] = own.dim
 
     def _match_iterators(self, mine: BlockOp, theirs: BlockOp) -> None:
-        kinds = _moving_kinds(mine, self.space, {dim.as_symbol or "" for dim in self._symbols.values()})
-        if kinds != _moving_kinds(theirs, self._other, self._symbols.keys()):
-            raise self._refuse(f"has iterators of kinds {', '.join(kind.value for kind in kinds)}")
+        own = _moving_kinds(mine, self.space, {dim.as_symbol or "" for dim in self._symbols.values()})
+        described = _moving_kinds(theirs, self._other, self._symbols.keys())
+        if own != described:
+            have, want = (", ".join(kind.value for kind in kinds) or "none" for kinds in (own, described))
+            raise self._refuse(f"has iterators of kinds {have}, the description of kinds {want}")
 
     def _match_op(self, mine: Operation, theirs: Operation) -> None:
         same = type(mine) is type(theirs) and mine.result_types == theirs.result_types and not mine.regions

@@ -42,8 +42,12 @@ def transform_block_layout(self: ScheduleState, block: Block, index_map: IndexMa
         for i in 8: for j in 16: block(vi = i, vj = j)
         -> for f in 128: block(vf = f), with vf // 16 for vi and vf % 16 for vj      # (vi, vj) -> (16 * vi + vj)
 
-    Refuses blocks whose loops hold others, leave out instances, or may not run in another order; and maps that cannot
-    be inverted or that mix spatial and reduce iterators.
+    Refuses:
+    1. maps as in `transform_layout`, maps that cannot be inverted, and new iterators made of different kinds;
+    2. loops that hold more than the block, or whose iterations `reorder` would not put in any order;
+    3. predicates other than the bounds of iterators;
+    4. loops that do not take the iterators through all values;
+    5. loops that move no iterator and may be empty, or would repeat updates.
     """
     op = block.op
     try:

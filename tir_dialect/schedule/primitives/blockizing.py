@@ -51,9 +51,14 @@ def blockize(self: ScheduleState, target: Loop | Sequence[Block]) -> Block:
     The init of a reduction moves to the new block. Of several blocks all that is between the first and the last comes
     along, and the new block has an iterator for each loop around. Returns the new block.
 
-    Refuses loops that hold more than one block, loops outside that do not move iterators by whole tiles, and conditions
-    on the loops inside other than that iterators stay below their extents; and several blocks between which something
-    is computed that is used elsewhere, or that use what is loaded in the loops around them.
+    Refuses:
+    1. a loop that holds more than one block and loops around it, or in which the bounds depend on loops outside;
+    2. loops that drive iterators of different kinds, and bindings that come from memory;
+    3. loops inside that do not move each iterator over a tile, and tiles that do not begin at multiples of their size;
+    4. x;
+    5. reductions whose instances inside may repeat, come before the init, or leave it out;
+    6. several blocks: in an init and behind it, or whose inits may not run if a loop around is empty;
+    7. several blocks: values between them that are used elsewhere, and values from memory in the loops around.
     """
     return self.block(wrap(self, [b.op for b in target]) if isinstance(target, Sequence) else _tile(self, target.op))
 

@@ -41,7 +41,11 @@ def annotate_buffer_access(
     The regions of the other buffers are declared as inferred. That a data-dependent index stays in the region is
     taken on trust, as with a hand-written `tir.reads`.
 
-    Refuses regions that accesses at known indices leave.
+    Refuses:
+    1. another access than "read" and "write", and a buffer that the block has no such access of;
+    2. other than two ends for each dimension, from all iterators, and ends over other symbols than those of the
+       function;
+    3. regions that accesses at known indices leave.
     """
     if buf_type not in ("read", "write"):
         raise self.error(f'expected "read" or "write", got "{buf_type}"')

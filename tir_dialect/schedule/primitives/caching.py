@@ -63,8 +63,11 @@ def cache_read(
     what the rest reads; consumers behind these loops read it if the iterations together copy what they need. Move the
     copy where it is wanted by `compute_at`. Returns the block that copies.
 
-    Refuses a buffer that a consumer itself writes, that changes before other consumers have read the copy, and one that
-    a consumer sees as a whole.
+    Refuses:
+    1. an unknown scope, and a buffer that one of the consumers does not read;
+    2. uses other than loads and stores, such as views and calls;
+    3. a buffer that is written in the innermost loop of its readers, or by a reader;
+    4. named consumers behind the loops of the copy that read elements which are not copied, or have changed since.
     """
     scope = checked_scope(self, storage_scope)
     source = read_buffer(self, block.op, read_buffer_index)
@@ -110,8 +113,13 @@ def cache_write(
     copied further inside. Where the block stores on conditions, each on one index, the copy has their disjunction. Move
     the copy where it is wanted by `reverse_compute_at`. Returns the block that copies.
 
-    Refuses a buffer that others write, that the block updates without having started it, or of which it writes
-    scattered elements; and consumers that read elements before or without the block writing them.
+    Refuses:
+    1. an unknown scope, and a buffer that the block does not write, or not alone;
+    2. uses other than loads and stores, such as views and calls;
+    3. a block in a branch, or with a predicate other than the bounds of its iterators;
+    4. updates of what the block has not started; and others that read the buffer in the loops of the reduction;
+    5. scattered elements, unless the stores are on conditions each on one index;
+    6. consumers that come before the block, do not read the buffer, or read elements that it may not have written.
     """
     scope = checked_scope(self, storage_scope)
     op = block.op
@@ -156,8 +164,9 @@ def cache_inplace(
 
     The copies are made as far outside as nobody else uses the buffer. Returns the blocks that copy it there and back.
 
-    Refuses a buffer that the block only reads, that others use in the innermost loop, and one of which the block uses
-    a view.
+    Refuses:
+    1. an unknown scope, and a buffer that the block does not both read and write;
+    2. views of the buffer, and calls that take it where it has gaps.
     """
     scope = checked_scope(self, storage_scope)
     op = block.op

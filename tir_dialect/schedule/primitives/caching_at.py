@@ -22,7 +22,11 @@ def read_at(self: ScheduleState, loop: Loop, block: Block, read_buffer_index: Wh
              for x: A_local[i, x] = A[i, x]
              for j: C[i, j] = f(A_local[i, j])
 
-    Returns the block that copies. Refuses what one of the two refuses.
+    Returns the block that copies.
+
+    Refuses:
+    1. what `cache_read` refuses;
+    2. copies that `compute_at` would not move into the loop.
     """
 
     def copied(schedule: ScheduleState) -> Block:
@@ -43,7 +47,11 @@ def write_at(self: ScheduleState, loop: Loop, block: Block, write_buffer_index: 
              for j: C_local[i, j] = f(A[i, j])
              for x: C[i, x] = C_local[i, x]
 
-    Returns the block that copies. Refuses what one of the two refuses.
+    Returns the block that copies.
+
+    Refuses:
+    1. what `cache_write` refuses;
+    2. copies that `reverse_compute_at` would not move into the loop.
     """
 
     def copied(schedule: ScheduleState) -> Block:

@@ -50,7 +50,10 @@ def cache_index(self: ScheduleState, block: Block, storage_scope: str, cse_thres
     There is a table for each value that is used more than `cse_thresh` times. Returns the blocks that fill them, none
     where there is nothing to compute. Indices of what is written stay, and quotients by what may be negative or 0.
 
-    Refuses blocks with blocks inside.
+    Refuses:
+    1. an unknown scope;
+    2. a block with blocks inside;
+    3. extents that come from memory or depend on a block around.
     """
     op, scope = block.op, checked_scope(self, storage_scope)
     if child_blocks(op):

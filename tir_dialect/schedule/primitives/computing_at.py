@@ -55,8 +55,17 @@ def compute_at(
     first consumer, or behind `index` ops of the loop; -2 is the first place that there is. It may write tiles that its
     iterators number, upwards or downwards.
 
-    Refuses blocks that write parameters, or at other indices; consumers outside of the loop; inputs that change before
-    the block would run; and iterations of parallel, vectorized or bound loops that would share what the block touches.
+    Refuses:
+    1. a block with scan or opaque iterators, that updates what it reads, or with a predicate other than the bounds of
+       its iterators;
+    2. an ancestor of the block, and a loop in a branch or block that the block is not in;
+    3. results that are parameters or views, that others write, or that are no tiles numbered by the iterators;
+    4. consumers outside of the loop, or none in it;
+    5. inputs that are written before the block would run, and a loop in front of the block;
+    6. instances that do not exist now and may access elements outside of a buffer;
+    7. reductions whose loops leave out or repeat instances, or may not begin with the init;
+    8. an `index` behind the first consumer;
+    9. parallel, vectorized or bound loops whose iterations would share elements.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
     move_in_any_order(self, block, loop, move)

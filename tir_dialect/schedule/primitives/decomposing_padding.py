@@ -43,9 +43,13 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
     that their bounds cannot express. A buffer that is allocated in the loop is allocated before it. Returns the block
     that stores the padding.
 
-    Refuses blocks that do not store, at their iterators, what is loaded from elsewhere under comparisons of indices or
-    else a value that needs no memory; and others in the loops that write the buffer, or that would read the padding too
-    early.
+    Refuses:
+    1. a block that does more than store one element, at other indices than the iterators, each once, or in a branch;
+    2. a loop that is not around the block;
+    3. a value that is not chosen by comparisons of indices, and predicates that are no such comparisons;
+    4. padding that comes from memory, or none;
+    5. others in the loop that write the buffer, or may read what was there before; and a block that reads it;
+    6. a buffer that is allocated in a parallel, vectorized or bound loop.
     """
     op = block.op
     store = element_block(self, op, conditional=True).store

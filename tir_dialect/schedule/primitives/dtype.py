@@ -28,7 +28,10 @@ def unsafe_set_dtype(self: ScheduleState, block: Block, buffer_index: Which, dty
 
     The only primitive that may change results: values are rounded to the new dtype.
 
-    Refuses parameters, unknown dtypes, `i1`, and buffers with other uses than loads and stores of single elements.
+    Refuses:
+    1. a parameter or view;
+    2. an unknown dtype, and truth values;
+    3. uses other than loads and stores of single elements.
     """
     allocation = own_allocation(self, written_buffer(self, block.op, buffer_index))
     try:

@@ -58,9 +58,14 @@ def fuse_reduction_epilogue(self: ScheduleState, reduction_block: Block | str, e
 
     Sums of floating-point numbers are made in another order.
 
-    Refuses an epilogue that combines by another operation than the reduction (it would have to come last: use
-    `reverse_compute_at`), that does not run once for each element of the result, or that stores another dtype;
-    inits that are not neutral; and buffers that others use in between.
+    Refuses:
+    1. a reduction without init, or whose init is not neutral for its combination;
+    2. a reduction of several results, by several operations, or that is not associative and commutative;
+    3. a result that is a parameter or view, or that others use;
+    4. an epilogue that does more than store one element, or stores another dtype;
+    5. an epilogue that combines the result by another operation (use `reverse_compute_at`), or with what uses it;
+    6. an epilogue that does not run once for each element, at its iterators;
+    7. inputs and outputs of the epilogue that others use in between.
     """
     blocks = [self.block_named(each) if isinstance(each, str) else each for each in (reduction_block, epilogue_block)]
     plan = _plan(self, *(each.op for each in blocks))

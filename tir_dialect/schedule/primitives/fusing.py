@@ -29,8 +29,13 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
         for i in n: for j in m: A(i, j)
         -> for f in n * m: A(floordiv(f, m), mod(f, m))
 
-    Refuses loops that are not serial, that hold more than the next loop, whose extents depend on each other or may be
-    negative, annotations that contradict each other, and reductions that may be empty, whose init could not run.
+    Refuses:
+    1. fewer than two loops, or loops that are not serial;
+    2. loops that hold more than the next one;
+    3. bounds that depend on another of the loops or come from memory; extents that are 0 or may be negative;
+    4. different annotations of one name;
+    5. loops over a reduction together with loops over its result, if the reduction may be empty: its init would not
+       run.
     """
     extents = _check_fusable(self, loops)
     _check_inits(self, loops)

@@ -35,9 +35,13 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
         for i: C[i] = g(B[i])
         -> for i: C[i] = g(f(A[i]))
 
-    Refuses blocks that do more than store one element per instance at its iterators, buffers that are parameters or
-    that others write, see as a whole or declare to read more of than they load, and inputs that change before the
-    result is used.
+    Refuses:
+    1. a block with reduce, scan or opaque iterators, with a predicate, or that does more than store one element;
+    2. a result that is a parameter or view, or that is stored at other indices than the iterators, each once;
+    3. a result that is used otherwise than by loads of single elements, or of which a block declares to read more than
+       it loads;
+    4. inputs that are written before the result is used, or by the block itself;
+    5. elements that the block may not compute, if it could load outside of its inputs for them.
     """
     producer = element_block(self, block.op)
     allocation = own_allocation(self, producer.store.buffer)

@@ -22,7 +22,8 @@ def parallel(self: ScheduleState, loop: Loop) -> None:
         for i in n: A(i)
         -> for parallel i in n: A(i)
 
-    Refuses iterations that share memory.
+    Refuses:
+    1. iterations that share elements of a buffer, other than those of one block that its spatial iterators tell apart.
     """
     check_parallel(self, loop.op)
     _set_kind(loop, LoopKind.PARALLEL)
@@ -36,7 +37,9 @@ def vectorize(self: ScheduleState, loop: Loop) -> None:
         for i in 8: A(i)
         -> for vectorized i in 8: A(i)
 
-    Refuses loops of no constant extent, and iterations that share memory.
+    Refuses:
+    1. a loop of no constant extent;
+    2. iterations that share elements, as in `parallel`.
     """
     _check_constant(self, loop)
     check_parallel(self, loop.op)
@@ -51,7 +54,8 @@ def unroll(self: ScheduleState, loop: Loop) -> None:
         for i in 4: A(i)
         -> for unrolled i in 4: A(i)
 
-    Refuses loops of no constant extent.
+    Refuses:
+    1. a loop of no constant extent.
     """
     _check_constant(self, loop)
     _set_kind(loop, LoopKind.UNROLLED)
@@ -65,7 +69,9 @@ def bind(self: ScheduleState, loop: Loop, thread_axis: str) -> None:
         for i in n: A(i)
         -> for thread_binding "threadIdx.x" i in n: A(i)
 
-    Refuses unknown tags, and iterations that share memory.
+    Refuses:
+    1. tags other than `blockIdx`, `threadIdx` and `vthread` with `.x`, `.y` or `.z`;
+    2. iterations that share elements, as in `parallel`.
     """
     if thread_axis not in THREAD_TAGS:
         raise self.error(f'expected a thread tag of {", ".join(THREAD_TAGS)}, got "{thread_axis}"')
@@ -92,6 +98,9 @@ def annotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str, ann
     rewrite:
         for i in n: A(i)
         -> for i in n annotations {"key" = value}: A(i)
+
+    Refuses:
+    1. values that are no truth values, numbers, texts, or lists or dictionaries of them.
     """
     notes = _notes(block_or_loop)
     block_or_loop.op.annotations = DictionaryAttr({**notes, ann_key: _attribute(self, ann_val)})
@@ -105,7 +114,8 @@ def unannotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str) -
         for i in n annotations {"key" = value}: A(i)
         -> for i in n: A(i)
 
-    Refuses a name that is not there.
+    Refuses:
+    1. a name that is not there.
     """
     notes = dict(_notes(block_or_loop))
     if ann_key not in notes:

@@ -56,9 +56,13 @@ def transform_layout(
     With `assume_injective_transform` the caller answers for that the map sends no two elements to one place where this
     cannot be shown.
 
-    Refuses parameters of functions that others in the module call, a `pad_value` of another dtype, or for those that
-    are read and written or whose unused elements cannot be determined, maps that are not injective, and accesses by
-    vectors, views, calls, or at indices from memory.
+    Refuses:
+    1. a view, and a parameter of a function that others in the module call;
+    2. accesses of vectors, views and calls, and indices that come from memory;
+    3. maps of another number of indices, over other symbols than those of the function, of indices that may be
+       negative, or that may not be injective;
+    4. a `pad_value` that is no number of the dtype, nor a map of places to one;
+    5. a `pad_value` for a parameter that is read and written, or whose unused elements cannot be determined.
     """
     value = any_buffer(self, block.op, buffer)
     kind = _layout_of(self, value)

@@ -32,9 +32,12 @@ def merge(self: ScheduleState, *loops: Loop) -> Loop:
     Of loops in different nests, those around them are merged, too: all that hold one of the loops and not the others.
     Returns the innermost loop that was made.
 
-    Refuses loops that are not serial, not next to each other, at different depths or of different ranges, loops around
-    them that hold something else, and bodies that use what another iteration of an earlier one writes, or the other way
-    round.
+    Refuses:
+    1. fewer than two loops, loops that are not serial, and loops with annotations;
+    2. loops at different depths below what is around all of them, and loops around them that hold something else;
+    3. loops that do not follow each other, in the order given;
+    4. different lower bounds or extents;
+    5. bodies that share elements of a buffer across iterations.
     """
     levels = _levels(self, loops)
     same: dict[str, Dim] = {}

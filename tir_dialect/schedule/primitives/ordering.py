@@ -27,8 +27,13 @@ def reorder(self: ScheduleState, *loops: Loop) -> None:
         for i in n: for j in m: A(i, j)
         -> for j in m: for i in n: A(i, j)
 
-    Refuses loops of different nests, nests that hold more than the next loop, bounds that would come before a variable
-    that they need, and blocks whose result depends on the order.
+    Refuses:
+    1. fewer than two different loops, or loops that are not in one nest;
+    2. loops that hold more than the next one, and statements outside of blocks in the innermost one;
+    3. bounds that depend on a loop that would be further inside;
+    4. loops that drive scan or opaque iterators; or spatial and reduce iterators of a block with init at once;
+    5. an order in which the instance that runs the init of a reduction may not come first, or may come several times;
+    6. several blocks that share elements of a buffer across iterations.
     """
     if len(loops) < 2 or len(set(loops)) != len(loops):
         names = ", ".join(f'"{loop.name}"' for loop in loops) or "none"
@@ -135,7 +140,8 @@ def reorder_block_iter_var(self: ScheduleState, block: Block, new_order: Sequenc
         block(vi = i, vj = j)
         -> block(vj = j, vi = i)
 
-    Refuses an order that is not one of all iterators.
+    Refuses:
+    1. an order that is no permutation of all iterators.
     """
     iterators, body = block.op.iterators, block.op.body.block
     if sorted(new_order) != list(range(len(iterators))):
@@ -159,7 +165,10 @@ def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLik
         for i in n: for j in m: A(i, j)
         -> for i0: for j0: for i1 in 4: for j1 in 8: A(4 * i0 + i1, 8 * j0 + j1)
 
-    Refuses what `split` and `reorder` refuse.
+    Refuses:
+    1. other than two factors, or a second loop that is not inside of the first;
+    2. loops and factors that `split` refuses;
+    3. loops that `reorder` would not interchange.
     """
     if len(factors) != 2:
         raise self.error(f"expected two factors, got {len(factors)}")

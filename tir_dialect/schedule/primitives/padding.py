@@ -66,8 +66,14 @@ def pad_einsum(self: ScheduleState, block: Block, padding: Sequence[int]) -> Non
 
     `padding` has a factor for each iterator, 1 to leave it as it is.
 
-    Refuses blocks that are no sum of products of elements at iterators, inputs that a padded reduce iterator does not
-    occur in (zeros could not hide their infinities), and loops that do not run over the iterators as a whole.
+    Refuses:
+    1. other than a factor of at least 1 for each iterator;
+    2. a block without init, or whose init loads something;
+    3. a block with a predicate, or whose iterators are not the variables of serial loops over their extents, each once;
+    4. loops that hold other blocks or statements;
+    5. a block that does not add up products of elements to one result;
+    6. inputs and results at other indices than iterators, and uses of them other than loads and stores;
+    7. inputs that a padded reduce iterator does not occur in: zeros could not hide their infinities.
     """
     plan = _plan(self, block.op, padding)
     nest = nest_of(block.op)

@@ -33,8 +33,13 @@ def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -
     empty. Conditions that always hold in a part go there. Handles of blocks are those of the first part from now on.
     The parts of loop `i` are called `i0`, `i1`, ..., and block `B` is `B_i0`, `B_i1`, ... in them.
 
-    Refuses loops that are not serial, lengths that are not known to be at least 0 and to fit, and reductions with init
-    over the loop.
+    Refuses:
+    1. a loop that is not serial, or whose bounds come from memory;
+    2. no length, or more than one `None`;
+    3. lengths over other symbols than those of the function, that may be negative, are 0, or together exceed the
+       extent;
+    4. lengths that leave a single part;
+    5. reductions with init over the loop.
     """
     check_serial(self, loop)
     dims = _cuts(self, loop, factors)

@@ -17,7 +17,8 @@ from tir_dialect.schedule.state import ScheduleState, primitive, query
 def work_on(self: ScheduleState, function: str) -> None:
     """Selects the function that names refer to; the default is `@main`, or the only function of the module.
 
-    Refuses if there is none of that name, naming those there are.
+    Refuses:
+    1. a name that no function of the module has.
     """
     func = self.functions.named.get(function)
     if func is None:
@@ -32,9 +33,12 @@ def enter_postproc(self: ScheduleState) -> None:
 
 @query
 def get_block(self: ScheduleState, name: str) -> Block:
-    """The block called `name`. Refuses if there is none, naming those there are.
+    """The block called `name`.
 
     "root" is the function itself, as an argument of `get_child_blocks` and `get_output_blocks`.
+
+    Refuses:
+    1. a name that no block has.
     """
     return self.block_named(name)
 

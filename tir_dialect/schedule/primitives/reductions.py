@@ -46,8 +46,14 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     Returns the block of the init, `C_init` of a block `C`, which is called `C_update` then. The init runs also where
     there is nothing to reduce.
 
-    Refuses blocks without init, loops inside of a loop that is reduced over, loops that drive reduce and spatial
-    iterators, loops of which several iterations start an element, and loops in which others write the result.
+    Refuses:
+    1. a block without init, or in a branch;
+    2. a loop that is not around the block, or inside of a loop that is reduced over;
+    3. loops that drive iterators of different kinds;
+    4. results that are allocated in the loop, that others write there, or read before the block has run for them;
+    5. spatial loops of which several iterations reduce to one element;
+    6. loops that may leave out the init, or run it several times or late;
+    7. predicates that are no comparisons of indices.
     """
     if block.op.init is None:
         raise self.error(f'block "{block.name}" has no init')

@@ -80,9 +80,15 @@ def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["r
 
     Where others write the buffer in the loops, or read what the block writes, the copy is made further inside.
 
-    Refuses buffers that a block inside accesses, that others write in the innermost loop, or that the block accesses at
-    several places or under a condition; loops that do not take its iterators through all values; and, to write, buffers
-    that others write at all.
+    Refuses:
+    1. a block in a branch, or with a predicate other than the bounds of its iterators;
+    2. an access other than "read" and "write";
+    3. accesses of vectors, in branches or in blocks inside, at several places, or at indices that come from memory;
+    4. extents that come from memory or depend on a block around;
+    5. to read, a buffer that others write in the innermost loop; to write, one that others write, or that is not
+       started;
+    6. loops that do not take the iterators through all values;
+    7. to read, elements outside of the buffer; to write, elements that the block may not store.
     """
     if access not in ("read", "write", None):
         raise self.error(f'expected access "read" or "write", got "{access}"')
@@ -101,7 +107,10 @@ def reindex_cache_read(
         -> for i, r: A_local[r, i] = A[2 * i + r]        # (vi, vr) -> (vr, vi)
            for i, r: C[i] += A_local[r, i]
 
-    Refuses what `reindex` refuses, and maps that use other iterators than the access, or are not injective.
+    Refuses:
+    1. an unknown scope;
+    2. what `reindex` refuses;
+    3. maps of other inputs than the iterators, over iterators that the access does not use, or that are not injective.
     """
     return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, storage_scope))
 
@@ -117,7 +126,10 @@ def reindex_cache_write(
         -> for i: C_local[i // 4, i % 4] = f(i)          # (vi) -> (vi // 4, vi % 4)
            for i: C[2 * i] = C_local[i // 4, i % 4]
 
-    Refuses what `reindex` refuses, and maps that use other iterators than the access, or are not injective.
+    Refuses:
+    1. an unknown scope;
+    2. what `reindex` refuses;
+    3. maps of other inputs than the iterators, over iterators that the access does not use, or that are not injective.
     """
     return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, storage_scope))
 

@@ -64,10 +64,18 @@ def reverse_compute_at(
     to the end of the loop, or behind `index` ops of it; -2 is the first place that there is. It may read by quotients
     and remainders, `B[v // 4, v % 4]`, as layouts are changed.
 
-    Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
-    blocks that would run for other elements than before, or more or less often; parts of reductions that could come
-    before the init; inputs and outputs that others use in between; and iterations of parallel, vectorized or bound
-    loops that would share what the block touches.
+    Refuses:
+    1. a block with scan or opaque iterators, that updates what it reads, or with a predicate other than the bounds of
+       its iterators;
+    2. an ancestor of the block, and a loop behind it, or in a branch or block that the block is not in;
+    3. inputs of which none is written in the loop, or one outside of blocks, in a branch, or again by others;
+    4. inputs that an iteration does not complete: loops that drive reduce iterators of their producers;
+    5. elements that other iterations produce, and elements that are scattered;
+    6. other instances than the block has now, and reductions whose instances could repeat or come before the init;
+    7. other inputs that are written, outputs that are used, and values that are computed, between the loop and the
+       block;
+    8. an `index` in front of the producers;
+    9. parallel, vectorized or bound loops whose iterations would share elements.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
     move_in_any_order(self, block, loop, move, may_refuse_late=block.op.init is not None)

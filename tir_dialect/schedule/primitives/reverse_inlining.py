@@ -46,8 +46,16 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
 
     The buffer may be read in another order, `B[i // 4, i % 4]`, and elements that nobody reads are not stored. Behind a
     reduction, a block that only copies all elements, in any order of dimensions, goes: the reduction works in the copy.
-    Refuses blocks that do more than store one element per instance, that read an element of the buffer between several
-    times, or whose loops leave instances out; other blocks behind reductions; and buffers that others use.
+
+    Refuses:
+    1. a block with reduce, scan or opaque iterators, with a predicate, or that does more than store one element;
+    2. other than one allocated buffer that only the block and its producers use;
+    3. a block that loads several elements of it, or one under a condition; and one that loads an element several times;
+    4. loops that do not take the iterators through all values, or may be empty;
+    5. several producers; behind reductions, other blocks than copies of all elements, and accesses of vectors;
+    6. inputs and outputs of the block that others use between producer and block, or, behind a reduction, write in its
+       loops;
+    7. an output that is allocated in a loop which the producer is not in.
     """
     consumer = element_block(self, block.op)
     allocation, loads = _intermediate(self, consumer)

@@ -18,7 +18,7 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.combiner import Combination, combination
 from tir_dialect.schedule.legality.instances import Instances
@@ -34,7 +34,7 @@ from tir_dialect.schedule.primitives.reductions import (
     nest_copies,
 )
 from tir_dialect.schedule.rewriting.block_motion import shape_of
-from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
+from tir_dialect.schedule.rewriting.clones import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.rewriting.edits import nest_of, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.neutral import init_with, neutral_value
@@ -82,8 +82,16 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     Partial results of a block without init, which goes on with what it finds, start with the neutral value of its
     combination.
 
-    Refuses loops that are not driving reduce iterators alone of one block, extents that depend on loops, results that
-    are used inside of a loop that is reduced over, and blocks whose combination of values cannot be taken apart.
+    Refuses:
+    1. a loop that holds several blocks, or drives other than reduce iterators; loops that drive different kinds;
+    2. reduction loops that do not run from 0 to a size, and reduce iterators that come from memory;
+    3. a block that does not combine each result with one value by pure ops, or stores at indices from memory;
+    4. a `factor_axis` that is none of the result;
+    5. a block in a branch, and predicates that are no comparisons of indices;
+    6. an init that is not neutral for the combination; without one, a combination of no known neutral value;
+    7. a combination that is not associative; one that does not commute, but for the outermost loop of the reduction;
+    8. loops that may leave out the init, or run it several times or late, or combine partial results twice;
+    9. others that use the result in a loop that is reduced over.
     """
     plan = _plan(self, loop, factor_axis)
     nest, part = nest_of(plan.block), _part(self, plan)
@@ -245,7 +253,7 @@ def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, 
     mapping: dict[SSAValue, SSAValue] = {block.body.block.args[n]: args[p] for p, n in enumerate(plan.spatial)}
     factor_value = args[len(spatial)]
     _emit_old_reduce_iterators(self, plan, made, args[len(spatial) :], mapping)
-    insert = _Redirect(partial, plan.axis, factor_value)
+    insert = Redirect(partial, plan.axis, factor_value)
     init = InitOp()
     Rewriter.insert_op(init, InsertPoint.at_start(made.body.block))
     old = block.init or init_with(plan.parts.stores[0], plan.start)
@@ -274,38 +282,6 @@ def _emit_old_reduce_iterators(
             continue
         binding = self.space.dim_of(iterator.binding) or constant(0)
         mapping[iterator.value] = emitter.emit(binding.substitute(symbols))
-
-
-@dataclass(frozen=True)
-class _Redirect:
-    """Cloning with accesses of the results sent to the partial results."""
-
-    partial: Mapping[SSAValue, SSAValue]
-    axis: int
-    factor: SSAValue
-
-    def clone_into(
-        self, source: IRBlock, target: IRBlock, mapping: Mapping[SSAValue, SSAValue], skip_init: bool = False
-    ) -> None:
-        values = dict(mapping)
-        for op in source.ops:
-            if skip_init and isinstance(op, InitOp):
-                continue
-            if isinstance(op, LoadOp) and op.buffer in self.partial:
-                load = LoadOp(self.partial[op.buffer], self._indices(op, values))
-                load.result.name_hint = op.result.name_hint
-                values[op.result] = load.result
-                target.add_op(load)
-            elif isinstance(op, StoreOp) and op.buffer in self.partial:
-                value = values.get(op.value, op.value)
-                target.add_op(StoreOp(value, self.partial[op.buffer], self._indices(op, values)))
-            else:
-                target.add_op(op.clone(values))
-
-    def _indices(self, op: LoadOp | StoreOp, values: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
-        found = [values.get(index, index) for index in op.indices]
-        found.insert(self.axis, self.factor)
-        return found
 
 
 def _check_once(self: ScheduleState, plan: _Plan, others: Sequence[ForOp]) -> None:

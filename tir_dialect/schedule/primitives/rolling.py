@@ -59,8 +59,14 @@ def rolling_buffer(self: ScheduleState, block: Block, write_buffer_index: Which)
     Use it after `compute_at` of a block whose consumers need some elements in several iterations. The loop is the
     outermost one in which the windows overlap; the buffer is allocated in front of it.
 
-    Refuses buffers that others write or that are read before the block or outside of the window, blocks that do not
-    store at their iterators or whose inputs may have other values in a later iteration, and loops that are not serial.
+    Refuses:
+    1. a parameter or view, one that others write, and uses other than loads and stores of single elements at known
+       indices;
+    2. a block in a branch, that updates what it reads, or with a predicate other than the bounds of its iterators;
+    3. stores at other indices than the iterators, each once;
+    4. no loop in which windows overlap without gaps, and loops from it on that are not serial;
+    5. reads outside of that loop, in front of the block, or outside of the window;
+    6. inputs of which an element may have another value in a later iteration.
     """
     op = block.op
     buffer = written_buffer(self, op, write_buffer_index)

@@ -14,7 +14,12 @@ from tir_dialect.schedule.state import ScheduleState, query
 def sample_categorical(
     self: ScheduleState, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
 ) -> int:
-    """One of the candidates, drawn with the given probabilities, or the one at index `decision`."""
+    """One of the candidates, drawn with the given probabilities, or the one at index `decision`.
+
+    Refuses:
+    1. other than one probability for each candidate;
+    2. a decision that is no index of a candidate.
+    """
     if len(candidates) != len(probs) or not candidates:
         raise self.error(f"expected a probability for each candidate, got {len(probs)} for {len(candidates)}")
     if decision is None:
@@ -37,7 +42,9 @@ def sample_perfect_tile(
 
     Of an extent that is not constant, the first factor is `None`, what is left, and the others are 1.
 
-    Refuses a decision that is no such list.
+    Refuses:
+    1. fewer than one factor, and a loop of extent 0;
+    2. a decision that is no such list.
     """
     if n >= 1 and self.extent(loop.op).constant_value is None:
         return _undivided(self, n, decision)
@@ -59,8 +66,12 @@ def sample_partitioned_tile(
 ) -> list[int]:
     """`n` factors of the extent of a loop, those from `partition_pos` on a multiple of `innerpart_factor`.
 
-    The product of these factors is the multiple, for instance of a vector's lanes. Refuses a loop without constant
-    extent, an extent that is no such multiple, and a decision that is no such list.
+    The product of these factors is the multiple, for instance of a vector's lanes.
+
+    Refuses:
+    1. fewer than one factor, and a loop of no constant extent, or of extent 0;
+    2. a position that is none of a factor, and an extent that is no multiple of `innerpart_factor`;
+    3. a decision that is no such list.
     """
     extent = _extent(self, loop, n)
     if not 0 <= partition_pos < n or innerpart_factor < 1 or extent % innerpart_factor:
@@ -118,7 +129,11 @@ def _divisors(number: int) -> list[int]:
 def sample_compute_location(self: ScheduleState, block: Block, decision: int | None = None) -> Loop:
     """A random loop of the first consumer of a block, for `compute_at`, or the one at index `decision`.
 
-    Whether the block may be computed there is for `compute_at` to say. Refuses a block without consumers in loops.
+    Whether the block may be computed there is for `compute_at` to say.
+
+    Refuses:
+    1. a block that no block in loops reads the results of;
+    2. a decision that is no index of such a loop.
     """
     consumers = get_consumers(self, block)
     loops = get_loops(self, consumers[0]) if consumers else ()

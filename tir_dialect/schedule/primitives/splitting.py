@@ -36,8 +36,14 @@ def split(
         for i in n: A(i)
         -> for i0 in ceildiv(n, 8): for i1 in 8: A(8 * i0 + i1) where 8 * i0 + i1 < n
 
-    Refuses loops that are not serial, factors that are not positive, and factors that do not cover the loop; and, where
-    other statements need a branch, a reduction whose init would be inside of it and whose loop may have no iteration.
+    Refuses:
+    1. a loop that is not serial, or whose bounds come from memory;
+    2. fewer than two factors, or more than one `None`;
+    3. factors over other symbols than those of the function, or that may be less than 1 (0 if none is `None`);
+    4. factors whose product may be less than the extent; with `disable_predication`, factors of any other product than
+       the extent;
+    5. where statements outside of blocks need a branch, a reduction whose init would be in it and whose loop may be
+       empty.
     """
     extents = check_split(self, loop, factors)
     exact = self.space.prover.equal(product(extents), self.extent(loop.op)) is True

@@ -21,7 +21,11 @@ def set_scope(self: ScheduleState, block: Block, buffer_index: Which, storage_sc
         B = alloc [n]
         -> B = alloc [n] in "local"
 
-    Scopes that only GPUs have are `global`. Refuses parameters and unknown scopes.
+    Scopes that only GPUs have are `global`.
+
+    Refuses:
+    1. an unknown scope;
+    2. a parameter or view.
     """
     scope = checked_scope(self, storage_scope)
     value = any_buffer(self, block.op, buffer_index)
@@ -39,7 +43,10 @@ def storage_align(
         B = alloc [n, 30]
         -> B = alloc [n, 30] with strides [32, 1]
 
-    Refuses parameters, buffers with views, axes that are not there, the last axis, and factors below 1.
+    Refuses:
+    1. a parameter or view, and a buffer with views;
+    2. an axis that is not there, and the last one;
+    3. a factor below 1, and an offset that is not below the factor.
     """
     value = any_buffer(self, block.op, buffer_index)
     kind = own_allocation(self, value).buffer_type

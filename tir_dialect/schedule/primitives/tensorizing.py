@@ -36,8 +36,12 @@ def tensorize(self: ScheduleState, block_or_loop: Block | Loop, tensor_intrin: s
     The init of a reduction stays what it is. Returns the block, which has the annotations of an implementation that is
     one block.
 
-    Refuses unknown intrinsics, content that differs from the description of the intrinsic, tiles that overlap where one
-    is written, tiles that may reach behind a buffer, and implementations that need other strides than the buffers have.
+    Refuses:
+    1. an intrinsic that is not registered;
+    2. loops that `blockize` refuses;
+    3. content that differs from the description: loops, iterator kinds, ops, operands, dtypes, or accesses;
+    4. tiles that overlap where one is written, and tiles that may reach behind a buffer;
+    5. an implementation that needs other strides than the buffers have.
     """
     found = intrinsics.tensor_intrin(tensor_intrin)
     if found is None:

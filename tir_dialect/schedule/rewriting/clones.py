@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.structure import is_inside
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
 
@@ -50,3 +52,39 @@ class Cloner:
         clone = owner.clone(self.mapping)
         self._target.add_op(clone)
         return self.mapping[value]
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """Copies ops with their accesses of some buffers sent to others, which have one dimension more."""
+
+    targets: Mapping[SSAValue, SSAValue]
+    axis: int
+    """Where the new dimension is."""
+
+    index: SSAValue
+    """The index in it."""
+
+    def clone_into(
+        self, source: IRBlock, target: IRBlock, mapping: Mapping[SSAValue, SSAValue], skip_init: bool = False
+    ) -> None:
+        """Appends the copies to a block; `mapping` has what stands for values from outside."""
+        values = dict(mapping)
+        for op in source.ops:
+            if skip_init and isinstance(op, InitOp):
+                continue
+            if isinstance(op, LoadOp) and op.buffer in self.targets:
+                load = LoadOp(self.targets[op.buffer], self._indices(op, values))
+                load.result.name_hint = op.result.name_hint
+                values[op.result] = load.result
+                target.add_op(load)
+            elif isinstance(op, StoreOp) and op.buffer in self.targets:
+                value = values.get(op.value, op.value)
+                target.add_op(StoreOp(value, self.targets[op.buffer], self._indices(op, values)))
+            else:
+                target.add_op(op.clone(values))
+
+    def _indices(self, op: LoadOp | StoreOp, values: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
+        found = [values.get(index, index) for index in op.indices]
+        found.insert(self.axis, self.index)
+        return found
