@@ -106,7 +106,10 @@ def _power_of_two(f: Floats, rounded: SSAValue) -> SSAValue:
 
 def scaled_exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x * 2**64` of f32, for x of at most 0: neither the power nor its factor is subnormal."""
-    tail, scale = tail_and_scale(f, f.at_least(x, -104.0), 127 + 64)
+    x = f.at_least(x, coefficients(f).exp_range[0])
+    if has_registers(f):
+        return tables.scaled_exp(f, x)
+    tail, scale = tail_and_scale(f, x, 127 + 64)
     return f.fma(tail, scale, scale)
 
 

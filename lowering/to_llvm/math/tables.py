@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.avx512 import chosen, scaled
@@ -97,15 +98,42 @@ EXP = tuple(2.0 ** (number / 16) for number in range(16))
 EXP_ROUNDING = 1.5 * 2.0**19
 """Adding it rounds a float of less than 2**18 to sixteenths, whose number then stands in the lowest bits."""
 
+_SIXTEENTH = 19
+"""Where the bit of a sixteenth is if those of whole numbers are the exponent of a float."""
+
+
+def _without_sixteenths(root: float, number: int) -> float:
+    """A root, scaled by `2**64`, from whose bits those of its number are taken."""
+    (bits,) = struct.unpack("=i", struct.pack("=f", root * 2.0**64))
+    (found,) = struct.unpack("=f", struct.pack("=i", bits - (number << _SIXTEENTH)))
+    return found
+
+
+_SCALED_EXP = tuple(_without_sixteenths(root, number) for number, root in enumerate(EXP))
+
 
 def exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x = 2**floor(n) * 2**(n - floor(n)) * e**r` for n in sixteenths, for x from -104 to 89."""
+    rounded, n, grown = _exp_parts(f, x)
+    root = chosen(f, EXP, f.bits(rounded))
+    return scaled(f, f.fma(root, grown, root), n)
+
+
+def scaled_exp(f: Floats, x: SSAValue) -> SSAValue:
+    """`e**x * 2**64` for x from -104 to 0: n is added to the exponent of a root, whose bits lack its sixteenths."""
+    rounded, _, grown = _exp_parts(f, x)
+    number = f.bits(rounded)
+    sixteenths = f.b.make(llvm.ShlOp, (number, f.integer(_SIXTEENTH)), f.integers)
+    root = f.from_bits(f.integers_op(llvm.AddOp, f.bits(chosen(f, _SCALED_EXP, number)), sixteenths))
+    return f.fma(root, grown, root)
+
+
+def _exp_parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """A number with n in its lowest bits, n in sixteenths, and `e**r - 1` of the rest of the logarithm."""
     rounded = f.fma(x, f.number(LOG2_E), f.number(EXP_ROUNDING))
     n = f.sub(rounded, f.number(EXP_ROUNDING))
     r = f.fma(n, f.number(-LN2_LOW), f.fma(n, f.number(-LN2_HIGH), x))
-    grown = f.fma(f.fma(r, f.number(1 / 6), f.number(0.5)), f.mul(r, r), r)
-    root = chosen(f, EXP, f.bits(rounded))
-    return scaled(f, f.fma(root, grown, root), n)
+    return rounded, n, f.fma(f.fma(r, f.number(1 / 6), f.number(0.5)), f.mul(r, r), r)
 
 
 def erf(f: Floats, x: SSAValue) -> SSAValue:

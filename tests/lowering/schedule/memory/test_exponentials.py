@@ -79,7 +79,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", ["softmax", "log softmax"])
-@pytest.mark.parametrize(("machine", "greater", "scaled"), [(AVX2, 1, 1), (AVX512, 1, 0), (NEON, 0, 1)])
+@pytest.mark.parametrize(("machine", "greater", "scaled"), [(AVX2, 1, 1), (AVX512, 1, 1), (NEON, 0, 1)])
 def test_what_takes_fewer_instructions_is_taken(name: str, machine: str, greater: int, scaled: int) -> None:
     func = kernel(name)
     schedule(func, Target.parse(machine))

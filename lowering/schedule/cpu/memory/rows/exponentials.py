@@ -30,8 +30,6 @@ _KEEP_NAN = (
     *(arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp, arith.ExtFOp, arith.TruncFOp),
     math.LogOp,
 )
-_AVX512 = 512
-"""Bits of its registers: there one instruction takes care of any factor."""
 
 
 def simplify_exponentials(stages: Sequence[Stage], target: Target) -> bool:
@@ -83,12 +81,11 @@ class _Exponentials:
         )
 
     def rewrite(self, target: Target) -> None:
-        """Simplifies what takes longer on the machine."""
+        """Simplifies what takes longer on the machine: its maxima, and the exponentials."""
         (combine,), (source,), (old,) = self.greatest.combine, self.greatest.sources, self.greatest.accumulators
         if target.arch.startswith("x86"):
             Rewriter.replace_op(combine, GreaterOp(source, old))
-        if target.vector_bits < _AVX512:
-            self._scale()
+        self._scale()
 
     # What there is.
 
