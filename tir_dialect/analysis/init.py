@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
-from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside
+from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside, loop_of
 from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, SymbolAtom, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
@@ -200,8 +200,14 @@ class _Start:
 
     def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
         """Whether `lhs <= rhs`, for all values or for none."""
-        unbounded = dict.fromkeys(self._unknown.values(), (None, None))
+        unbounded = {name: (self._least(value), None) for value, name in self._unknown.items()}
         return Prover(self._bounds.with_entries(unbounded)).less_equal(lhs, rhs)
+
+    @staticmethod
+    def _least(value: SSAValue) -> int | None:
+        """A lower bound of a value: a loop variable counts up from 0, unless the loop says otherwise."""
+        loop = loop_of(value)
+        return 0 if loop is not None and loop.lower is None else None
 
     def _leaf(self, value: SSAValue) -> Dim:
         lower = self._lower.get(value, value)

@@ -63,6 +63,20 @@ BOTH_SPLIT = (
     + "} }"
 )
 
+ONCE = (
+    """
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tir.for (%r, %u0, %u1) in (%m, %c4, %c4) {
+    %ub = arith.muli %u0, %c4 : index
+    %u = arith.addi %ub, %u1 : index
+    %once = arith.cmpi slt, %u, %c1 : index
+    tir.block "sum" (%vi = spatial %c0 in %n, %vr = reduce %r in %m) where %once {"""
+    + INIT
+    + "} }"
+)
+"""Tiles of a loop with one iteration."""
+
 FUSED = (
     """
   %all = tir.dim n * m
@@ -126,8 +140,9 @@ def placement(body):
         (SPLIT, "r0", ["i"], 0),
         (BOTH_SPLIT, "r0", ["i1"], 1),
         (OTHER_WAY_ROUND, "r0", ["i"], 0),
+        (ONCE, "r", ["u0", "u1"], 1),
     ],
-    ids=["simple", "split", "both-split", "other-way-round"],
+    ids=["simple", "split", "both-split", "other-way-round", "once"],
 )
 def test_placement(body, loop, loops, conditions):
     found = placement(body)
