@@ -176,7 +176,10 @@ def _compiled(executable: Executable, entry: str, how: str, started: float) -> P
     from vm_dialect.executable import FunctionKind
 
     _require_entry(entry, executable.entries)
-    machine = VirtualMachine(executable)
+    try:
+        machine = VirtualMachine(executable)
+    except RuntimeError as error:  # built for another machine
+        raise ToolError(str(error)) from error
     kind = executable.functions[executable.function_index[entry]].kind
     profile = partial(machine.profile, entry) if kind is FunctionKind.BYTECODE else None
     return Program(machine[entry], f"{how} in {_milliseconds(started)}", profile)

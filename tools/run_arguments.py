@@ -21,7 +21,7 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
         help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",
     )
     _add_inputs(parser)
-    parser.add_argument("--seed", type=int, default=0, help="of random arrays and of --tune (default: 0)")
+    parser.add_argument("--seed", type=_not_negative, default=0, help="of random arrays and of --tune (default: 0)")
     add_load_option(parser, "register packed functions")
     _add_reports(parser)
     add_build_options(parser)
@@ -87,6 +87,12 @@ class _InOrder(argparse.Action):
         given = [values] if isinstance(values, str) else list(values or ())
         collected: list[tuple[str, str]] = getattr(namespace, self.dest) or []
         setattr(namespace, self.dest, collected + [(self.option_strings[0], str(value)) for value in given])
+
+
+def _not_negative(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text}")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -45,7 +45,15 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
 
 
 def support_objects(executable: Executable) -> list[bytes]:
-    """Machine code of what the native objects of an executable call beside the C library and tvm-ffi."""
+    """Machine code of what the native objects of an executable call beside the C library and tvm-ffi.
+
+    `ValueError` for an executable of other machines: the code is for this one.
+    """
+    own = Target.host().arch
+    if other := [item.target for item in executable.native if item.target.partition("-")[0] not in (own, item.target)]:
+        raise ValueError(
+            f'the code is for "{other[0]}", a library is for this machine ({own}): build it with target=host'
+        )
     called = {name for item in executable.native for name in object_symbols(item.code).undefined}
     needed = [support for support in SUPPORT if not called.isdisjoint(support.symbols)]
     return [support_object(support.library_text()) for support in needed if support.library_text is not None]

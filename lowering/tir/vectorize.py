@@ -44,6 +44,11 @@ class VectorizePass(ModulePass):
     lanes: int = 16
     """Length of the inner loop."""
 
+    def __post_init__(self) -> None:
+        """`ValueError` for no lanes."""
+        if self.lanes < 1:
+            raise ValueError(f"lanes expected a positive number, got {self.lanes}")
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Splits in first, innermost loops first."""
         for loop in reversed([inner for inner in op.walk() if isinstance(inner, ForOp)]):

@@ -96,9 +96,10 @@ def test_prints_the_module(source: str, capsys: pytest.CaptureFixture[str]):
         (["-p", "verify-stage"], ['requires argument "stage"', "hint: its options are stage: str"]),
         (["-p", "verify-stage{stage=relaxed}"], ["expected one of the stages relax,", "got relaxed"]),
         (["-p", "schedule-cpu{target=abacus}"], ["pass 'schedule-cpu' failed", 'unknown target "abacus"']),
+        (["-p", "vectorize{lanes=0}"], ["pass 'vectorize': lanes expected a positive number, got 0"]),
         (["-p", "cse{"], ["Error parsing pass pipeline", "^"]),
     ],
-    ids=["unknown", "misspelt", "extra-option", "missing-option", "bad-option", "machine", "syntax"],
+    ids=["unknown", "misspelt", "extra-option", "missing-option", "bad-option", "machine", "no-lanes", "syntax"],
 )
 def test_bad_arguments(source: str, arguments: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]):
     assert main([source, *arguments]) == 1
@@ -111,6 +112,14 @@ def test_bad_arguments(source: str, arguments: list[str], expected: list[str], c
 def test_missing_file(capsys: pytest.CaptureFixture[str]):
     assert main(["/nowhere/f.mlir"]) == 1
     assert "relax-opt: error: /nowhere/f.mlir: no such file or directory" in capsys.readouterr().err
+
+
+def test_file_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "f.rvm"
+    path.write_text("")
+    assert main([str(path)]) == 1
+    expected = f"relax-opt: error: expected a file that ends in one of .mlir, .onnx, .pt2, got {path}"
+    assert expected in capsys.readouterr().err
 
 
 def test_malformed_text_has_place_line_and_caret(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

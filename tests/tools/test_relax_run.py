@@ -6,6 +6,7 @@ from onnx import TensorProto, helper
 
 from lowering import build
 from lowering.parsing import parse_module
+from tir_dialect.target import Target
 from tools.relax_run import main
 
 PROGRAM = """
@@ -278,3 +279,16 @@ def test_an_onnx_model_that_cannot_be_imported_says_why(tmp_path: Path, capsys: 
     (tmp_path / "m.onnx").write_bytes(b"nothing of the kind")
     assert main([str(tmp_path / "m.onnx")]) == 1
     assert "the model is malformed" in capsys.readouterr().err
+
+
+def test_code_of_another_machine(program: str, capsys: pytest.CaptureFixture[str]):
+    other = "aarch64" if Target.host().arch == "x86_64" else "x86-64"
+    assert main([program, "--random", "f32[2]", "f32[2]", "--target", other]) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("relax-run: error: the executable has no compiled code for this machine")
+
+
+def test_seeds_are_not_negative(program: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit):
+        main([program, "--random", "f32[2]", "f32[2]", "--seed", "-1"])
+    assert "argument --seed: expected a number of at least 0, got -1" in capsys.readouterr().err

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -46,6 +47,12 @@ def test_random_integers_keep_below_their_limit():
 def test_bad_specification(specification: str):
     with pytest.raises(ToolError, match=r"expected a specification like f32\[3,4\]"):
         random_array(specification, RNG)
+
+
+def test_arrays_that_are_too_large():
+    for specification in ("f32[9999999,9999999]", "i8[99999999999999999999]"):
+        with pytest.raises(ToolError, match=rf"cannot make {re.escape(specification)}: "):
+            random_array(specification, RNG)
 
 
 def test_unknown_element_type():

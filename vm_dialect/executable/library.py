@@ -26,7 +26,8 @@ _DRIVERS = ("cc", "gcc", "clang")
 def export_library(executable: Executable, path: str | PathLike[str]) -> None:
     """Links the native objects into the shared library `path`.
 
-    `ValueError` if the executable is not whole in native code; `RuntimeError` if no linker is found or it fails.
+    `ValueError` if the executable is not whole in native code of this kind of machine; `RuntimeError` if no linker is
+    found or it fails.
     """
     from vm_dialect.loading import support_objects
 

@@ -21,7 +21,7 @@ from lowering.codegen.text.llvm_text import llvm_text
 from lowering.native.abi import RUNTIME
 from lowering.native.compatibility import runs_on
 from lowering.native.convert_vm_to_llvm import lower_functions
-from lowering.native.loading import load_executable, load_functions
+from lowering.native.loading import load_executable, load_functions, support_objects
 from lowering.native.objects import function_code, function_options, wrapper_code
 from lowering.native.runtime_text import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
 from lowering.parsing import parse_module
@@ -245,6 +245,8 @@ def test_executable_of_another_machine(executable):
     native = tuple(replace(item, target=other) for item in executable.native)
     with pytest.raises(RuntimeError, match=rf'no compiled code for this machine .*, only for: "{other}"'):
         load_executable(replace(executable, native=native))
+    with pytest.raises(ValueError, match=rf'the code is for "{other}", a library is for this machine'):
+        support_objects(replace(executable, native=native))
 
 
 HOST = Target("x86_64-pc-linux-gnu", "skylake", "+avx,+avx2,-sgx", 256)
