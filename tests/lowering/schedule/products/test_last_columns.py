@@ -1,4 +1,4 @@
-"""Products with very few columns behind whole panels, and blocks of rows of products with few columns."""
+"""Products with very few columns behind whole panels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from tvm_ffi import from_dlpack
 
-from lowering.schedule.cpu.products.streamed.row_groups import block_rows
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.products.support import Sum, check_guarded, compiled, kernel, run_guarded
-from tir_dialect.dims import constant
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target
 
@@ -88,20 +86,3 @@ def test_very_few_columns_behind_a_vector_of_a_narrow_panel(n: int, are_separate
     func = kernel(known(40, n))
     schedule(func, Target.parse("x86-64-v4 cores=2"))
     assert ("relax.routine.columns." in str(func)) is are_separate
-
-
-@pytest.mark.parametrize(
-    ("m", "threads", "panels", "expected"),
-    [
-        (257, 1, 2, 136),  # two blocks that are about as high
-        (257, 2, 2, 136),
-        (4096, 2, 1, 256),
-        (100, 2, 1, 56),  # one for each thread
-        (100, 1, 1, 104),
-        (100, 2, 3, 56),  # three panels for two threads are uneven
-        (8, 2, 96, 8),
-        (0, 1, 0, 8),
-    ],
-)
-def test_rows_of_a_block(m: int, threads: int, panels: int, expected: int) -> None:
-    assert block_rows(constant(m), constant(threads), constant(panels), 8).constant_value == expected

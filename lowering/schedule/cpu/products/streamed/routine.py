@@ -75,13 +75,18 @@ class _Body:
     def emit(self) -> None:
         """By blocks of the reduction, the units of a task: each a panel for a block of rows."""
         code, size = self.code, self.size
+        panels = code.maximum(size["panels"], code.index(1))
+        blocks = code.divide(size["lower"], panels), code.divide(code.add(size["upper"], code.sub(panels, 1)), panels)
         with code.loop(size["k_blocks"], "k_block", plain=True) as k_block:
             start = code.mul(k_block, size["depth"])
             steps = start, code.minimum(code.add(start, size["depth"]), size["k"])
-            with code.loop(size["upper"], "unit", lower=size["lower"]) as unit:
-                block, panel = code.divide(unit, size["panels"]), code.remainder(unit, size["panels"])
-                left, top = code.mul(panel, self.routine.width), code.mul(block, size["height"])
-                self._block(k_block, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
+            with code.loop(blocks[1], "block", lower=blocks[0]) as block:
+                top, before = code.mul(block, size["height"]), code.mul(block, panels)
+                rows = top, code.minimum(code.add(top, size["height"]), size["m"])
+                first = code.maximum(code.sub(size["lower"], before), code.index(0))
+                end = code.minimum(code.sub(size["upper"], before), panels)
+                with code.loop(end, "panel", lower=first) as panel:
+                    self._block(k_block, steps, code.mul(panel, self.routine.width), rows)
 
     def _block(self, k_block: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         """Some rows of a panel, in tiles that have its columns."""

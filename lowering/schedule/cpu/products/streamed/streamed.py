@@ -24,7 +24,7 @@ from lowering.schedule.cpu.products.results import can_store_tiles
 from lowering.schedule.cpu.products.streamed.copied_columns import can_copy_columns, copied_columns
 from lowering.schedule.cpu.products.streamed.narrow import has_narrow_panels, in_narrow_tiles
 from lowering.schedule.cpu.products.streamed.routine import StreamedRoutine
-from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups
+from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups, most_rows
 from lowering.schedule.cpu.products.streamed.tall import emit_tall, is_tall, is_tall_here
 from lowering.schedule.cpu.products.tile import store_rows
 from lowering.schedule.cpu.structure.contraction import is_chain
@@ -160,7 +160,7 @@ class StreamedProduct:
         code, product = self.code, self.product
         panels = panels_of(product, narrow_step(product))
         threads = product.threads(PRODUCTS_PER_TASK)
-        rows = block_rows(product.m, threads, panels, self.groups[0])
+        rows = block_rows(product.m, threads, panels, self.groups[0], most_rows(product, self.groups[0]))
         blocks = maximum(ceildiv(product.m, rows), constant(1))
         tasks = minimum(blocks * panels, threads)
         with shared_units(code, blocks * panels, tasks, whole=True) as units:
