@@ -58,7 +58,23 @@ tir.prim_func @f[%n, %m](%A: !tir.buffer<[n + 1], i32>, %C: !tir.buffer<[n + 1],
 """
 
 
-@pytest.mark.parametrize("text", [TRIANGLE, GAPS, OFFSET])
+REPEATED = """
+tir.prim_func @f[%n, %m in [1, _]](%A: !tir.buffer<[m], i32>, %C: !tir.buffer<[m], i32>) {
+  %both = tir.dim m * n
+  tir.for (%i) in (%both) {
+    %x = arith.remui %i, %m : index
+    tir.block "C" (%v = spatial %x in %m) {
+      %a = tir.load %A[%v]
+      tir.store %a, %C[%v]
+    }
+  }
+}
+"""
+"""An element for each iteration of an inner loop that is fused with one that may have none; and the other way round."""
+EACH = REPEATED.replace("remui %i, %m", "divui %i, %n").replace("%n, %m in [1, _]", "%n, %m")
+
+
+@pytest.mark.parametrize("text", [TRIANGLE, GAPS, OFFSET, REPEATED, EACH])
 def test_loops_that_leave_out_elements_of_their_box(text):
     sch = Schedule(parse_prim_func(text))
     count = len(sch.get_block("C").op.iterators)

@@ -162,4 +162,9 @@ def _take_all_of(self: ScheduleState, source: Dim, digits: Sequence[Digit]) -> b
     if len(chain) < len(digits) or equal(variable.lower, 0) is not True:
         return False
     whole = chain[-1].high or chain[-1].low
-    return equal(ceildiv(extent, whole) * whole, extent) is True
+    # the other digits need a value, too
+    below, above = chain[0].low, chain[-1].high
+    reached = self.space.less_equal(1, below) is True and (
+        above is None or self.space.less_equal(above, extent) is True
+    )
+    return reached and equal(ceildiv(extent, whole) * whole, extent) is True
