@@ -76,3 +76,36 @@ def test_a_result_that_nobody_reads_is_allocated_outside_of_its_block():
     text = parse_prim_func(TWO_RESULTS)
     sch = scheduled(text, lambda sch: sch.compute_at("S", sch.get_loops("C")[0]), sizes)
     assert home(sch, "T") == "i"
+
+
+PREFIXES = """
+tir.prim_func @prefixes[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[m, n], i32>) {
+  %zero = arith.constant 0 : i32
+  %T = tir.alloc_buffer : !tir.buffer<[n], i32>
+  tir.for (%r) in (%m) {
+    tir.for (%i) in (%n) {
+      tir.block "T" (%v = spatial %i in %n, %w = reduce %r in %m) {
+        tir.init {
+          tir.store %zero, %T[%v]
+        }
+        %t = tir.load %T[%v]
+        %a = tir.load %A[%v, %w]
+        %s = arith.addi %t, %a : i32
+        tir.store %s, %T[%v]
+      }
+    }
+    tir.for (%j) in (%n) {
+      tir.block "C" (%u = spatial %r in %m, %v = spatial %j in %n) {
+        %t = tir.load %T[%v]
+        tir.store %t, %C[%u, %v]
+      }
+    }
+  }
+}
+"""
+
+
+def test_a_reduction_that_goes_on_in_the_next_iteration_keeps_its_buffer():
+    sizes = tuple({"n": n, "m": m} for n in (0, 1, 5) for m in (0, 3))
+    sch = scheduled(parse_prim_func(PREFIXES), lambda sch: sch.compute_at("T", sch.get_loops("C")[1]), sizes)
+    assert home(sch, "T") is None

@@ -8,6 +8,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.regions import AxisRange, block_regions
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import constant
@@ -83,8 +84,9 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     ranges = _needed(self, op, target, reads, positions)
     point = place_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
-    # what an iteration reads of them it has computed
-    sink_allocations(positions, target, lambda _buffer, _loop: True)
+    # what an iteration reads of them it has computed, unless it goes on with a reduction
+    reduced = Dependence(is_loop_variable).of_all(it.binding for it in op.iterators if it.kind.is_reduced)
+    sink_allocations(positions, target, lambda _buffer, each: each.induction_var not in reduced)
 
 
 def _store_positions(self: ScheduleState, block: BlockOp) -> dict[SSAValue, list[Position | None]]:
