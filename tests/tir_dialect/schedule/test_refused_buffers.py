@@ -37,6 +37,7 @@ OF_A_BLOCK = 'the extent of iterator "vj" of block "I" depends on a block around
             'block "Y" reads elements of buffer "T" that the cache may not have',
         ),
         (in_a_block(HALVES), "cache_index", ("I", "global"), OF_A_BLOCK),
+        (in_a_block(HALVES), "transform_block_layout", ("I", TILES), OF_A_BLOCK),
         (in_a_block(HALVES), "reindex", ("I", ("write", 0)), OF_A_BLOCK),
         (
             loop(SET),

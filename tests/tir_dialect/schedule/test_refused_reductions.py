@@ -104,3 +104,17 @@ def test_pad_einsum_refuses_results_at_other_indices():
 def test_pad_einsum_refuses_statements_in_the_loops():
     sch = lines(sums(before="tir.store %zero, %Y[%i]"))
     refuses(sch, "the loops of block \"T\" hold 'tir.store'", "pad_einsum", "T", [4, 1])
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ("%u = tir.load %X[%vi]", "tir.load"),
+        ("tir.store %x, %Y[%vi]", "tir.store"),
+        ("%on = tir.load %M[%c0] tir.if %on { tir.store %x, %Y[%vi] }", "tir.load"),
+    ],
+)
+def test_pad_einsum_refuses_blocks_that_do_more(more: str, found: str):
+    sch = lines(sums().replace(UPDATE, f"{UPDATE} {more}"))
+    message = f"block \"T\" holds '{found}', expected a sum of products alone"
+    refuses(sch, message if found == "tir.load" else 'block "T"', "pad_einsum", "T", [4, 4])

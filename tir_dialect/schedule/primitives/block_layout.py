@@ -21,7 +21,7 @@ from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.independence import check_reorderable
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.block_motion import sized_extent
 from tir_dialect.schedule.rewriting.edits import erase_nest, nest_of, only_statement, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import insert_nest
@@ -47,7 +47,8 @@ def transform_block_layout(self: ScheduleState, block: Block, index_map: IndexMa
     2. loops that hold more than the block, or whose iterations `reorder` would not put in any order;
     3. predicates other than the bounds of iterators;
     4. loops that do not take the iterators through all values;
-    5. loops that move no iterator and may be empty, or would repeat updates.
+    5. loops that move no iterator and may be empty, or would repeat updates;
+    6. extents that come from memory or depend on a block around.
     """
     op = block.op
     try:
@@ -55,7 +56,7 @@ def transform_block_layout(self: ScheduleState, block: Block, index_map: IndexMa
     except ValueError as error:
         raise self.error(str(error)) from None
     self.record_as(index_map, wanted)
-    extents = [iterator_extent(self, op, number) for number in range(len(op.iterators))]
+    extents = [sized_extent(self, op, number) for number in range(len(op.iterators))]
     shape = mapped_shape(self, wanted, extents)
     kinds = [_kind(self, op, wanted, output) for output in wanted.outputs]
     _check_loops(self, op)

@@ -19,7 +19,7 @@ from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
 from tir_dialect.schedule.primitives.wrapping import wrap
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, sized_extent
 from tir_dialect.schedule.rewriting.edits import only_statement, rebuild_block, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
@@ -163,7 +163,7 @@ def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[Fo
             f'the loops inside may have no iteration, and iterator "{hint}" of block "{name}" starts at {base}, '
             f"which cannot be divided by its tile {extent} then"
         )
-    count = _count(self, iterator_extent(self, block, number), extent) if base.terms else constant(1)
+    count = _count(self, sized_extent(self, block, number), extent) if base.terms else constant(1)
     return _Part(iterator.kind, outer, count, part, extent, is_bounded)
 
 

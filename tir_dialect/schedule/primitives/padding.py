@@ -14,18 +14,19 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.dims import Dim, ceildiv
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.combiner import combination
 from tir_dialect.schedule.legality.elementwise import iterators_of_indices
 from tir_dialect.schedule.legality.independence import bare_statements
 from tir_dialect.schedule.primitives.splitting import check_serial
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of, sized_extent
 from tir_dialect.schedule.rewriting.buffers import check_plain_uses, redirect
-from tir_dialect.schedule.rewriting.edits import nest_of, rebuild_block, unique_block_name
+from tir_dialect.schedule.rewriting.edits import is_index_op, nest_of, rebuild_block, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.rewriting.nests import copy_block, insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -71,7 +72,7 @@ def pad_einsum(self: ScheduleState, block: Block, padding: Sequence[int]) -> Non
     2. a block without init, or whose init loads something;
     3. a block with a predicate, or whose iterators are not the variables of serial loops over their extents, each once;
     4. loops that hold other blocks or statements;
-    5. a block that does not add up products of elements to one result;
+    5. a block that does not add up products of elements to one result, or does anything else;
     6. inputs and results at other indices than iterators, and uses of them other than loads and stores;
     7. inputs that a padded reduce iterator does not occur in: zeros could not hide their infinities.
     """
@@ -97,7 +98,7 @@ def _plan(self: ScheduleState, block: BlockOp, padding: Sequence[int]) -> _Plan:
         raise self.error(f'block "{name}" has no init')
     if any(isinstance(op, LoadOp) for op in block.init.walk()):
         raise self.error(f'block "{name}" begins with elements of a buffer, which end where the padding begins')
-    extents = [iterator_extent(self, block, number) for number in range(len(padding))]
+    extents = [sized_extent(self, block, number) for number in range(len(padding))]
     padded = tuple(ceildiv(extent, factor) * factor for extent, factor in zip(extents, padding, strict=True))
     changed = [number for number, (one, other) in enumerate(zip(extents, padded, strict=True)) if one is not other]
     _check_loops(self, block)
@@ -105,7 +106,8 @@ def _plan(self: ScheduleState, block: BlockOp, padding: Sequence[int]) -> _Plan:
     if len(parts.stores) != 1 or len(parts.combine) != 1 or not isinstance(parts.combine[0], _SUMS):
         raise self.error(f'block "{name}" does not add up one result')
     loads: dict[SSAValue, list[int | None]] = {}
-    for load in _factors(self, block, parts.sources[0]):
+    factors = _factors(self, block, parts.sources[0])
+    for load in factors:
         positions = iterators_of_indices(block, load.indices, complete=False)
         if positions is None or loads.setdefault(load.buffer, positions) != positions:
             raise self.error(f'block "{name}" reads buffer "{load.buffer.name_hint}" at other indices than iterators')
@@ -116,6 +118,7 @@ def _plan(self: ScheduleState, block: BlockOp, padding: Sequence[int]) -> _Plan:
                 f'reduce iterator "{hint}" does not occur in the indices of buffer "{load.buffer.name_hint}"'
             )
     store = parts.stores[0]
+    _check_alone(self, block, store.buffer, factors)
     positions = iterators_of_indices(block, store.indices)
     if positions is None:
         raise self.error(f'block "{name}" writes buffer "{store.buffer.name_hint}" at other indices than iterators')
@@ -160,6 +163,14 @@ def _factors(self: ScheduleState, block: BlockOp, value: SSAValue) -> list[LoadO
             what = f"'{owner.name}'" if isinstance(owner, Operation) else "an iterator"
             raise self.error(f'block "{block.block_name.data}" multiplies by {what}, expected elements only')
     return found
+
+
+def _check_alone(self: ScheduleState, block: BlockOp, result: SSAValue, factors: Sequence[LoadOp]) -> None:
+    """Refuses a block that does anything else: it would do so behind the ends of buffers, too."""
+    for op in block.body.block.ops:
+        is_own = isinstance(op, LoadOp | StoreOp) and (op in factors or op.buffer is result)
+        if not is_own and not isinstance(op, InitOp | ReadsOp | WritesOp) and not is_index_op(op):
+            raise self.error(f"block \"{block.block_name.data}\" holds '{op.name}', expected a sum of products alone")
 
 
 def _allocate(plan: _Plan, buffer: SSAValue, positions: Sequence[int | None], point: InsertPoint) -> SSAValue:
