@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -22,6 +23,9 @@ from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
 
 _R = TypeVar("_R")
+
+_NUMBERED = re.compile(r"\b([A-Za-z_]\w*)\$\d+")
+"""A symbol that an index space has made for a variable."""
 
 
 class ScheduleBase:
@@ -101,8 +105,8 @@ class ScheduleBase:
         self._handles.remove(handle)
 
     def error(self, message: str) -> ScheduleError:
-        """The ScheduleError of the running primitive."""
-        return ScheduleError(self._running[0] if self._running else "schedule", message)
+        """The ScheduleError of the running primitive; in the message, symbols have the names of their variables."""
+        return ScheduleError(self._running[0] if self._running else "schedule", _NUMBERED.sub(r"\1", message))
 
     def as_refusal(self, action: Callable[[], _R]) -> _R:
         """The result of an action on another schedule; its ScheduleError becomes one of the primitive running here."""

@@ -154,9 +154,11 @@ class ScheduleState(ScheduleBase):
         self.trace.record(primitive.__name__, given, named, result)
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a primitive; exceptions caused by arguments of wrong types become ScheduleErrors."""
+        """The result of a primitive; what wrong types of arguments, or text that is no size, raise becomes ScheduleError."""
         try:
             return primitive(self, *args, **kwargs)
+        except DimSyntaxError as error:
+            raise self.error(str(error)) from None
         except (AttributeError, TypeError, LookupError):
             if (wrong := wrong_arguments(primitive, args, kwargs)) is None:
                 raise
@@ -204,10 +206,7 @@ class ScheduleState(ScheduleBase):
         own = {key: value for key, value in kwargs.items() if key not in SPELLING}
         if (wrong := wrong_arguments(PRIMITIVES[name], args, own)) is not None:
             raise ScheduleError(name, wrong)
-        try:
-            return self.run(PRIMITIVES[name], args, kwargs)
-        except DimSyntaxError as error:
-            raise ScheduleError(name, str(error)) from None
+        return self.run(PRIMITIVES[name], args, kwargs)
 
 
 def _validator(validate: object) -> Validator | None:

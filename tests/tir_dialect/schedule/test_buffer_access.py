@@ -37,9 +37,11 @@ def test_annotations_take_each_others_place():
 
 def test_annotation_refusals():
     sch = Schedule(elementwise())
-    message = 'expected a region of buffer "A" with vj$1, which block "B" reads, got vj$1 + 1'
+    message = 'expected a region of buffer "A" with vj, which block "B" reads, got vj + 1'
     refuses(sch, message, "annotate_buffer_access", "B", "A", "read", lambda vi, vj: (vi, vj + 1))
     message = "expected 4 ends of ranges from 2 iterators, got 2 from 1"
     refuses(sch, message, "annotate_buffer_access", "B", "A", "read", lambda vi: (vi,))
     refuses(sch, 'expected "read" or "write", got "both"', "annotate_buffer_access", "B", "A", "both", "(i) -> (i)")
+    message = "expected a function that gives a list of pairs of ends, or points, got 3"
+    refuses(sch, message, "annotate_buffer_access", "B", "A", "read", lambda i, j: 3)
     refuses(sch, 'uses "q"', "annotate_buffer_access", "B", "A", "read", "(i, j) -> (q, i + 1, j, j + 1)")

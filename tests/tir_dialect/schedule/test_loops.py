@@ -106,6 +106,7 @@ def test_split_refusals():
     refuses(sch, "expected factors of at least 1, got n", "split", i, [None, "n"])
     refuses(sch, 'factor q uses "q", which is no symbol of the function', "split", i, [None, "q"])
     refuses(sch, "expected factors that cover all n iterations, got 32", "split", i, [4, 8])
+    refuses(sch, "expected a dimension: an integer, a symbol, a function or '(', in 'a+'", "split", i, [None, "a+"])
     sch.parallel(j)
     refuses(sch, 'expected a serial loop, got parallel loop "j"', "split", j, [None, 2])
     sch.split(i, [None, 2])

@@ -43,6 +43,10 @@ def test_decisions_may_be_given_and_are_checked():
     refuses(sch, "expected 2 factors of 24, got [5, 4]", "sample_perfect_tile", loop, 2, decision=[5, 4])
     refuses(sch, "expected a decision of 0 to 1, got 2", "sample_categorical", [7, 8], [0.5, 0.5], decision=2)
     refuses(sch, "expected a probability for each candidate", "sample_categorical", [7, 8], [1.0])
+    for weights in ([0, 0], [-1, 2], [float("nan"), 1]):
+        message = f"expected probabilities of at least 0, and not of 0 only, got {weights}"
+        refuses(sch, message, "sample_categorical", [7, 8], weights)
+    refuses(sch, "expected a max_innermost_factor of at least 1, got 0", "sample_perfect_tile", loop, 2, 0)
     refuses(sch, 'no block in loops reads what block "C" writes', "sample_compute_location", "C")
     rows = Schedule(matmul())
     refuses(rows, "expected a loop of constant extent", "sample_partitioned_tile", rows.get_loops("C")[0], 2)

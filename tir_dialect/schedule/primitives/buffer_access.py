@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -83,7 +83,11 @@ def _flat(ranges: Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]) ->
 
     @wraps(ranges)
     def ends(*iterators: Dim) -> Sequence[DimLike]:
-        return [end for axis in ranges(*iterators) for end in _ends(axis)]
+        found: object = ranges(*iterators)
+        if not isinstance(found, list | tuple):
+            raise ValueError(f"expected a function that gives a list of pairs of ends, or points, got {found}")
+        axes = cast("Sequence[tuple[DimLike, DimLike] | DimLike]", found)
+        return [end for axis in axes for end in _ends(axis)]
 
     return ends
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import inf, prod
 
 from tir_dialect.schedule.handles import Block, Drawn, Loop
 from tir_dialect.schedule.primitives.queries import get_consumers, get_loops
@@ -17,11 +17,13 @@ def sample_categorical(
     """One of the candidates, drawn with the given probabilities, or the one at index `decision`.
 
     Refuses:
-    1. other than one probability for each candidate;
+    1. other than one probability for each candidate, and probabilities below 0, or of 0 only;
     2. a decision that is no index of a candidate.
     """
     if len(candidates) != len(probs) or not candidates:
         raise self.error(f"expected a probability for each candidate, got {len(probs)} for {len(candidates)}")
+    if not all(0 <= probability < inf for probability in probs) or not sum(probs):
+        raise self.error(f"expected probabilities of at least 0, and not of 0 only, got {list(probs)}")
     if decision is None:
         (decision,) = self.random.choices(range(len(candidates)), probs)
     if not 0 <= decision < len(candidates):
@@ -43,12 +45,14 @@ def sample_perfect_tile(
     Of an extent that is not constant, the first factor is `None`, what is left, and the others are 1.
 
     Refuses:
-    1. fewer than one factor, and a loop of extent 0;
+    1. fewer than one factor, a loop of extent 0, and a `max_innermost_factor` below 1;
     2. a decision that is no such list.
     """
     if n >= 1 and self.extent(loop.op).constant_value is None:
         return _undivided(self, n, decision)
     extent = _extent(self, loop, n)
+    if max_innermost_factor < 1:
+        raise self.error(f"expected a max_innermost_factor of at least 1, got {max_innermost_factor}")
     if decision is None:
         last = self.random.choice([d for d in _divisors(extent) if d <= max_innermost_factor]) if n > 1 else extent
         decision = [*_factors(self, extent // last, n - 1), last]
