@@ -154,7 +154,7 @@ class ScheduleState(ScheduleBase):
         self.trace.record(primitive.__name__, given, named, result)
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a primitive; what wrong types of arguments, or text that is no size, raise becomes ScheduleError."""
+        """The result of a primitive; what arguments of wrong types, or text that is no size, raise is ScheduleError."""
         try:
             return primitive(self, *args, **kwargs)
         except DimSyntaxError as error:
