@@ -88,15 +88,18 @@ def find_attention(
     inverse = {mine: theirs for theirs, mine in axes.items()}
     narrow = frozenset(row.buffers) - {buffer, weights.buffer}
     steps = Following(scores, totals, inverse, narrow).steps(following[end + 1 :])
-    rest = following[end + 1 + len(steps) :]
-    produced = {totals.store.buffer, *(store.buffer for step in steps for store in step.stage.stores)}
-    read = {load.buffer for stage in rest for load in stage.loads}
-    hidden = {scores.store.buffer, *(store.buffer for stage in maps for store in stage.stores), *row.buffers}
+    hidden = {*_written([scores.stage, *maps]), *row.buffers}
+    made = _written([totals.stage, *(step.stage for step in steps)])
+    read = {load.buffer for stage in following[end + 1 + len(steps) :] for load in stage.loads}
     if hidden & read:
         return None
-    unread = frozenset(hidden | (produced & own) - read)
+    unread = frozenset(hidden | (made & own) - read)
     bound = find_bound(chain, reductions, frozenset((buffer, weights.buffer)), row.depth)
     return Attention(scores, tuple(maps), row, reductions, totals, weights, axes, bound, tuple(steps), unread)
+
+
+def _written(stages: Sequence[Stage]) -> set[SSAValue]:
+    return {store.buffer for stage in stages for store in stage.stores}
 
 
 def _is_plain(scores: Contraction, own: frozenset[SSAValue]) -> bool:

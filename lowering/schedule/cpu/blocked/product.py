@@ -7,14 +7,15 @@ and the last group of blocks if there are many, may overlap others, whose sums t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked.bordered_windows import Border, find_borders
+from lowering.schedule.cpu.blocked.heights import Heights
 from lowering.schedule.cpu.blocked.hints import Hints
+from lowering.schedule.cpu.blocked.placement import Part, Placement, Placing, coords_of
 from lowering.schedule.cpu.blocked.reduction_parts import ReductionPart, ReductionParts, find_reduction_parts
-from lowering.schedule.cpu.blocked.shape import Shape, cycles_of_choice, last_blocks, tile_shape
+from lowering.schedule.cpu.blocked.shape import Shape, last_blocks, tile_shape
 from lowering.schedule.cpu.blocked.sums import Blocks, find_blocks, load_of
 from lowering.schedule.cpu.blocked.tile import Tile, TileMemory
 from lowering.schedule.cpu.emit.kernel import buffer_type
@@ -29,8 +30,6 @@ from tir_dialect.ops.memory import LoadOp
 
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
-FAR = 4
-"""Pixels of a low tile: windows whose elements are as far apart have taps at the border that a tile can leave out."""
 TASKS_PER_THREAD = 16
 """Threads take the last ones singly, so that they end at about the same time."""
 
@@ -38,30 +37,6 @@ TASKS_PER_THREAD = 16
 def is_blocked(product: Product) -> bool:
     """Whether a product is one in blocks."""
     return len(product.what.outer) <= 1 and find_blocks(product) is not None
-
-
-@dataclass(frozen=True)
-class _Part:
-    """A range of tiles: axes with one value, tiles of a line, and the group of blocks."""
-
-    coords: Coords
-    tiles: SSAValue
-    group: SSAValue
-
-
-@dataclass(frozen=True)
-class _Placement:
-    """The position of a tile, its number of pixels, and which of its pixels and blocks are its own: the first, and the
-    one after the last.
-    """
-
-    coords: Coords
-    pixel: SSAValue
-    height: SSAValue
-    block: SSAValue
-    own: tuple[SSAValue, SSAValue]
-    """Pixels: what is made of a sum may have overwritten what it is made of."""
-    own_blocks: tuple[SSAValue, SSAValue]
 
 
 class BlockedProduct:
@@ -82,6 +57,8 @@ class BlockedProduct:
         self.reduction_parts = find_reduction_parts(product, blocks, self.shape, lines)
         self.hints = Hints(self.tile, self.shape, self.reduction_parts)
         self.borders = self._borders()
+        self.heights = Heights(self.tile, self.shape, self.borders)
+        self.placing = Placing(self.heights, self.last_tile is not None)
 
     def _shape(self) -> Shape:
         line, channels = self.line.constant_value, self.channels.constant_value
@@ -106,7 +83,7 @@ class BlockedProduct:
 
     def emit(self) -> None:
         """All results."""
-        code, product, tiles = self.code, self.product, self._tiles()
+        code, product, tiles = self.code, self.product, self.heights.tiles()
         positions = code.mul(code.dim(product.size(self.blocks.lines)), tiles)
         groups, parts = self._units()
         units = product.size(product.what.batch) * groups * parts
@@ -114,51 +91,15 @@ class BlockedProduct:
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             batch, group, part = self._digits(unit, groups, parts)
-            coords = self._coords(product.what.batch, batch)
+            coords = coords_of(product, product.what.batch, batch)
             first = code.divide(code.mul(part, positions), code.dim(parts))
             last = code.divide(code.mul(code.add(part, 1), positions), code.dim(parts))
-            self._part(_Part(coords, tiles, group), first, last)
+            self._part(Part(coords, tiles, group), first, last)
 
     @property
     def _work(self) -> Dim:
         what = self.product.what
         return self.product.size((*what.batch, *what.row, *what.outer, *what.column, *what.reduced))
-
-    def _tiles(self) -> SSAValue:
-        """How many tiles a line has: of pixels that take the least time for it, which a line of known length has."""
-        code, line = self.code, self.code.dim(self.line)
-        if self.line.is_constant:
-            return code.dim(ceildiv(self.line, constant(self.shape.pixels)))
-        least, *more = sorted(self.shape.heights)
-        height, time = code.index(least), self._time(line, least)
-        for each in more:
-            other = self._time(line, each)
-            fits = code.compare("sge", line, each)
-            better = code.select(fits, code.compare("sle", other, time), fits)
-            height, time = code.select(better, code.index(each), height), code.select(better, other, time)
-        return code.divide(code.add(line, code.sub(height, 1)), height)
-
-    def _time(self, line: SSAValue, height: int) -> SSAValue:
-        """How long a line takes in tiles of some height, in quarters of a cycle for each step of the sums."""
-        code, registers = self.code, self.product.kernel.target.tile_registers
-        cycles = round(4 * cycles_of_choice(registers, height, self.tile.width))
-        tiles, low = code.divide(code.add(line, height - 1), height), self.shape.least_of_shares(height)
-        far = next((each for number, each in self.borders.items() if self._is_far(number, each)), None)
-        used = tiles
-        if far is not None:
-            count = self.product.what.stage.extents[far.window].constant_value or 0
-            used = code.dim(far.tiles(count, self.line, ceildiv(self.line, constant(height))))
-        if low is None:
-            return code.mul(used, cycles)
-        pixels = code.maximum(line, code.mul(tiles, low))
-        if far is not None:
-            pixels = code.divide(code.mul(used, pixels), code.maximum(tiles, 1))
-        return code.divide(code.mul(pixels, cycles), height)
-
-    def _is_far(self, number: int, border: Border) -> bool:
-        """Whether elements of a window are so far apart that some meet only zeros for all pixels of a tile."""
-        known = self.tile.extents[number].is_constant
-        return known and (border.axis,) == self.blocks.pixels and border.step >= FAR
 
     # Units
 
@@ -187,13 +128,9 @@ class BlockedProduct:
         group, rest = code.remainder(unit, code.dim(groups)), code.divide(unit, code.dim(groups))
         return code.divide(rest, code.dim(parts)), group, code.remainder(rest, code.dim(parts))
 
-    def _coords(self, axes: tuple[int, ...], number: SSAValue) -> Coords:
-        """Single axes from one number for all."""
-        return {(axis,): value for axis, value in self.product.at((), axes, {axes: number}).items()}
-
     # Tiles
 
-    def _part(self, part: _Part, first: SSAValue, last: SSAValue) -> None:
+    def _part(self, part: Part, first: SSAValue, last: SSAValue) -> None:
         """The tiles of a part, a few at a time if the reduction is split."""
         code, shape = self.code, self.shape
         several = 1 if self.reduction_parts is None else self.reduction_parts.tiles
@@ -201,7 +138,7 @@ class BlockedProduct:
         memory = code.alloc(kept, self.product.what.element, "tile")
         if self.reduction_parts is None:
             with code.loop(last, "position", lower=first) as position:
-                placement = self._placement(part, position)
+                placement = self.placing.of(part, position)
                 self._sums(placement, TileMemory(memory, code.index(0)), None, code.sub(position, first))
                 self._store(placement, memory, code.index(0))
             return
@@ -213,7 +150,7 @@ class BlockedProduct:
             self._in_reduction_parts(part, self.reduction_parts, (low, high), memory)
 
     def _in_reduction_parts(
-        self, part: _Part, reduction_parts: ReductionParts, positions: tuple[SSAValue, SSAValue], memory: SSAValue
+        self, part: Part, reduction_parts: ReductionParts, positions: tuple[SSAValue, SSAValue], memory: SSAValue
     ) -> None:
         """The sums of some tiles, part by part of the reduction, and then what is made of them."""
         code, (low, high) = self.code, positions
@@ -226,52 +163,19 @@ class BlockedProduct:
             reduction_part = ReductionPart(start, steps, code.compare("eq", number, 0), reduction_parts.steps)
             index = code.sub(position, low)
             row = code.mul(index, self.shape.pixels)
-            self._sums(self._placement(part, position), TileMemory(memory, row), reduction_part, index)
+            self._sums(self.placing.of(part, position), TileMemory(memory, row), reduction_part, index)
         with code.loop(high, "position", lower=low) as position:
             row = code.mul(code.sub(position, low), self.shape.pixels)
-            self._store(self._placement(part, position), memory, row)
+            self._store(self.placing.of(part, position), memory, row)
 
-    def _placement(self, part: _Part, position: SSAValue) -> _Placement:
-        """Where a tile is: it begins early enough to be whole at the end of a line or of the blocks."""
-        code = self.code
-        line, number = code.divide(position, part.tiles), code.remainder(position, part.tiles)
-        wanted, end = (self._share(part, each) for each in (number, code.add(number, 1)))
-        height = self._next_height(code.sub(end, wanted))
-        pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
-        block, own_blocks = self._blocks_of(part.group)
-        coords = {**part.coords, **self._coords(self.blocks.lines, line)}
-        own = code.sub(wanted, pixel), code.sub(end, pixel)
-        return _Placement(coords, pixel, height, block, own, own_blocks)
-
-    def _blocks_of(self, group: SSAValue) -> tuple[SSAValue, tuple[SSAValue, SSAValue]]:
-        """The first block of a tile, and which of its blocks are its own."""
-        code, count = self.code, self.shape.blocks
-        first = code.mul(group, count)
-        if self.last_tile is not None:
-            return first, (code.index(0), code.minimum(code.sub(code.dim(self.channels), first), count))
-        block = code.minimum(first, code.dim(self.channels - count))
-        return block, (code.sub(first, block), code.index(count))
-
-    def _share(self, part: _Part, number: SSAValue) -> SSAValue:
-        """Where the share of a tile of a line begins."""
-        return self.code.divide(self.code.mul(number, self.code.dim(self.line)), part.tiles)
-
-    def _next_height(self, pixels: SSAValue) -> SSAValue:
-        """The least height of a tile for so many pixels."""
-        code, (most, *smaller) = self.code, self.shape.heights
-        height = code.index(most)
-        for each in smaller:
-            height = code.select(code.compare("sle", pixels, each), code.index(each), height)
-        return height
-
-    def _coords_of(self, placement: _Placement, p: SSAValue | None = None, q: SSAValue | None = None) -> Coords:
+    def _coords_of(self, placement: Placement, p: SSAValue | None = None, q: SSAValue | None = None) -> Coords:
         code = self.code
         pixel = placement.pixel if p is None else code.add(placement.pixel, p)
         block = placement.block if q is None else code.add(placement.block, q)
         return {**placement.coords, self.blocks.pixels: pixel, self.product.what.outer: block}
 
     def _sums(
-        self, placement: _Placement, memory: TileMemory, reduction_part: ReductionPart | None, number: SSAValue
+        self, placement: Placement, memory: TileMemory, reduction_part: ReductionPart | None, number: SSAValue
     ) -> None:
         """The sums of a tile, or a part of them; `number` is how many tiles came before."""
         here, what = self._coords_of(placement), self.product.what
@@ -298,7 +202,7 @@ class BlockedProduct:
             emit(self.last_tile, self.shape.heights)
 
     def _bounds(
-        self, placement: _Placement, reduction_part: ReductionPart | None
+        self, placement: Placement, reduction_part: ReductionPart | None
     ) -> Mapping[int, tuple[SSAValue, SSAValue]]:
         """Between which steps the loops over windows, by number, read more than the zeros around the data."""
         code, found = self.code, dict[int, tuple[SSAValue, SSAValue]]()
@@ -314,7 +218,7 @@ class BlockedProduct:
             found[number] = first, last
         return found
 
-    def _store(self, placement: _Placement, memory: SSAValue, row: SSAValue) -> None:
+    def _store(self, placement: Placement, memory: SSAValue, row: SSAValue) -> None:
         """What is made of the new sums of a tile."""
         code, blocks = self.code, self.shape.blocks
         known = self.channels.constant_value
@@ -327,7 +231,7 @@ class BlockedProduct:
             with code.loop(placement.own_blocks[1], "q", lower=placement.own_blocks[0], vectorize=False) as q:
                 self._store_block(placement, memory, row, p, q)
 
-    def _store_block(self, placement: _Placement, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
+    def _store_block(self, placement: Placement, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
         """One pixel of a block."""
         code, lanes = self.code, self.product.tiles.lanes
         coords = self._coords_of(placement, p, q)

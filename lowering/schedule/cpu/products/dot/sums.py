@@ -57,35 +57,49 @@ def _streams(
     head: SSAValue | None,
 ) -> list[list[SSAValue]]:
     """For each of the `near` lines the partial sums with all `far` ones."""
-    code, lanes, dtype = product.code, product.tiles.lanes, product.what.element
-    k, count = code.dim(product.k, "k"), len(far)
-    buffer = code.alloc([len(near) * count, lanes], dtype, "sums", scope="local")
-    accumulators = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(len(near))]
-    for accumulator in (accumulator for line in accumulators for accumulator in line):
-        code.store(code.zeros(dtype, lanes), buffer, accumulator)
-
-    def add(r: SSAValue, on: SSAValue | None) -> None:
-        factors = [line(r, on) for line in near]
-        for j, line in enumerate(far):
-            vector = line(r, on)
-            for factor, own in zip(factors, accumulators, strict=True):
-                code.store(code.fma(factor, vector, code.load(buffer, own[j], lanes)), buffer, own[j])
-
+    code, lanes = product.code, product.tiles.lanes
+    k, sums = code.dim(product.k, "k"), _Accumulators(product, len(near), len(far))
     first = code.index(0)
     if head is not None:
         first = code.minimum(head, k)
         with code.when(code.compare("sgt", first, 0)):
-            add(code.index(0), first)
+            sums.add(near, far, code.index(0), first)
     whole = code.divide(code.sub(k, first), lanes)
     with code.loop(whole, "v") as v:
         r = code.add(first, code.mul(v, lanes))
         for each in soon:
             each(r)
-        add(r, None)
+        sums.add(near, far, r, None)
     done = code.add(first, code.mul(whole, lanes))
     with code.when(code.compare("slt", done, k)):
-        add(done, code.sub(k, done))
-    return [[code.load(buffer, accumulator, lanes) for accumulator in line] for line in accumulators]
+        sums.add(near, far, done, code.sub(k, done))
+    return sums.found()
+
+
+class _Accumulators:
+    """Vectors of partial sums in registers, all zero at first: one for each near line with each far one."""
+
+    def __init__(self, product: Product, near: int, far: int):
+        self._code, self._lanes, dtype = product.code, product.tiles.lanes, product.what.element
+        code = self._code
+        self._memory = code.alloc([near * far, self._lanes], dtype, "sums", scope="local")
+        self._places = [[[code.index(i * far + j), code.index(0)] for j in range(far)] for i in range(near)]
+        for place in (place for line in self._places for place in line):
+            code.store(code.zeros(dtype, self._lanes), self._memory, place)
+
+    def add(self, near: Sequence[Line], far: Sequence[Line], r: SSAValue, on: SSAValue | None) -> None:
+        """Adds the products of all lines at a step of the reduction: of all lanes, or so many."""
+        code, lanes = self._code, self._lanes
+        factors = [line(r, on) for line in near]
+        for j, line in enumerate(far):
+            vector = line(r, on)
+            for factor, own in zip(factors, self._places, strict=True):
+                sums = code.fma(factor, vector, code.load(self._memory, own[j], lanes))
+                code.store(sums, self._memory, own[j])
+
+    def found(self) -> list[list[SSAValue]]:
+        """The sums: for each near line, those with all far ones."""
+        return [[self._code.load(self._memory, place, self._lanes) for place in line] for line in self._places]
 
 
 def asking(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Ask | None:
