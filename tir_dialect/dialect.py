@@ -25,6 +25,7 @@ from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
+from tir_dialect.ops.remainder import FmodOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.view import ViewOp
@@ -72,6 +73,7 @@ TIR = Dialect(
         DotOp,
         GreaterOp,
         ScaledExpOp,
+        FmodOp,
         AssertOp,
         CallOp,
         CallExternOp,

@@ -226,5 +226,6 @@ BINARY: dict[str, Callable[[float, float], float]] = {
     "math.copysign": math.copysign,
     "math.fpowi": _total(math.pow, np.power),
     "math.powf": _total(math.pow, np.power),
+    "tir.fmod": _total(math.fmod, np.fmod),
 }
 """The binary ones."""

@@ -24,8 +24,10 @@ from lowering.to_llvm.math.hyperbolic import HYPERBOLIC_INVERSES
 from lowering.to_llvm.math.inverse import INVERSES
 from lowering.to_llvm.math.logarithms import LOGARITHMS
 from lowering.to_llvm.math.power import power
+from lowering.to_llvm.math.remainders import fmod
 from lowering.to_llvm.math.roots import ROOTS, number_of, root_power
 from lowering.to_llvm.math.trigonometric import TRIGONOMETRIC
+from tir_dialect.ops.remainder import FmodOp
 
 FUSED: dict[str, Callable[..., SSAValue]] = {**TRIGONOMETRIC, "math.powf": power}
 """Functions whose code for f64 needs fused multiply-add: others take what a rounded product loses from the library."""
@@ -105,6 +107,12 @@ def _libm(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]
     wide = _in_math_type(b, op, operands)
     expanded = _expanded(b, op, wide)
     return _rounded(b, op, call_libm(b, name, wide) if expanded is None else expanded)
+
+
+def _fmod(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """The exact remainder, which the C library makes where a product is rounded."""
+    (x, y), library = operands, partial(call_libm, b, "fmod", operands)
+    return fmod(Floats(b, x.type), x, y, library) if "fma" in b.module.extensions else library()
 
 
 def _rsqrt(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -205,8 +213,9 @@ MATH_LOWERINGS: dict[type[Operation], Lower] = {
     math.IPowIOp: _ipowi,
     math.PowFOp: _powf,
     math.RsqrtOp: _rsqrt,
+    FmodOp: _fmod,
 }
-"""Every op of the math dialect."""
+"""Every op of the math dialect, and the remainder of floats."""
 
 NOT_VECTORIZED: frozenset[type[Operation]] = frozenset({math.IPowIOp})
 """Ops that exist for scalars only, since they contain control flow."""

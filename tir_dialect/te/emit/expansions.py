@@ -10,7 +10,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, f32, f64, i1, i64
 from xdsl.ir import SSAValue
 
-from tir_dialect.ops.calls import CallExternOp
+from tir_dialect.ops.remainder import FmodOp
 from tir_dialect.te.coerce import is_float, is_index, is_unsigned
 from tir_dialect.te.emit.casts import Insert, emit_cast, value_type
 from tir_dialect.te.emit.tables import PREDICATES, float_predicate, integer_predicate
@@ -42,11 +42,11 @@ def _float_floordiv(insert: Insert, values: Sequence[SSAValue], dtype: DType) ->
 
 
 def _float_truncmod(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:
-    # C's fmod is exact, so computing it in f32 is exact for the narrower types, too
+    # It is exact, so computing it in f32 is exact for the narrower types, too
     if dtype == f64:
-        return insert(CallExternOp("fmod", values, f64, pure=True))
+        return insert(FmodOp(*values))
     wide = [emit_cast(insert, value, dtype, f32) for value in values]
-    return emit_cast(insert, insert(CallExternOp("fmodf", wide, f32, pure=True)), f32, dtype)
+    return emit_cast(insert, insert(FmodOp(*wide)), f32, dtype)
 
 
 def _float_floormod(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:

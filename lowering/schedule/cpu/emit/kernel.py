@@ -170,9 +170,11 @@ class Kernel:
             )
 
 
-_HEAVY = frozenset(
-    ("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf")
-) | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf", "tir.scaled_exp"))
+_HEAVY = (
+    frozenset(("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf"))
+    | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf"))
+    | frozenset(("tir.scaled_exp", "tir.fmod"))
+)
 
 
 def is_heavy(op: Operation) -> bool:

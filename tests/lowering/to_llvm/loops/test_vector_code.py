@@ -258,3 +258,20 @@ def test_short_branches_of_some_lanes_are_not_skipped(branch: str, skips: bool, 
       }}
     }}"""
     assert ("vector.reduce.or" in lowered(tir(text), target)) is (skips or target is AVX2)
+
+
+def test_remainders_are_vectors_but_for_long_quotients(optimized):
+    text = """
+    tir.prim_func @f(%X: !tir.buffer<[16], f32>, %Y: !tir.buffer<[16], f32>) {
+      %lanes = arith.constant 16 : index
+      tir.for vectorized (%i) in (%lanes) {
+        %x = tir.load %X[%i]
+        %y = tir.load %Y[%i]
+        %z = tir.fmod %x, %y : f32
+        tir.store %z, %Y[%i]
+      }
+    }"""
+    ir = optimized(text, AVX512)
+    assert "fdiv <16 x float>" in ir
+    assert ir.count("call float @fmodf") == 16
+    assert "@fmodf" in optimized(text, Target.parse("x86-64-v2"))  # without fused multiply-add
