@@ -17,6 +17,9 @@ from tir_dialect.target_limits import check_numbers, check_registers, check_text
 
 KIB = 1024
 
+LINE_BYTES = 64
+"""A line of the caches; Apple's are twice as long."""
+
 EXTENSIONS = ("fma", "avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
 """The instruction set extensions that generated code depends on, by LLVM's names."""
 

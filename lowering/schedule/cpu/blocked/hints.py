@@ -8,12 +8,13 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked.reduction_parts import ReductionPart, ReductionParts
 from lowering.schedule.cpu.blocked.shape import Shape
-from lowering.schedule.cpu.blocked.tile import LINE_BYTES, PrefetchedLines, Tile
+from lowering.schedule.cpu.blocked.tile import PrefetchedLines, Tile
 from lowering.schedule.cpu.products.product import Coords
 from lowering.schedule.cpu.structure.accesses import AffineAccess
 from tir_dialect.dims import ceildiv, constant, maximum, total
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 MAX_PREFETCHED_LINES = 16
 """More lines of a block at once are not asked for."""

@@ -16,8 +16,7 @@ from lowering.schedule.cpu.products.product import Product
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
-
-LINE_BYTES = 64
+from tir_dialect.target import LINE_BYTES
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,8 @@ from lowering.schedule.cpu.structure.stages import Access, Stage
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import IteratorKind
-
-LINE_BYTES = 64
-"""A line of the caches."""
 
 AHEAD_BYTES = 4096
 """Later lines are so far away."""

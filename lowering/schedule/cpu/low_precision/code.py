@@ -13,9 +13,10 @@ from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.view import ViewOp
+from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 
-WORD_BYTES, LINE_BYTES = 4, 64
+WORD_BYTES = 4
 SIGN = -128
 """A byte of which only the highest bit is set."""
 SIGN_WORD = -0x7F7F7F80

@@ -6,11 +6,12 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
-from lowering.schedule.cpu.low_precision.code import LINE_BYTES, WORD_BYTES, flipped, lanes_of_line, number, view
+from lowering.schedule.cpu.low_precision.code import WORD_BYTES, flipped, lanes_of_line, number, view
 from lowering.schedule.cpu.low_precision.contraction import WordContraction
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, mod
+from tir_dialect.target import LINE_BYTES
 
 
 class WordRows:

@@ -6,8 +6,7 @@ from xdsl.dialects.builtin import AnyFloat
 
 from lowering.schedule.cpu.products.product import Product
 from tir_dialect.dtypes import byte_size
-
-LINE_BYTES = 64
+from tir_dialect.target import LINE_BYTES
 
 
 def line_starts(product: Product) -> range:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.prefetching import LINE_BYTES, is_far
+from lowering.schedule.cpu.emit.prefetching import is_far
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.target import LINE_BYTES
 
 BAND = 8
 """Rows that are read side by side: as many streams as the machine follows."""

@@ -15,7 +15,6 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums, shuffle
 from lowering.schedule.cpu.products.alignment import head_of
-from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.dot.long_lines import are_long
 from lowering.schedule.cpu.products.dot.sums import Line, asking, line_sums
 from lowering.schedule.cpu.products.product import Coords, Product
@@ -24,6 +23,7 @@ from lowering.schedule.cpu.products.whole_sums import WholeSums
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 HEIGHTS = (3, 2, 1)
 """Rows that share vectors of columns, four columns at a time: their sums fill 16 registers. Longer vectors are summed

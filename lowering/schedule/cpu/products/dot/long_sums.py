@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.routines import Routine, flat
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 
 Line = Callable[[SSAValue, SSAValue | None], SSAValue]
@@ -25,8 +26,6 @@ Bounds = tuple[SSAValue, SSAValue]
 WHOLE, SHORTER = (1, 4), (4, 2)
 """How many lines are read side by side, and vectors of each, with a vector of sums each: where a vector is a whole
 cache line, and where it is shorter."""
-LINE_BYTES = 64
-"""A cache line."""
 
 
 @dataclass(frozen=True)

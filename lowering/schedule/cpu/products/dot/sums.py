@@ -7,11 +7,11 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import Computed
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 Line = Callable[[SSAValue, SSAValue | None], SSAValue]
 """A vector of a line at a step of the reduction; all its lanes, or so many or more."""

@@ -16,7 +16,6 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import at_most_threads, numbered_tasks
 from lowering.schedule.cpu.products.alignment import head_of
-from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.one_row.sums import LINES, SIDE, Extent, Values, VectorSums, column_of
 from lowering.schedule.cpu.products.operands import Matrix, operand
@@ -24,6 +23,7 @@ from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK, can_stream
 from tir_dialect.dims import ceildiv, constant, maximum, minimum
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 BLOCK_BYTES = 4096
 """Of sums that are made before the next ones, and of each line: a page, from whose end prefetchers look no further."""

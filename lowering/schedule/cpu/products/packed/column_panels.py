@@ -10,10 +10,10 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, transposed
 from lowering.schedule.cpu.emit.widths import masks_are_registers
-from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import Computed
 from lowering.schedule.cpu.products.product import Coords, Product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 
 def has_lines(product: Product) -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
-from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import Computed, Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Coords, Product
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.target import LINE_BYTES
 
 WAY_BYTES = 4096
 """Elements so far apart share a set of the first-level cache, which has room for fewer than a tile has rows."""

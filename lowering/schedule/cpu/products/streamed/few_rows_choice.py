@@ -7,7 +7,6 @@ from functools import reduce
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import lies_evenly
 from lowering.schedule.cpu.products.product import Product
 from lowering.schedule.cpu.products.streamed.few_rows_routine import Grid
@@ -16,6 +15,7 @@ from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK, 
 from lowering.schedule.cpu.products.streamed.tall import is_tall
 from tir_dialect.dims import Dim, constant, maximum
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 LEAST_ROWS, MOST_ROWS = 2, 16
 """One row has a way of its own; with more rows packed columns are used often enough."""

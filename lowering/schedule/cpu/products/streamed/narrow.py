@@ -8,11 +8,11 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.last_columns import main_columns, narrow_step
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel
 from lowering.schedule.cpu.products.product import Product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 
 Emit = Callable[[MicroKernel, SSAValue], None]
 """What is done with a tile, whose first column in the panel is the value."""
