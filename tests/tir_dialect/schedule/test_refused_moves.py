@@ -34,9 +34,20 @@ def test_compute_at_refuses_extents_from_memory():
 
 def test_reverse_compute_at_refuses_elements_that_are_written_again():
     again = block("U", "tir.store %zero, %T[%vk]", "%k %n")
-    sch = lines(loop(loop(SET) + loop(again, "k"), "t") + loop(GET, "j"))
+    sch = lines(loop(loop(again, "k") + loop(SET), "t") + loop(GET, "j"))
     message = 'block "U" writes elements of buffer "T" again in another iteration'
     refuses(sch, message, "reverse_compute_at", "Y", sch.get_loops("T")[1])
+
+
+def test_reverse_compute_at_refuses_writers_behind_the_loop():
+    start = block("P", "tir.store %zero, %U[%vi, %vj]", "%i %n", "%j %m")
+    copy = block("Q", "%a = tir.load %A[%vi, %vk] tir.store %a, %U[%vi, %vk]", "%i %n", "%k %m")
+    read = block("R", "%u = tir.load %U[%vi, %vj] tir.store %u, %B[%vi, %vj]", "%i %n", "%j %m")
+    rows = f"tir.for (%i) in (%n) {{ tir.for (%j) in (%m) {{ {start} }} tir.for (%k) in (%m) {{ {copy} }} }}"
+    sch = nest(f"%U = tir.alloc_buffer : !tir.buffer<[n, m], i32> {rows} tir.for (%i, %j) in (%n, %m) {{ {read} }}")
+    message = 'block "Q" writes buffer "U" behind loop "j"'
+    refuses(sch, message, "reverse_compute_at", "R", sch.get_loops("P")[1])
+    sch.reverse_compute_at("R", sch.get_loops("Q")[1])
 
 
 def test_reverse_compute_at_refuses_a_diagonal():

@@ -170,6 +170,9 @@ def _check_other_writers(self: ScheduleState, block: BlockOp, buffer: SSAValue, 
     for op in self.func.walk():
         if not touches(op, {buffer}, writes_only=True) or is_inside(op, target):
             continue
+        if is_inside(op, around[0]) and comes_before(self, target, op):
+            hint = target.induction_var.name_hint
+            raise self.error(f'{describe(op)} writes buffer "{name}" behind loop "{hint}"')
         if any(is_inside(op, loop) and buffer in conflicting_buffers(self.space, loop) for loop in around):
             raise self.error(f'{describe(op)} writes elements of buffer "{name}" again in another iteration')
 
