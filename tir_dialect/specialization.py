@@ -15,7 +15,7 @@ from xdsl.utils.hints import isa
 from tir_dialect.analysis.fingerprint import rename_symbols
 from tir_dialect.dims import Dim, DimLike, MatchError, constant, match, to_dim
 from tir_dialect.dtypes import scalar_type
-from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.function import PrimFuncOp, require_prim_func
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType
@@ -41,6 +41,7 @@ def specialize(func: PrimFuncOp, values: Mapping[str, Known]) -> PrimFuncOp:
     shapes that contradict each other or do not determine a size, and values with which an access would be out of
     bounds; `TypeError` for values without names.
     """
+    require_prim_func("specialize", func)
     if not isinstance(cast("object", values), Mapping):
         raise TypeError(f"specialize: expected values by name, got {values!r}")
     made = func.clone()

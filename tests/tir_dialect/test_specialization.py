@@ -104,6 +104,10 @@ ERRORS = [
 def test_values_without_names():
     with pytest.raises(TypeError, match=r"specialize: expected values by name, got \[3\]"):
         specialize(parse_prim_func(COMPOUND), cast("Any", [3]))
+    with pytest.raises(TypeError, match=r"specialize expected a tir\.prim_func, got str"):
+        specialize(cast("Any", COMPOUND), {})
+    with pytest.raises(TypeError, match=r"run_prim_func expected a tir\.prim_func, got str"):
+        run_prim_func(cast("Any", COMPOUND), [])
 
 
 @pytest.mark.parametrize(("known", "message"), ERRORS)

@@ -21,7 +21,7 @@ from tir_dialect.interpreter.rules import rule_of
 from tir_dialect.interpreter.widths import buffer_view, scalar_value
 from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.function import PrimFuncOp, require_prim_func
 from tir_dialect.types import BufferType
 
 Order = Callable[[range], Iterable[int]]
@@ -65,6 +65,7 @@ def compile_prim_func(
     func: PrimFuncOp, *, externs: Mapping[str, Extern] | None = None, parallel_order: Order = iter
 ) -> Run:
     """`run_prim_func` for several runs of one function, which must not change in between."""
+    require_prim_func("run_prim_func", func)
     main = _Program(externs or {}, parallel_order).function(func)
     pairs = pairs_apart(func)
 

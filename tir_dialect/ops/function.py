@@ -209,6 +209,12 @@ class PrimFuncOp(IRDLOperation):
             raise VerifyException(f"'tir.prim_func' op does not bind symbol {name}, used by {user}")  # C4
 
 
+def require_prim_func(what: str, given: object) -> None:
+    """`TypeError` if `what` was given something else than a function."""
+    if not isinstance(given, PrimFuncOp):
+        raise TypeError(f"{what} expected a tir.prim_func, got {type(given).__name__}")
+
+
 def _is_buffer(value: BlockArgument) -> bool:
     return isinstance(value.type, BufferType)
 

@@ -16,6 +16,8 @@ Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
 
 def annotations_of(name: str, attrs: Mapping[str, Attr] | None) -> dict[str, Attribute]:
     """The annotations that attributes of the computation `name` become; TypeError for what is none."""
+    if attrs is not None and not isinstance(cast("object", attrs), Mapping):
+        raise TypeError(f'te: attributes of "{name}": expected values by name, got {attrs!r}')
     try:
         return {key: note_attr(_named(value)) for key, value in (attrs or {}).items()}
     except TypeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TypeAlias
+from typing import cast as cast_to
 
 from xdsl.dialects.builtin import IndexType, f32
 
@@ -65,6 +66,8 @@ def call_extern(dtype: DTypeLike, symbol: str, *args: Expr) -> Expr:
 
 def scalar(name: str, dtype: DTypeLike) -> Expr:
     """A scalar parameter of the function."""
+    if not isinstance(cast_to("object", name), str):
+        raise TypeError(f"te: expected the name of a scalar, got {name!r}")
     kind = to_dtype(dtype)
     if isinstance(kind, IndexType):
         raise TypeError(f'te: the scalar "{name}" cannot be an index, use te.var for a size or a dtype such as "i64"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -33,7 +34,8 @@ def extern_primfunc(inputs: Sequence[Tensor], primfunc: PrimFuncOp | ModuleOp) -
     Its loops and blocks become part of the function that is made, with their names, and can be scheduled there. The
     values of its symbols follow from the shapes of the inputs.
 
-    Raises ValueError where shapes or dtypes do not fit, and for a function with scalars or without outputs.
+    Raises ValueError where shapes or dtypes do not fit, and for a function with scalars or without outputs; TypeError
+    for what is no function.
     """
     func = _the_function(primfunc)
     name = func.sym_name.data
@@ -62,6 +64,8 @@ def extern_primfunc(inputs: Sequence[Tensor], primfunc: PrimFuncOp | ModuleOp) -
 def _the_function(given: PrimFuncOp | ModuleOp) -> PrimFuncOp:
     if isinstance(given, PrimFuncOp):
         return given
+    if not isinstance(cast("object", given), ModuleOp):
+        raise TypeError(f"te: extern_primfunc expected a tir.prim_func or a module, got {type(given).__name__}")
     funcs = [op for op in given.body.block.ops if isinstance(op, PrimFuncOp)]
     if len(funcs) != 1:
         raise ValueError(f"te: extern_primfunc expected a module of one function, got {len(funcs)}")

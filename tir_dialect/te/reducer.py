@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast, overload
 
-from tir_dialect.dims import constant
+from tir_dialect.dims import Dim, constant
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, unify
 from tir_dialect.te.expr import DType, Expr, Operand
@@ -44,6 +44,8 @@ class Reducer:
         results = (result,) if len(dtypes) == 1 else tuple(result)
         if len(results) != len(dtypes):
             raise TypeError(f"te.{self.name}: identity gives {len(results)} values for {len(dtypes)} dtypes")
+        if any(not isinstance(r, Expr | Dim | int | float) and not hasattr(r, "dtype") for r in results):
+            raise TypeError(f"te.{self.name}: identity must give expressions or numbers, got {result}")
         values = [r if isinstance(r, Expr) else adopt(r, dtype) for r, dtype in zip(results, dtypes, strict=True)]
         for value, dtype in zip(values, dtypes, strict=True):
             if value.dtype != dtype:

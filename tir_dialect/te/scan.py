@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tir_dialect.dims import Dim, constant, minimum
 from tir_dialect.te import nodes
@@ -45,7 +45,7 @@ def scan(
     """
     if isinstance(inputs, str):
         raise TypeError(f'te: scan expected tensors as inputs, got "{inputs}"; pass the name as name=')
-    parts = [(each,) if isinstance(each, Tensor) else tuple(each) for each in (init, update, state_placeholder)]
+    parts = [_tensors(name, each) for each in (init, update, state_placeholder)]
     lengths = [len(each) for each in parts]
     if len(set(lengths)) != 1 or not lengths[0]:
         raise ValueError(f'te: scan "{name}" expected as many inits, updates and states, got {lengths}')
@@ -53,6 +53,14 @@ def scan(
         _check_shapes(name, *triple)
     made = _Builder(name, *parts).build()
     return made.outputs[0] if len(made.outputs) == 1 else made.outputs
+
+
+def _tensors(name: str, given: object) -> tuple[Tensor, ...]:
+    every = (given,) if not isinstance(given, list | tuple) else tuple(cast("Sequence[object]", given))
+    found = tuple(each for each in every if isinstance(each, Tensor))
+    if len(found) != len(every):
+        raise TypeError(f'te: scan "{name}" expected tensors, got {given}')
+    return found
 
 
 def _check_shapes(name: str, init: Tensor, update: Tensor, state: Tensor) -> None:

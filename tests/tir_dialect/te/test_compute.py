@@ -235,3 +235,17 @@ def test_sizes_that_are_none():
     for wrong in ((0,), (0, 1, 2)):
         with pytest.raises(ValueError, match='te: the domain of "r" must be an extent, or a lower bound and an upper'):
             te.reduce_axis(wrong)
+
+
+def test_reducers_attributes_and_scalars_that_are_none():
+    nothing = te.comm_reducer(lambda a, b: a + b, lambda dtype: None, name="q")
+    with pytest.raises(TypeError, match=r"te\.q: identity must give expressions or numbers, got None"):
+        te.compute((n,), lambda i: nothing(A[i, (r := te.reduce_axis(m, "r"))], r))
+    with pytest.raises(TypeError, match='te: attributes of "B": expected values by name, got 5'):
+        te.compute((n,), lambda i: 1.0, name="B", attrs=5)
+    with pytest.raises(TypeError, match="te: expected the name of a scalar, got 5"):
+        te.scalar(5, "f32")
+    with pytest.raises(TypeError, match=r"te: extern_primfunc expected a tir\.prim_func or a module, got int"):
+        te.extern_primfunc([A], 5)
+    with pytest.raises(TypeError, match='te: scan "scan" expected tensors, got 1'):
+        te.scan(1, A, A)
