@@ -13,12 +13,13 @@ K = np.array([7, 0, 3, 3, -1, 6, 100, -2], np.int32)
 
 FUNCTIONS = """
 @T.prim_func
-def kernel(X: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), F: T.Buffer((4, 8), "float32"),
+def kernel(X: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), F: T.Buffer((5, 8), "float32"),
            I: T.Buffer((5, 8), "int32"), M: T.Buffer((2, 8), "bool"), W: T.Buffer((8,), "float64")):
     F[0, 0:8] = T.Select(X[0:8] < T.Broadcast(T.float32(2), 8), T.exp(X[0:8]), -X[0:8])
     F[1, 0:8] = T.Select(K[0:8] > 3, T.Cast("float32x8", K[0:8]), X[0:8] * 2)
     F[2, 0:8] = T.Cast("float32x8", T.Ramp(5, -1, 8)) + T.broadcast(1, 8)
     F[3, 0:8] = T.reinterpret("float32x8", T.reinterpret("int32x8", X[0:8]) & T.Broadcast(0x7fffffff, 8))
+    F[4, 0:8] = T.fmod(X[0:8], T.Broadcast(T.float32(2.5), 8))
     I[0, 0:8] = K[0:8] // 4 + T.truncmod(K[0:8], 4) * 100
     I[1, 0:8] = K[0:8] % 4
     I[2, 0:8] = T.Cast("int32x8", X[0:8] > K[0:8])
@@ -30,7 +31,7 @@ def kernel(X: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), F: T.Buffer
 
 @R.function
 def f(x: R.Tensor((8,), "float32"), k: R.Tensor((8,), "int32")):
-    return R.call_tir(kernel, (x, k), out_ty=[R.Tensor((4, 8), "float32"), R.Tensor((5, 8), "int32"),
+    return R.call_tir(kernel, (x, k), out_ty=[R.Tensor((5, 8), "float32"), R.Tensor((5, 8), "int32"),
                                               R.Tensor((2, 8), "bool"), R.Tensor((8,), "float64")])
 """
 
@@ -40,7 +41,9 @@ def test_functions_lane_by_lane():
         root = np.sqrt(X)
     f, i, m, w = run_everywhere(parse(FUNCTIONS), "f", [X, K])
     chosen = np.where(X < 2, np.exp(X), -X)
-    np.testing.assert_allclose(f, [chosen, np.where(K > 3, K, X * 2), 6 - np.arange(8), abs(X)], rtol=1e-6)
+    np.testing.assert_allclose(
+        f, [chosen, np.where(K > 3, K, X * 2), 6 - np.arange(8), abs(X), np.fmod(X, np.float32(2.5))], rtol=1e-6
+    )
     ones = [bin(int(k) & 0xFFFFFFFF).count("1") for k in K]
     zeros = [32 - (int(k) & 0xFFFFFFFF).bit_length() for k in K]
     np.testing.assert_array_equal(
@@ -179,7 +182,6 @@ def test_conditions_lane_by_lane():
 
 REFUSED = {
     "A[0:4] = T.Cast('float32x4', T.pow(K[0:4], K[0:4]))": "not computed of vectors",
-    "A[0:4] = T.fmod(A[0:4], A[4:8])": "not computed of vectors",
     "A[0:4] = T.reinterpret('float32x4', T.Broadcast(T.int64(1), 4))": "as many bits as float32x4 has",
     "A[0:3] = T.vectorlow('float32x3', A[0:5])": "even number of lanes",
     "A[0:4] = A[0:4] + A[0:8]": "as many lanes, got 4, 8",
