@@ -17,8 +17,8 @@ from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
 from tir_dialect.schedule.handle_table import ROOT, HandleTable
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.rewriting.edits import blocks_in, scope_of
 from tir_dialect.schedule.scope import Scope
+from tir_dialect.schedule.structure.statements import blocks_in, scope_of
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
 

@@ -15,10 +15,11 @@ from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in
 from tir_dialect.schedule.legality.boxes import box_in, contains
 from tir_dialect.schedule.legality.instances import is_dense, leaves_some
-from tir_dialect.schedule.rewriting.block_motion import comes_before, shape_of
-from tir_dialect.schedule.rewriting.buffers import check_plain_uses
-from tir_dialect.schedule.rewriting.normalize import Less, conjuncts
+from tir_dialect.schedule.legality.plain_uses import check_plain_uses
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.conditions import Less, conjuncts
+from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure.order import comes_before
 
 
 def check_consumer(self: ScheduleState, block: BlockOp, consumer: BlockOp, stores: Sequence[Access]) -> None:

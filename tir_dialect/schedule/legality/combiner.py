@@ -12,8 +12,8 @@ from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.legality.program_order import touches
-from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import is_index_op
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from tir_dialect.dims import Dim, constant, floordiv, mod, total
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.indices.digits import ONE, Digit, Term, as_sum, digit_range
 from tir_dialect.schedule.legality.accesses import Axis, accesses_in
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
 from tir_dialect.types import IteratorKind
 
 Boxes = Mapping[SSAValue, Sequence[AxisRange]]

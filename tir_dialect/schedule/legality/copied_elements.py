@@ -16,8 +16,8 @@ from tir_dialect.schedule.legality.boxes import box_in, contains
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.instances import is_dense
 from tir_dialect.schedule.legality.program_order import describe, touches
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.extents import shape_of
 
 
 def missing_in_copy(

@@ -14,8 +14,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.legality.accesses import Axis, touched_buffers
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers, determine, loop_names
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
-from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import is_index_op
 from tir_dialect.types import IteratorKind
 
 

@@ -20,9 +20,9 @@ from tir_dialect.schedule.indices.digits import as_sum
 from tir_dialect.schedule.legality.accesses import Access, Axis
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense_once, loops_between
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
-from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.conditions import Less, conditions_of
+from tir_dialect.schedule.structure.extents import iterator_extent
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 
@@ -17,9 +19,8 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.legality.combiner import Combination
-from tir_dialect.schedule.rewriting.edits import is_index_op
-from tir_dialect.schedule.rewriting.materialize import index_constant
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import is_index_op
 from tir_dialect.types import BufferType
 
 Values = Sequence[npt.NDArray[np.generic]]
@@ -85,7 +86,7 @@ def _combining(parts: Combination) -> PrimFuncOp:
     kinds = [BufferType([constant(SAMPLES)], store.buffer_type.dtype) for store in parts.stores]
     count = len(kinds)
     func = PrimFuncOp("combine", [], [(f"b{number}", kind) for number, kind in enumerate(3 * kinds)])
-    extent = index_constant(SAMPLES)
+    extent = arith.ConstantOp.from_int_and_width(SAMPLES, IndexType())
     loop = ForOp(extent.result)
     body = loop.body.block
     loads = [LoadOp(buffer, [loop.induction_var]) for buffer in func.params[: 2 * count]]
@@ -109,7 +110,7 @@ def _start(self: ScheduleState, name: str, init: InitOp, parts: Combination) -> 
         raise self.error(f'the init of block "{name}" does not store each of its results')
     kinds = [BufferType([constant(1)], store.buffer_type.dtype) for store in parts.stores]
     func = PrimFuncOp("start", [], [(f"b{number}", kind) for number, kind in enumerate(kinds)])
-    body, zero = func.body.block, index_constant(0)
+    body, zero = func.body.block, arith.ConstantOp.from_int_and_width(0, IndexType())
     body.add_op(zero)
     mapping: dict[SSAValue, SSAValue] = {}
     for store, buffer in zip(parts.stores, func.params, strict=True):

@@ -10,8 +10,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.legality.accesses import Access, Axis
 from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.extents import iterator_extent
 
 
 def check_same_instances(self: ScheduleState, block: BlockOp, loop: ForOp, ranges: Sequence[AxisRange]) -> None:

@@ -8,8 +8,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.legality.accesses import touched_buffers
 from tir_dialect.schedule.legality.independence import check_parallel
-from tir_dialect.schedule.rewriting.block_motion import loops_without
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.order import loops_without
 from tir_dialect.types import LoopKind
 
 IN_ORDER = (LoopKind.SERIAL, LoopKind.UNROLLED)

@@ -15,8 +15,8 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.legality.accesses import accesses_in, written_buffers
 from tir_dialect.schedule.legality.boxes import join, loops_between, range_of
 from tir_dialect.schedule.legality.matching import Tile
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.extents import shape_of
 
 
 def check_tiles(self: ScheduleState, space: IndexSpace, tiles: Sequence[Tile], description: PrimFuncOp) -> None:

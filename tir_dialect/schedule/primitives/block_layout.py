@@ -21,13 +21,15 @@ from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.independence import check_reorderable
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.rewriting.block_motion import sized_extent
-from tir_dialect.schedule.rewriting.edits import erase_nest, nest_of, only_statement, set_condition
+from tir_dialect.schedule.rewriting.edits import erase_nest, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import insert_nest
-from tir_dialect.schedule.rewriting.normalize import Less, emit_conditions
+from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.rewriting.renest import check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.conditions import Less
+from tir_dialect.schedule.structure.extents import sized_extent
+from tir_dialect.schedule.structure.statements import nest_of, only_statement
 from tir_dialect.types import IteratorKind
 
 Inverse = Mapping[SSAValue, Dim]

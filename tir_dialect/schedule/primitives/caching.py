@@ -16,15 +16,12 @@ from tir_dialect.schedule.legality.boxes import box_in, clipped
 from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain
 from tir_dialect.schedule.legality.copied_elements import missing_in_copy
 from tir_dialect.schedule.legality.instances import is_dense
-from tir_dialect.schedule.legality.partial_writes import copy_only, written_where
+from tir_dialect.schedule.legality.plain_uses import check_plain_uses, other_use
 from tir_dialect.schedule.legality.program_order import describe
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
-    check_plain_uses,
     checked_scope,
     name_with,
-    other_use,
     read_buffer,
     redirect,
     written_buffer,
@@ -37,10 +34,13 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_place,
     unwritten_place,
 )
-from tir_dialect.schedule.rewriting.edits import before_all, scope_of, unique_block_name
+from tir_dialect.schedule.rewriting.edits import before_all
 from tir_dialect.schedule.rewriting.nests import allocate_like, copy_block, whole
+from tir_dialect.schedule.rewriting.partial_writes import copy_only, written_where
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure.statements import scope_of, unique_block_name
 
 
 @primitive

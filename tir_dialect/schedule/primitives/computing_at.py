@@ -23,16 +23,11 @@ from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.legality.safe_accesses import accesses_of, check_new_instances
 from tir_dialect.schedule.legality.store_positions import Position, positions_of
-from tir_dialect.schedule.rewriting.block_motion import (
-    check_movable,
-    comes_before,
-    iterator_extent,
-    loops_without,
-    place_in,
-    shape_of,
-)
+from tir_dialect.schedule.rewriting.block_motion import check_movable, place_in
 from tir_dialect.schedule.rewriting.renest import move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
+from tir_dialect.schedule.structure.order import comes_before, loops_without
 
 Positions = Mapping[SSAValue, Sequence[Position | None]]
 """Per buffer that the block writes, which iterator each index is."""

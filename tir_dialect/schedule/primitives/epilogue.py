@@ -24,10 +24,10 @@ from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
 from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
-from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,11 @@ from tir_dialect.dims import Dim, floordiv, mod, product
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.primitives.splitting import check_serial
-from tir_dialect.schedule.rewriting.edits import before_all, blocks_in, only_statement, users_of
+from tir_dialect.schedule.rewriting.edits import before_all
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import simplify_bindings
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.statements import blocks_in, only_statement, users_of
 from tir_dialect.types import IteratorKind
 
 

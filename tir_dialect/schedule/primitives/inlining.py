@@ -19,11 +19,11 @@ from tir_dialect.schedule.legality.elementwise import ElementBlock, element_bloc
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.legality.safe_accesses import check_new_instances
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.declared_reads import check_declared, redeclare
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.extents import shape_of
 
 
 @primitive

@@ -16,8 +16,9 @@ from tir_dialect.schedule.handles import Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
 from tir_dialect.schedule.primitives.splitting import check_serial
-from tir_dialect.schedule.rewriting.edits import is_index_op, move_ops, statements
+from tir_dialect.schedule.rewriting.edits import move_ops
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.statements import is_index_op, statements
 
 
 @primitive

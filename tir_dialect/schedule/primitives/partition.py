@@ -14,10 +14,10 @@ from tir_dialect.dims import Dim, maximum, minimum, to_dim, total
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.primitives.splitting import Factor, as_list, check_serial
-from tir_dialect.schedule.rewriting.edits import blocks_in, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import prove_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.statements import blocks_in, unique_block_name
 
 
 @primitive

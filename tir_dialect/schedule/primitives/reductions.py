@@ -25,12 +25,14 @@ from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, touches
-from tir_dialect.schedule.rewriting.block_motion import shape_of
-from tir_dialect.schedule.rewriting.edits import rebuild_block, unique_block_name
+from tir_dialect.schedule.rewriting.edits import rebuild_block
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
-from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
+from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.conditions import Less, conditions_of
+from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure.statements import unique_block_name
 from tir_dialect.types import IteratorKind
 
 

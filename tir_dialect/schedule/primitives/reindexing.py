@@ -19,13 +19,12 @@ from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.instances import Instances, is_dense
+from tir_dialect.schedule.legality.plain_uses import check_plain_uses
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.legality.safe_accesses import check_new_instances
-from tir_dialect.schedule.rewriting.block_motion import sized_extent
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
     access_of,
-    check_plain_uses,
     checked_scope,
     name_with,
     read_buffer,
@@ -38,11 +37,12 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unwritten_place,
 )
 from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
-from tir_dialect.schedule.rewriting.edits import unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import insert_nest
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.extents import sized_extent
+from tir_dialect.schedule.structure.statements import unique_block_name
 from tir_dialect.types import BufferType, IteratorKind
 
 

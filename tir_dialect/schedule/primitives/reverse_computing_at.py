@@ -25,14 +25,7 @@ from tir_dialect.schedule.legality.instances import Instances, check_in_order, c
 from tir_dialect.schedule.legality.moved_instances import check_same_instances
 from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
-from tir_dialect.schedule.rewriting.block_motion import (
-    check_movable,
-    comes_before,
-    iterator_extent,
-    loops_without,
-    place_in,
-    shape_of,
-)
+from tir_dialect.schedule.rewriting.block_motion import check_movable, place_in
 from tir_dialect.schedule.rewriting.renest import (
     check_no_branch,
     check_plain_conditions,
@@ -40,6 +33,8 @@ from tir_dialect.schedule.rewriting.renest import (
     sink_allocations,
 )
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
+from tir_dialect.schedule.structure.order import comes_before, loops_without
 from tir_dialect.types import IteratorKind
 
 Writes = Mapping[SSAValue, Sequence[Access]]

@@ -33,14 +33,14 @@ from tir_dialect.schedule.primitives.reductions import (
     hoist_init,
     nest_copies,
 )
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.clones import Cloner, Redirect, check_cloneable
-from tir_dialect.schedule.rewriting.edits import nest_of, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.neutral import init_with, neutral_value
-from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
 from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.conditions import Less, conditions_of
+from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure.statements import nest_of, unique_block_name
 from tir_dialect.types import BufferType, IteratorKind
 
 SPATIAL, REDUCE = IteratorKind.SPATIAL, IteratorKind.REDUCE

@@ -13,11 +13,12 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.primitives.wrapping import check_inits
-from tir_dialect.schedule.rewriting.edits import before_all, move_ops, users_of
+from tir_dialect.schedule.rewriting.edits import before_all, move_ops
 from tir_dialect.schedule.rewriting.guards import guard, guarded_ops
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import simplify_bindings
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.structure.statements import users_of
 from tir_dialect.types import LoopKind
 
 Factor: TypeAlias = "DimLike | None"

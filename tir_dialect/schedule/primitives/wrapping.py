@@ -14,8 +14,8 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.rewriting.edits import is_index_op, place_of_all, unique_block_name
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import is_index_op, place_of_all, unique_block_name
 from tir_dialect.types import IteratorKind
 
 

@@ -12,8 +12,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.program_order import describe
-from tir_dialect.schedule.rewriting.edits import ancestor_in
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import ancestor_in
 from tir_dialect.types import LoopKind
 
 

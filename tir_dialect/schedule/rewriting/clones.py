@@ -11,8 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.structure import is_inside
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.rewriting.edits import is_index_op
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import is_index_op
 
 
 def check_cloneable(self: ScheduleState, block: BlockOp, value: SSAValue) -> None:

@@ -14,9 +14,9 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.regions import ReadsOp
 from tir_dialect.schedule.legality.program_order import describe
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.extents import shape_of
 
 
 def check_declared(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[LoadOp]) -> None:

@@ -12,7 +12,8 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.schedule.rewriting.edits import add_condition, is_index_op, move_ops
+from tir_dialect.schedule.rewriting.edits import add_condition, move_ops
+from tir_dialect.schedule.structure.statements import is_index_op
 
 
 def guarded_ops(body: Block) -> list[Operation]:

@@ -20,11 +20,6 @@ from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
 
 
-def index_constant(value: int) -> arith.ConstantOp:
-    """`arith.constant value : index`."""
-    return arith.ConstantOp(IntegerAttr(value, IndexType()))
-
-
 def header_value(func: PrimFuncOp, dim: Dim) -> SSAValue:
     """A dimension over the symbols of the function as a value that the whole function may use."""
     if (name := dim.as_symbol) is not None and (argument := func.symbol_arg(name)) is not None:
@@ -35,7 +30,7 @@ def header_value(func: PrimFuncOp, dim: Dim) -> SSAValue:
             return op.results[0]
         last = op
     value = dim.constant_value
-    op = DimOp(dim) if value is None else index_constant(value)
+    op = DimOp(dim) if value is None else arith.ConstantOp.from_int_and_width(value, IndexType())
     if value is not None and value >= 0:
         op.result.name_hint = f"c{value}"
     block = func.body.block

@@ -14,9 +14,9 @@ from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.extents import shape_of
 from tir_dialect.types import BufferType, IteratorKind
 
 

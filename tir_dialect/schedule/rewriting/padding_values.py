@@ -20,10 +20,10 @@ from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.schedule.index_map import IndexMap
 from tir_dialect.schedule.indices.index_domain import IndexDomain
 from tir_dialect.schedule.indices.inverse import inverse
-from tir_dialect.schedule.rewriting.edits import is_index_op, unique_block_name
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.statements import is_index_op, unique_block_name
 from tir_dialect.te.coerce import is_unsigned
 from tir_dialect.te.emit.casts import value_type
 from tir_dialect.te.emit.expansions import emit_constant

@@ -15,10 +15,12 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.rewriting.edits import erase_idle, rebuild_block, users_of
+from tir_dialect.schedule.rewriting.edits import erase_idle, rebuild_block
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
+from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.conditions import Less, conditions_of
+from tir_dialect.schedule.structure.statements import users_of
 from tir_dialect.types import IteratorKind
 
 

@@ -21,8 +21,9 @@ from tir_dialect.schedule.legality.boxes import loops_between
 from tir_dialect.schedule.legality.instances import is_dense, leaves_some
 from tir_dialect.schedule.rewriting.edits import set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.normalize import Less, conjuncts, emit_less
+from tir_dialect.schedule.rewriting.normalize import emit_less
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.schedule.structure.conditions import Less, conjuncts
 
 
 @dataclass(frozen=True)
