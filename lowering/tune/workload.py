@@ -11,6 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache.code_cache import CodeCache
+from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.tune.call import Call
 from tir_dialect.ops.function import PrimFuncOp
@@ -43,6 +44,7 @@ def _argument(value: Any) -> tuple[str, tuple[int, ...]] | float:
 def kernels_of(module: ModuleOp, target: Target | None = None, opt_level: int = 3) -> ModuleOp:
     """The module as `build` lowers it, in which every PrimFunc is a kernel."""
     lowered = module.clone()
+    ExposePrimFuncsPass().apply(Context(), lowered)
     pipeline = RelaxToVMPass if opt_level else RelaxToVMPlainPass
     pipeline.run(Context(), lowered, target or Target.host())
     return lowered

@@ -62,6 +62,30 @@ def symbols(module) -> set[str]:
     return set(kernels.compile_prim_funcs(kernels_of(module)).symbols.values())
 
 
+def test_a_kernel_without_functions(user_database: Path, everything_is_faster: None):
+    module = parse_module(KERNEL)
+    before = symbols(module)
+    (x, _), y = arrays(8), np.zeros((8, 8), np.float32)
+    report = tune(module, [x, y], entry="double", trials=1, progress=None)
+    assert len(report.records) == 1
+    assert symbols(module).isdisjoint(before)
+    VirtualMachine(build(module))["double"](x, y)
+    np.testing.assert_array_equal(y, x + x)
+
+
+KERNEL = """
+tir.prim_func @double[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "B" (%v = spatial %i in %n, %w = spatial %j in %m) {
+      %x = tir.load %X[%v, %w]
+      %y = arith.addf %x, %x : f32
+      tir.store %y, %Y[%v, %w]
+    }
+  }
+}
+"""
+
+
 def test_builds_can_ignore_it(user_database: Path, everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
     module = parse_module(MAP)
     before = symbols(module)
