@@ -63,6 +63,8 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
         raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
     if (read := IMPORTERS.get(Path(path).suffix)) is not None:
         return read(path, shapes)
+    if isinstance(shapes, Mapping) and shapes:
+        raise ToolError(f"{path}: --shape is for ONNX models; the text says its shapes")
     module = parse_module(read_text(path), path)
     if weights is not None:
         from lowering.weight_files import load_weights

@@ -110,10 +110,15 @@ class RelaxOptMain(xDSLOptMain):
     def prepare_input(self) -> tuple[list[tuple[IO[bytes], int]], str]:
         """The texts of the modules; `ToolError` for a file of another kind."""
         try:
-            return super().prepare_input()
+            chunks, extension = super().prepare_input()
         except ValueError as error:
             known = ", ".join(f".{extension}" for extension in self.available_frontends)
             raise ToolError(f"expected a file that ends in one of {known}, got {self.args.input_file}") from error
+        if self.args.shapes and f".{extension}" not in IMPORTERS:
+            for chunk, _ in chunks:
+                chunk.close()
+            raise ToolError("--shape is for ONNX models; the text says its shapes")
+        return chunks, extension
 
     def _run_every_chunk(self) -> None:
         """As `mlir-opt`: a module that is rejected keeps none of the others from being rewritten."""

@@ -21,6 +21,7 @@ from lowering.to_llvm.function_properties import buffer_attributes, function_pro
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import EXTENSIONS
 from tir_dialect.types import BufferType
 
 
@@ -43,7 +44,7 @@ class ConvertTIRToLLVMPass(ModulePass):
     ```
 
     0 is success; otherwise a tvm-ffi error has been raised. Vectorized loops of constant length become vector code,
-    parallel loops functions that an OpenMP team calls. Nothing else in the module is touched.
+    parallel loops functions that threads call. Nothing else in the module is touched.
 
     Requires: no `tir.block` is left (`lower-blocks`). Refuses ops that have no lowering, loops bound to GPU
     threads, and packed calls inside parallel loops.
@@ -62,6 +63,13 @@ class ConvertTIRToLLVMPass(ModulePass):
 
     extensions: tuple[str, ...] = ()
     """The instruction set extensions that may be used, as in `Target.extensions`."""
+
+    def __post_init__(self) -> None:
+        """`ValueError` for options that no machine has."""
+        if self.vector_bits < 64 or self.vector_bits & (self.vector_bits - 1):
+            raise ValueError(f"vector-bits expected a power of two of at least 64, got {self.vector_bits}")
+        if unknown := [name for name in self.extensions if name not in EXTENSIONS]:
+            raise ValueError(f"extensions expected some of {', '.join(EXTENSIONS)}, got {unknown[0]}")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites the module in place."""

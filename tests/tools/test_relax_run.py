@@ -292,3 +292,8 @@ def test_seeds_are_not_negative(program: str, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         main([program, "--random", "f32[2]", "f32[2]", "--seed", "-1"])
     assert "argument --seed: expected a number of at least 0, got -1" in capsys.readouterr().err
+
+
+def test_shapes_are_for_models(program: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--random", "f32[2]", "f32[2]", "--shape", "x=[2]"]) == 1
+    assert f"{program}: --shape is for ONNX models; the text says its shapes" in capsys.readouterr().err

@@ -72,6 +72,11 @@ class ConvertLayoutPass(ModulePass):
     target: str = ""
     """The machine; this one if it is not named."""
 
+    def __post_init__(self) -> None:
+        """`ValueError` for a block of fewer channels than none."""
+        if self.block < 0:
+            raise ValueError(f"block expected a number of channels, or 0, got {self.block}")
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Converts each function by itself."""
         blocking: Blocking | None = None
