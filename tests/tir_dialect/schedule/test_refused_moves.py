@@ -74,6 +74,10 @@ CONDITIONAL += "{ tir.yield %zero } tir.store %y, %Y[%vj]"
             'block "Y" covers 1 of n elements of buffer "T"',
         ),
         (
+            loop(SET) + loop(f"%on = tir.load %M[%j] tir.if %on {{ {GET} }}", "j"),
+            "block \"Y\" stands in a 'tir.if' without its producer",
+        ),
+        (
             loop("%x = tir.load %X[%i] tir.store %x, %T[%i]") + loop(GET, "j"),
             'block "Y" reads 0 allocated buffers that nobody else reads, expected one',
         ),
@@ -85,6 +89,12 @@ CONDITIONAL += "{ tir.yield %zero } tir.store %y, %Y[%vj]"
 )
 def test_reverse_compute_inline_refuses(body: str, message: str):
     refuses(lines(body), message, "reverse_compute_inline", "Y")
+
+
+def test_reverse_compute_inline_in_a_branch_with_the_producer():
+    sch = lines(loop(f"%on = tir.load %M[%i] tir.if %on {{ {SET} {GET.replace('%j', '%i')} }}"))
+    sch.reverse_compute_inline("Y")
+    assert len(sch.get_blocks()) == 1
 
 
 @pytest.mark.parametrize(

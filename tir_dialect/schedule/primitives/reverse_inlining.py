@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.structure import enclosing_block
+from tir_dialect.analysis.structure import ancestors, enclosing_block
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
@@ -52,7 +52,7 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     1. a block with reduce, scan or opaque iterators, with a predicate, or that does more than store one element;
     2. other than one allocated buffer that only the block and its producers use;
     3. a block that loads several elements of it, or one under a condition; and one that loads an element several times;
-    4. loops that do not take the iterators through all values, or may be empty;
+    4. loops that do not take the iterators through all values, or may be empty, and a branch without the producer;
     5. several producers; behind reductions, other blocks than copies of all elements, and accesses of vectors;
     6. inputs and outputs of the block that others use between producer and block, or, behind a reduction, write in its
        loops;
@@ -126,6 +126,9 @@ def _check_instances(self: ScheduleState, consumer: BlockOp, users: Sequence[Ope
             continue
         if self.space.less_equal(1, self.extent(loop)) is not True:
             raise self.error(f'loop "{loop.induction_var.name_hint}" may have no iteration')
+    for op in ancestors(consumer):
+        if isinstance(op, IfOp) and not all(is_inside(user, op) for user in users):
+            raise self.error(f"block \"{consumer.block_name.data}\" stands in a 'tir.if' without its producer")
 
 
 def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Sequence[LoadOp]) -> tuple[StoreOp, BlockOp]:
