@@ -271,7 +271,8 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 // Where masks are no registers, only vectors of which lanes are missing are stored under one. The last panel may be of one vector.
 // CHECK-LABEL: tir.prim_func private @relax.routine.streamed.f32.16
 // CHECK:         tir.for (%k_block) in (%k_blocks)
-// CHECK:           tir.for (%unit) in (%lower to %upper)
+// CHECK:           tir.for (%block)
+// CHECK:             tir.for (%panel)
 // CHECK:             tir.if
 // CHECK:               tir.for (%group)
 // CHECK:                 tir.alloc_buffer : !tir.buffer<[6, 8], f32, scope = "local", align = 64>
