@@ -17,8 +17,11 @@ from xdsl.ir import Operation, SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.structure.accesses import linear
 from lowering.schedule.cpu.structure.arithmetic import evaluated
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import constant
 from tir_dialect.dtypes import ElementType, is_dtype, lookup
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
@@ -92,9 +95,39 @@ def order_of(stage: Stage, reduction: Reduction) -> Order | None:
     reduced = stage.of_kind(IteratorKind.REDUCE)
     if len(reduction.sources) != 2 or len(reduced) != 1:
         return None
+    counts = _counted(reduction) is stage.axes[reduced[0]].value
+    return _order_of_numbers(reduction) if counts else None
+
+
+def order_of_all(kernel: Kernel, stage: Stage, reduction: Reduction) -> Order | None:
+    """The same of all elements, which lie in memory as their numbers count them."""
+    counted = _counted(reduction) if len(reduction.sources) == 2 else None
+    if counted is None or stage.of_kind(IteratorKind.SPATIAL):
+        return None
+    loads = [op for op in element_ops(stage, reduction) if isinstance(op, LoadOp)]
+    side_by_side = [constant(1)]
+    for extent in reversed(stage.extents[1:]):
+        side_by_side.insert(0, side_by_side[0] * extent)
+    space = IndexSpace(stage.block)
+    names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
+    number = linear(space, names, counted)
+    accesses = [kernel.access(stage, load) for load in loads]
+    known = [number.strides, *(access.strides for access in accesses)]
+    if number.value is not None or number.base.terms or any(access.computed for access in accesses):
+        return None
+    lie_so = all(a is b for strides in known for a, b in zip(strides, side_by_side, strict=True))
+    return _order_of_numbers(reduction) if lie_so else None
+
+
+def _counted(reduction: Reduction) -> SSAValue | None:
+    """What an index is cast from."""
+    index = reduction.sources[1].owner
+    return index.input if isinstance(index, arith.IndexCastOp) else None
+
+
+def _order_of_numbers(reduction: Reduction) -> Order | None:
     index, kind = reduction.sources[1], reduction.sources[0].type
-    counts = isinstance(index.owner, arith.IndexCastOp) and index.owner.input is stage.axes[reduced[0]].value
-    if not counts or not isinstance(index.type, IntegerType) or not is_dtype(kind):
+    if not isinstance(index.type, IntegerType) or not is_dtype(kind):
         return None
     source = lookup(kind).type
     better = next((each for each in _predicates(source) if _finds(reduction, each)), None)

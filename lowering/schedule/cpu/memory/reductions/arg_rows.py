@@ -25,6 +25,7 @@ from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.arg_reduction import Order, element_ops
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators, folded
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import product
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp
@@ -34,11 +35,11 @@ VECTORS_AT_ONCE = 4
 
 
 class ArgReduction:
-    """The code of one row."""
+    """The code of one row, or of all elements as if they were one."""
 
     def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, order: Order):
         self.kernel, self.code, self.stage, self.reduction, self.order = kernel, kernel.code, stage, reduction, order
-        self.axis = stage.of_kind(IteratorKind.REDUCE)[0]
+        *self.outer, self.axis = stage.of_kind(IteratorKind.REDUCE)
         self.lanes = kernel.target.lanes(order.bits)
         self.width = self.lanes * VECTORS_AT_ONCE
         self.ops = element_ops(stage, reduction)
@@ -48,17 +49,41 @@ class ArgReduction:
         loads are not to be masked.
         """
         code = self.code
-        length, body = code.dim(self.stage.axes[self.axis].extent), Body(self.kernel, self.stage, at, self.axis)
-        body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
-        first = self._first(at)
-        worst = self.order.widened(code, first[0])
-        with code.when(code.compare("sge", length, self.width)) as is_long:
-            _LongRow(self, body, length, worst).emit()
+        with code.when(self.is_long) as is_long:
+            body = self._body(at)
+            _LongRow(self, body, self.length, self._worst(at)).emit()
         with code.otherwise(is_long):
-            if short is not None:
-                short()
-                return
-            self._short(body, length, worst, first)
+            self.emit_short(at, short)
+
+    @property
+    def length(self) -> SSAValue:
+        """How many elements there are."""
+        return self.code.dim(product(self.stage.extents[axis] for axis in (*self.outer, self.axis)))
+
+    @property
+    def is_long(self) -> SSAValue:
+        """Whether there are as many as an iteration has."""
+        return self.code.compare("sge", self.length, self.width)
+
+    def emit_short(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
+        """The same of fewer elements than an iteration has."""
+        if short is None:
+            self._short(self._body(at), self.length, self._worst(at), self._first(at))
+        else:
+            short()
+
+    def _worst(self, at: Mapping[int, SSAValue]) -> SSAValue:
+        return self.order.widened(self.code, self._first(at)[0])
+
+    def part(self, at: Mapping[int, SSAValue], low: SSAValue, length: SSAValue) -> list[SSAValue]:
+        """The value and its index among at least as many elements as an iteration has, from `low` on."""
+        return _LongRow(self, self._body(at), length, self._worst(at), low).found()
+
+    def _body(self, at: Mapping[int, SSAValue]) -> Body:
+        """The code of an element; the innermost axis goes on where the others would move on."""
+        body = Body(self.kernel, self.stage, {**dict.fromkeys(self.outer, self.code.index(0)), **at}, self.axis)
+        body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
+        return body
 
     def _short(self, body: Body, length: SSAValue, worst: SSAValue, first: Sequence[SSAValue]) -> None:
         """Less than an iteration, under a mask: a vector, or several; of an empty row the first values stay."""
@@ -79,10 +104,14 @@ class ArgReduction:
         Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: results})
 
     def write_at(self, body: Body, index: SSAValue) -> None:
+        """Writes an index, and the value that is there."""
+        self._write(body.at, self.results_at(body, index))
+
+    def results_at(self, body: Body, index: SSAValue) -> list[SSAValue]:
         """An index, and the value that is there: zeros that are equal may differ in their signs."""
         here = body.at_index(index)
         here.run(self.ops)
-        self._write(body.at, [here.value(source) for source in self.reduction.sources])
+        return [here.value(source) for source in self.reduction.sources]
 
     def _vectors(self, body: Body, length: SSAValue, worst: SSAValue, count: int) -> None:
         """A row that is not longer than so many elements."""
@@ -144,7 +173,10 @@ class ArgReduction:
 class _LongRow:
     """The code of a row of at least one full iteration."""
 
-    def __init__(self, reduction: ArgReduction, body: Body, length: SSAValue, worst: SSAValue):
+    def __init__(
+        self, reduction: ArgReduction, body: Body, length: SSAValue, worst: SSAValue, low: SSAValue | None = None
+    ):
+        self.low = reduction.code.index(0) if low is None else low
         self.parts, self.code, self.body, self.length, self.worst = reduction, reduction.code, body, length, worst
         self.order, self.lanes, self.width = reduction.order, reduction.lanes, reduction.width
         self.best = reduction.memory(self.lanes, self.order.dtype, "best")
@@ -158,7 +190,15 @@ class _LongRow:
         return self.code.value(arith.ConstantOp(IntegerAttr(value, self.order.index_type)))
 
     def emit(self) -> None:
-        """Finds the iteration, then the element, and writes its index."""
+        """Writes the index and its element."""
+        self.parts.write_at(self.body, self._place())
+
+    def found(self) -> list[SSAValue]:
+        """The same as values."""
+        return self.parts.results_at(self.body, self._place())
+
+    def _place(self) -> SSAValue:
+        """Finds the iteration, then the element."""
         code, parts, zero = self.code, self.parts, self.code.index(0)
         with self._each_lane() as lane:
             code.store(self.worst, self.best, [lane])
@@ -177,7 +217,7 @@ class _LongRow:
         first = folded(parts.kernel, self.iterations, lambda left, right: code.value(arith.MinUIOp(left, right)))
         first = first if self.order.index_type == i64 else code.value(arith.ExtUIOp(first, i64))
         start = self._start(code.value(arith.IndexCastOp(first, IndexType())))
-        parts.write_at(self.body, code.add(start, self._lane_of(start)))
+        return code.add(start, self._lane_of(start))
 
     def _each_lane(self) -> AbstractContextManager[SSAValue]:
         return self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED)
@@ -191,7 +231,7 @@ class _LongRow:
     def _start(self, iteration: SSAValue) -> SSAValue:
         """Where an iteration begins."""
         code = self.code
-        return code.minimum(code.mul(iteration, self.width), code.sub(self.length, self.width))
+        return code.add(self.low, code.minimum(code.mul(iteration, self.width), code.sub(self.length, self.width)))
 
     def _number(self, iteration: SSAValue) -> SSAValue:
         return self.code.value(arith.IndexCastOp(iteration, self.order.index_type))
