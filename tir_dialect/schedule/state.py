@@ -159,8 +159,8 @@ class ScheduleState(ScheduleBase):
             return primitive(self, *args, **kwargs)
         except DimSyntaxError as error:
             raise self.error(str(error)) from None
-        except (AttributeError, TypeError, LookupError):
-            if (wrong := wrong_arguments(primitive, args, kwargs)) is None:
+        except (AttributeError, TypeError, LookupError, ValueError) as error:
+            if isinstance(error, ScheduleError) or (wrong := wrong_arguments(primitive, args, kwargs)) is None:
                 raise
             raise self.error(wrong) from None
 

@@ -132,6 +132,7 @@ def test_annotations():
         sch.annotate(loop, "gone", 5)
         sch.unannotate(loop, "gone")
         refuses(sch, '"i" has no annotation "gone"', "unannotate", loop, "gone")
+        refuses(sch, 'annotate: expected "ann_key" to be str, got 3', "annotate", loop, 3, 3)
         refuses(sch, "expected truth values, numbers or strings, got object", "annotate", loop, "bad", object())
 
     sch = scheduled(elementwise(), transform)

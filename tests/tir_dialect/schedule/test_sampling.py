@@ -43,6 +43,7 @@ def test_decisions_may_be_given_and_are_checked():
     refuses(sch, "expected 2 factors of 24, got [5, 4]", "sample_perfect_tile", loop, 2, decision=[5, 4])
     refuses(sch, "expected a decision of 0 to 1, got 2", "sample_categorical", [7, 8], [0.5, 0.5], decision=2)
     refuses(sch, "expected a probability for each candidate", "sample_categorical", [7, 8], [1.0])
+    refuses(sch, 'expected "candidates" to be Sequence[int]', "sample_categorical", ["a", "b"], [0.5, 0.5])
     for weights in ([0, 0], [-1, 2], [float("nan"), 1]):
         message = f"expected probabilities of at least 0, and not of 0 only, got {weights}"
         refuses(sch, message, "sample_categorical", [7, 8], weights)

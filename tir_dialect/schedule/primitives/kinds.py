@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute
 
@@ -102,6 +104,8 @@ def annotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str, ann
     Refuses:
     1. values that are no truth values, numbers, texts, or lists or dictionaries of them.
     """
+    if not isinstance(cast("object", ann_key), str):
+        raise TypeError("the name of an annotation is a text")
     notes = _notes(block_or_loop)
     block_or_loop.op.annotations = DictionaryAttr({**notes, ann_key: _attribute(self, ann_val)})
 
