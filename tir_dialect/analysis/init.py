@@ -11,11 +11,20 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
-from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside, loop_of
+from tir_dialect.analysis.structure import (
+    enclosing_func,
+    enclosing_loops,
+    has_no_effects,
+    is_inside,
+    loop_of,
+    root_buffer,
+)
 from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, SymbolAtom, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.types import IteratorKind
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.types import BufferType, IteratorKind
 
 
 @dataclass(frozen=True)
@@ -45,17 +54,18 @@ class InitPlacement:
 def init_placement(block: BlockOp) -> InitPlacement | None:
     """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
 
-    It has to stay where one loop drives both a spatial iterator and one of another kind, or a condition or a loop bound
-    depends on both; where a loop inside of the reduction drives no iterator; where what the init needs comes from
-    memory inside of the reduction; and where the loops may not begin with the first instance, such as those from `p` to
-    `n` and those that count down, or have no iteration at all, or a condition on the reduction may leave it out.
+    It has to stay where other blocks in the loops use its elements or may write what it reads; where one loop drives
+    both a spatial iterator and one of another kind, or a condition or a loop bound depends on both; where a loop inside
+    of the reduction drives no iterator; where what the init needs comes from memory inside of the reduction; and where
+    the loops may not begin with the first instance, such as those from `p` to `n` and those that count down, or have no
+    iteration at all, or a condition on the reduction may leave it out.
     """
     loops = enclosing_loops(block)
     reduction = _reduction_loops(block, loops)
     if block.init is None or not reduction:
         return None
     outer = next(loop for loop in loops if loop in reduction)
-    if not _is_loop_nest(outer, block):
+    if not _is_loop_nest(outer, block) or _meets_others(block.init, block, outer):
         return None
     finder = _Finder(block, block.init, outer, loops, reduction)
     return finder.find()
@@ -77,6 +87,30 @@ def _is_loop_nest(outer: ForOp, block: BlockOp) -> bool:
             return True
         parent = parent.parent_op()
     return False
+
+
+def _meets_others(init: InitOp, block: BlockOp, outer: ForOp) -> bool:
+    """Whether others in the loop use what the init writes, or may write what it reads: it has to stay between them.
+
+    Blocks that have an init for the same buffer start other elements: unrolling and partitioning of loops leave them.
+    """
+    read, written = _buffers(init, LoadOp), _buffers(init, StoreOp)
+    starting = [op for op in outer.walk() if isinstance(op, BlockOp) and op.init is not None]
+    own = {op for each in starting if written <= _buffers(each.init or init, StoreOp) for op in each.walk()}
+    mine = set(block.walk())
+    for op in outer.walk():
+        if isinstance(op, BufferViewOp) or op in mine:
+            continue
+        used = {root_buffer(operand) for operand in op.operands if isinstance(operand.type, BufferType)}
+        if op not in own and not written.isdisjoint(used):
+            return True
+        if not isinstance(op, LoadOp) and not read.isdisjoint(used):
+            return True
+    return False
+
+
+def _buffers(init: InitOp, kind: type[LoadOp | StoreOp]) -> set[SSAValue]:
+    return {root_buffer(op.buffer) for op in init.walk() if isinstance(op, kind)}
 
 
 class _Finder:

@@ -13,12 +13,12 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import ancestors, enclosing_loops, loop_of
+from tir_dialect.analysis.structure import ancestors, enclosing_loops, loop_of, root_buffer
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Axis, accesses_in, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in
@@ -52,7 +52,8 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     1. a block without init, or in a branch;
     2. a loop that is not around the block, or inside of a loop that is reduced over;
     3. loops that drive iterators of different kinds;
-    4. results that are allocated in the loop, that others write there, or read before the block has run for them;
+    4. results that are allocated in the loop, that others write there, or read before the block has run for them; an
+       init that uses what is computed in the loop, or reads what others write there;
     5. spatial loops of which several iterations reduce to one element;
     6. loops that may leave out the init, or run it several times or late;
     7. predicates that are no comparisons of indices.
@@ -63,6 +64,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
+    check_start(self, block.op, loop.op)
     _check_readers(self, block.op, loop.op)
     check_elements(self, block.op, driven_apart(loops, drives))
     check_no_branch(self, block.op)
@@ -172,6 +174,21 @@ def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
         for op in loop.walk():
             if touches(op, {buffer}, writes_only=True) and not is_inside(op, block):
                 raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
+
+
+def check_start(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
+    """Refuses an init that uses what is made in a loop, in front of which it would run."""
+    name, hint = block.block_name.data, loop.induction_var.name_hint
+    ops = [] if block.init is None else list(block.init.walk())
+    for value in dict.fromkeys(operand for op in ops for operand in op.operands):
+        if is_defined_inside(value, loop) and not is_defined_inside(value, block):
+            raise self.error(
+                f'the init of block "{name}" uses "{value.name_hint}" of loop "{hint}", expected values from before it'
+            )
+    read = {root_buffer(op.buffer) for op in ops if isinstance(op, LoadOp)}
+    writer = next((op for op in loop.walk() if touches(op, read, writes_only=True) and not is_inside(op, block)), None)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes in loop "{hint}" what the init of block "{name}" reads')
 
 
 def _check_readers(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:

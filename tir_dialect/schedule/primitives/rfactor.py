@@ -14,6 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops, root_buffer
+from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -91,10 +92,12 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     6. an init that is not neutral for the combination; without one, a combination of no known neutral value;
     7. a combination that is not associative; one that does not commute, but for the outermost loop of the reduction;
     8. loops that may leave out the init, or run it several times or late, or combine partial results twice;
-    9. others that use the result in a loop that is reduced over.
+    9. others that use the result in a loop that is reduced over;
+    10. a block that uses what is computed in the loops around it.
     """
     plan = _plan(self, loop, factor_axis)
     nest, part = nest_of(plan.block), _part(self, plan)
+    _check_captured(self, plan.block, part)
     kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
     copied = _final_loops(self, plan, part, kept)
     starts = bool(plan.rest) and _starts_everywhere(self, plan)
@@ -159,6 +162,14 @@ def _check_bindings(self: ScheduleState, block: BlockOp) -> None:
         if iterator.kind is not SPATIAL and self.space.dim_of(iterator.binding) is None:
             hint, name = iterator.value.name_hint, block.block_name.data
             raise self.error(f'the binding of iterator "{hint}" of block "{name}" is no expression of loop variables')
+
+
+def _check_captured(self: ScheduleState, block: BlockOp, part: Operation) -> None:
+    """Refuses a block that uses what is computed in the loops behind which the results are combined."""
+    for value in dict.fromkeys(operand for op in block.body.walk() for operand in op.operands):
+        if is_defined_inside(value, part) and not is_defined_inside(value, block):
+            hint, name = value.name_hint, block.block_name.data
+            raise self.error(f'block "{name}" uses "{hint}" of the loops around it, expected values from before them')
 
 
 def _is_idle(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, AbstractSet[IteratorKind]]) -> bool:
