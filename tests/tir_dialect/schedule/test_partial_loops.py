@@ -205,3 +205,35 @@ def test_tiles_of_a_loop_without_iterations():
     text = SUMS.format("%c1 to %all", "spatial").replace("(%i, %r)", "(%i, %r, %q)")
     text = text.replace("%c1 to %all)", "%c1 to %all, %c1 to %c1)").replace("%vr =", "%vq = reduce %q in %all, %vr =")
     scheduled(parse_prim_func(text), lambda sch: sch.tile(*sch.get_loops("C")[1:], [2, 2]))
+
+
+AGAIN = """
+tir.prim_func @f[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {{
+  %c2 = arith.constant 2 : index
+  %B = tir.alloc_buffer : !tir.buffer<[n], i32>
+  tir.for (%i, %z) in (%n, {0}) {{
+    tir.block "B" (%v = spatial %i in %n) {{
+      %a = tir.load %A[%v]
+      tir.store %a, %B[%v]
+    }}
+  }}
+  tir.for (%i, %z) in (%n, {1}) {{
+    tir.block "C" (%v = spatial %i in %n) {{
+      %b = tir.load %B[%v]
+      %c = tir.load %C[%v]
+      %s = arith.addi %b, %c : i32
+      tir.store %s, %C[%v]
+    }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("counts", "name"), [(("%c1", "%c2"), "C"), (("%c2", "%c1"), "B")])
+def test_updates_that_loops_repeat_are_not_moved(counts, name):
+    text = AGAIN.replace("%c2 =", "%c1 = arith.constant 1 : index\n  %c2 =")
+    sch = Schedule(parse_prim_func(text.format(*counts)))
+    message = f'loop "z" may run instances of block "{name}" again, expected each once where elements are updated'
+    refuses(sch, message, "reverse_compute_inline", "C")
+    once = parse_prim_func(text.format("%c1", "%c1"))
+    scheduled(once, lambda sch: sch.reverse_compute_inline("C"))

@@ -16,6 +16,7 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.indices.inverse import inverse
+from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,
     check_moved_up,
@@ -56,7 +57,8 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     5. several producers; behind reductions, other blocks than copies of all elements, and accesses of vectors;
     6. inputs and outputs of the block that others use between producer and block, or, behind a reduction, write in its
        loops;
-    7. an output that is allocated in a loop which the producer is not in.
+    7. an output that is allocated in a loop which the producer is not in;
+    8. loops that repeat instances, if the block updates elements of its output.
     """
     consumer = element_block(self, block.op)
     allocation, loads = _intermediate(self, consumer)
@@ -77,6 +79,9 @@ def _apply(self: ScheduleState, consumer: ElementBlock, loads: Sequence[LoadOp],
     """Lets the producer store what the consumer computes of its values."""
     store, producer = _producer_store(self, allocation, loads)
     check_moved_up(self, consumer, producer, allocation.buffer)
+    if consumer.store.buffer in read_buffers(consumer.op):
+        _check_distinct(self, consumer.op, producer)
+        _check_distinct(self, producer, consumer.op)
     values = _values_at(self, consumer.op, loads[0], store, allocation)
     known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
     point = _where_it_runs(self, consumer.op, values, store)
@@ -129,6 +134,17 @@ def _check_instances(self: ScheduleState, consumer: BlockOp, users: Sequence[Ope
     for op in ancestors(consumer):
         if isinstance(op, IfOp) and not all(is_inside(user, op) for user in users):
             raise self.error(f"block \"{consumer.block_name.data}\" stands in a 'tir.if' without its producer")
+
+
+def _check_distinct(self: ScheduleState, block: BlockOp, other: BlockOp) -> None:
+    """Refuses loops that repeat instances of a block and are not around the other one."""
+    instances = Instances(self, block)
+    for loop in instances.loops:
+        if not (is_inside(other, loop) or instances.are_distinct([loop]) or instances.run_once(loop)):
+            raise self.error(
+                f'loop "{loop.induction_var.name_hint}" may run instances of block "{block.block_name.data}" again, '
+                "expected each once where elements are updated"
+            )
 
 
 def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Sequence[LoadOp]) -> tuple[StoreOp, BlockOp]:
