@@ -49,12 +49,18 @@ def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:
 
 
 def misused_iterators(block: BlockOp) -> set[SSAValue]:
-    """The spatial iterators missing in the indices of a store, and the reduce iterators that occur in one."""
-    return {value for value, _ in _misuses(block)}
+    """The spatial iterators missing in the indices of a store, and the reduce iterators that occur in one.
+
+    Conditions around a store are not trusted to choose one value of a missing iterator.
+    """
+    return {value for value, _ in _misuses(block, conditions=False)}
 
 
-def _misuses(block: BlockOp) -> Iterator[tuple[SSAValue, str]]:
-    """The iterators that stores do not use as their kinds say, each with what is wrong."""
+def _misuses(block: BlockOp, *, conditions: bool = True) -> Iterator[tuple[SSAValue, str]]:
+    """The iterators that stores do not use as their kinds say, each with what is wrong.
+
+    With `conditions`, an iterator in a condition around a store counts as one in its indices.
+    """
     iterators = [iterator for iterator in block.iterators if not _is_unit(iterator)]
     spatial = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.SPATIAL]
     reduce = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.REDUCE]
@@ -73,7 +79,7 @@ def _misuses(block: BlockOp) -> Iterator[tuple[SSAValue, str]]:
         if is_inside(root_buffer(store.buffer), block):
             continue
         indices = [*store.indices, *view_offsets(store.buffer)]
-        deciding = any_use.of_all([*indices, *_conditions(store, block)])
+        deciding = any_use.of_all([*indices, *(_conditions(store, block) if conditions else ())])
         for value in spatial:
             if value not in deciding:
                 yield value, f"{_stores(block, store)} without its spatial iterator {_name(value)}"
