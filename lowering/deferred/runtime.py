@@ -71,6 +71,9 @@ def _machine_code(func: FuncOp, options: Options) -> Callable[..., Any]:
         raise misfit(error) from error
 
 
+_finding = RLock()
+
+
 @lru_cache(maxsize=4096)
 def deferred_function(text: str) -> DeferredFunction:
     """The function that a text is."""
@@ -79,4 +82,6 @@ def deferred_function(text: str) -> DeferredFunction:
 
 def run_deferred(text: str, *arguments: Any) -> Any:
     """Calls the function that a text is, compiled for the arguments."""
-    return deferred_function(text)(arguments)
+    with _finding:  # threads that miss in the cache at once would get a function each, and compile twice
+        function = deferred_function(text)
+    return function(arguments)

@@ -205,6 +205,13 @@ def test_threads_that_wait_for_code_do_not_make_it_again(monkeypatch: pytest.Mon
         waiting.wait()
         results.append(run(arange(3), arange(3)))
 
+    made = runtime.DeferredFunction.__init__
+
+    def slow(self: runtime.DeferredFunction, text: str) -> None:
+        time.sleep(0.05)  # while the others look for the function, too
+        made(self, text)
+
+    monkeypatch.setattr(runtime.DeferredFunction, "__init__", slow)
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
         thread.start()
