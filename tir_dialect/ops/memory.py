@@ -26,6 +26,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_access, print_buffer_type
@@ -67,6 +68,13 @@ def lanes_of(type: Attribute) -> int | None:
     vector = cast("VectorType[Attribute]", type)
     dims = vector.shape.data
     return dims[0].data if len(dims) == 1 and not vector.get_num_scalable_dims() else None
+
+
+def number_type(type: Attribute) -> Attribute | None:
+    """The type of a number, or of the numbers of a vector with one fixed dimension; `None` for another vector."""
+    if isa(type, VectorType):
+        return None if lanes_of(type) is None else type.element_type
+    return type
 
 
 def access_type(buffer: BufferType, indices: Sequence[SSAValue], lanes: int | None = None) -> Attribute:

@@ -6,16 +6,15 @@ factor of the exponentials and their sum cancels in the quotient.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AnyFloat, Float32Type, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import AnyFloat, Float32Type
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
-from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.memory import number_type
 from tir_dialect.ops.syntax import parse_operands, print_operands
 
 SCALE = 2.0**64
@@ -57,7 +56,9 @@ class GreaterOp(IRDLOperation):
         print_operands(printer, self, self.result.type)
 
     def verify_(self) -> None:
-        if not self.lhs.type == self.rhs.type == self.result.type or not isinstance(_element(self.result), AnyFloat):
+        if not self.lhs.type == self.rhs.type == self.result.type or not isinstance(
+            number_type(self.result.type), AnyFloat
+        ):
             raise VerifyException(
                 f"'tir.greater' op expected floats or vectors of one type, got {self.lhs.type} and {self.rhs.type}"
             )  # C1
@@ -97,12 +98,5 @@ class ScaledExpOp(IRDLOperation):
         print_operands(printer, self, self.result.type)
 
     def verify_(self) -> None:
-        if self.operand.type != self.result.type or not isinstance(_element(self.result), Float32Type):
+        if self.operand.type != self.result.type or not isinstance(number_type(self.result.type), Float32Type):
             raise VerifyException(f"'tir.scaled_exp' op expected f32 or a vector of it, got {self.operand.type}")  # C1
-
-
-def _element(value: SSAValue) -> Attribute | None:
-    """The type of a number, or of the numbers of a vector with one fixed dimension."""
-    if isa(value.type, VectorType):
-        return None if lanes_of(value.type) is None else value.type.element_type
-    return value.type

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import Float32Type, Float64Type, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
-from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.memory import number_type
 from tir_dialect.ops.syntax import parse_operands, print_operands
 
 
@@ -51,14 +50,7 @@ class FmodOp(IRDLOperation):
 
     def verify_(self) -> None:
         same = self.lhs.type == self.rhs.type == self.result.type
-        if not same or not isinstance(_element(self.result), Float32Type | Float64Type):
+        if not same or not isinstance(number_type(self.result.type), Float32Type | Float64Type):
             raise VerifyException(
                 f"'tir.fmod' op expected f32 or f64 or vectors of one type, got {self.lhs.type} and {self.rhs.type}"
             )  # C1
-
-
-def _element(value: SSAValue) -> Attribute | None:
-    """The type of a number, or of the numbers of a vector with one fixed dimension."""
-    if isa(value.type, VectorType):
-        return None if lanes_of(value.type) is None else value.type.element_type
-    return value.type

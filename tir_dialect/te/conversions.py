@@ -26,8 +26,10 @@ def to_dtype(dtype: DTypeLike) -> DType:
 
 
 def const(value: Scalar, dtype: DTypeLike) -> Expr:
-    """The number `value` of dtype `dtype`; a float without a fraction may be an integer."""
+    """The number `value` of dtype `dtype`; a float without a fraction may be an integer. TypeError for text."""
     kind = to_dtype(dtype)
+    if isinstance(value, str | bytes):
+        raise TypeError(f"const: expected a number, got {value!r}")
     is_whole = isinstance(value, float) and value.is_integer() and not is_float(kind)
     return adopt(int(value) if is_whole else value, kind)
 

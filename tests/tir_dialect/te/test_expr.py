@@ -191,3 +191,8 @@ def test_whole_floats_may_be_integer_constants():
     assert te.const(3.0, "i8") is te.const(3, "i8")
     with pytest.raises(TypeError, match=r"cannot use the float 1\.5 with dtype i8"):
         te.const(1.5, "i8")
+
+
+def test_text_is_no_constant():
+    with pytest.raises(TypeError, match="const: expected a number, got 'a'"):
+        te.const("a", "f32")
