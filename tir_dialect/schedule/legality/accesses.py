@@ -123,6 +123,11 @@ def read_buffers(root: Operation) -> set[SSAValue]:
     return {buffer for op in root.walk() for buffer, is_store in _touched(op) if not is_store}
 
 
+def described(buffer: SSAValue) -> str:
+    """A buffer in messages."""
+    return f'buffer "{buffer.name_hint}"' if buffer.name_hint else "a buffer"
+
+
 def _touched(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
     if isinstance(op, LoadOp | StoreOp):
         yield root_buffer(op.buffer), isinstance(op, StoreOp)

@@ -11,8 +11,9 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.structure import child_blocks
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.legality.accesses import Axis, touched_buffers
+from tir_dialect.schedule.legality.accesses import Axis, described, touched_buffers
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers, determine, loop_names
+from tir_dialect.schedule.legality.declared_kinds import check_apart, check_order
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure.statements import is_index_op
@@ -28,8 +29,9 @@ def check_parallel(self: ScheduleState, loop: ForOp, buffers: AbstractSet[SSAVal
         users = _blocks_touching(loop, buffer)
         if len(users) != 1 or not _declared_independent(self, loop, users[0]):
             raise self.error(
-                f'the iterations of loop "{name}" are not independent: they share elements of {_name(buffer)}'
+                f'the iterations of loop "{name}" are not independent: they share elements of {described(buffer)}'
             )
+        check_apart(self, loop, users[0])
 
 
 def check_reorderable(self: ScheduleState, loops: Sequence[ForOp], order: Sequence[ForOp] = ()) -> None:
@@ -45,6 +47,7 @@ def check_reorderable(self: ScheduleState, loops: Sequence[ForOp], order: Sequen
     for block in blocks:
         _check_iterators(self, block, loops)
         _check_reduction(self, block, loops, order)
+        check_order(self, block, loops, order)
     if len(blocks) == 1:
         return
     for loop in loops:
@@ -53,7 +56,7 @@ def check_reorderable(self: ScheduleState, loops: Sequence[ForOp], order: Sequen
             if len(users) > 1:
                 names = " and ".join(f'"{block.block_name.data}"' for block in users)
                 raise self.error(
-                    f"blocks {names} share elements of {_name(buffer)} across iterations of loop "
+                    f"blocks {names} share elements of {described(buffer)} across iterations of loop "
                     f'"{loop.induction_var.name_hint}"'
                 )
 
@@ -112,7 +115,3 @@ def _declared_independent(self: ScheduleState, loop: ForOp, block: BlockOp) -> b
     bindings = [self.space.dim_of(it.binding) for it in block.iterators if it.kind is IteratorKind.SPATIAL]
     names = loop_names(self.space, loop)
     return determine(self.space, [(Axis(binding),) for binding in bindings], self.symbol(loop), names)
-
-
-def _name(buffer: SSAValue) -> str:
-    return f'buffer "{buffer.name_hint}"' if buffer.name_hint else "a buffer"

@@ -25,7 +25,8 @@ def parallel(self: ScheduleState, loop: Loop) -> None:
         -> for parallel i in n: A(i)
 
     Refuses:
-    1. iterations that share elements of a buffer, other than those of one block that its spatial iterators tell apart.
+    1. iterations that share elements of a buffer, other than those of one block that its spatial iterators tell apart;
+    2. instances of a block that linear indices show to share elements, whatever its iterators are called.
     """
     check_parallel(self, loop.op)
     _set_kind(loop, LoopKind.PARALLEL)

@@ -34,7 +34,8 @@ def reorder(self: ScheduleState, *loops: Loop) -> None:
     3. bounds that depend on a loop that would be further inside;
     4. loops that drive scan or opaque iterators; or spatial and reduce iterators of a block with init at once;
     5. an order in which the instance that runs the init of a reduction may not come first, or may come several times;
-    6. several blocks that share elements of a buffer across iterations.
+    6. several blocks that share elements of a buffer across iterations;
+    7. an order that interchanges instances of a block which linear indices show to share elements.
     """
     if len(loops) < 2 or len(set(loops)) != len(loops):
         names = ", ".join(f'"{loop.name}"' for loop in loops) or "none"
@@ -177,7 +178,7 @@ def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLik
         raise self.error(f'expected loop "{inner.name}" to be inside of loop "{outer.name}"')
     nest = _nest(self, [outer.op, inner.op])
     _check_bounds(self, nest, nest[::-1])
-    check_reorderable(self, nest)
+    check_reorderable(self, nest, nest[::-1])
     for loop, factor in zip((outer, inner), factors, strict=True):
         check_split(self, loop, [None, factor])
     i0, i1 = split(self, outer, [None, factors[0]])
