@@ -34,6 +34,7 @@ from tools.values import (
     literal,
     random_array,
     read_array,
+    results_folder,
     write_results,
 )
 
@@ -81,12 +82,14 @@ def _run(argv: Sequence[str] | None) -> None:
     program = load_program(args.file, args.entry, options)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
+    # what cannot be had is said before the program runs
+    report = memory_text(args.file, args.weights, options.shapes) if args.report_memory else None
+    folder = None if args.output_dir is None else results_folder(args.output_dir)
     outputs, arguments = _call_and_print(program, inputs, args)
-    if args.report_memory:
-        print(memory_text(args.file, args.weights, options.shapes))
-    if args.output_dir is not None:
-        for path in write_results(outputs, args.output_dir):
-            print(f"  wrote {path}")
+    if report is not None:
+        print(report)
+    for path in [] if folder is None else write_results(outputs, folder):
+        print(f"  wrote {path}")
     if args.profile and program.profile is not None:
         print(_call(program.profile, arguments).as_text())
 

@@ -175,10 +175,15 @@ def describe(value: object) -> str:
     return f"{kind}  min {numbers.min():.6g}  max {numbers.max():.6g}  mean {numbers.mean():.6g}"
 
 
-def write_results(results: Sequence[NamedValue], directory: str) -> list[Path]:
-    """Writes each array to `<directory>/<name>.npy`, which is made if need be; other values are not written."""
+def results_folder(directory: str) -> Path:
+    """The folder for results, which is made if need be; OSError where that is not possible."""
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write_results(results: Sequence[NamedValue], folder: Path) -> list[Path]:
+    """Writes each array to `<folder>/<name>.npy`; other values are not written."""
     written: list[Path] = []
     for result in results:
         if is_array(result.value):

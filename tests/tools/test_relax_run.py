@@ -240,6 +240,20 @@ def test_report_of_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "@main\n  1 tensor in 1 arena: planned 64 * floordiv(n + 15, 16) B, naive" in capsys.readouterr().out
 
 
+def test_what_cannot_be_reported_is_said_before_the_run(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    taken = tmp_path / "taken"
+    taken.write_text("no folder")
+    assert main([program, "--entry", "two", "--random", "f32[2]", "--output-dir", str(taken)]) == 1
+    printed = capsys.readouterr()
+    assert str(taken) in printed.err and not printed.out
+    executable = str(tmp_path / "p.rvm")
+    build(parse_module(PROGRAM)).save(executable)
+    assert main([executable, "--entry", "two", "--random", "f32[2]", "--report-memory"]) == 1
+    assert not capsys.readouterr().out
+
+
 @each_mode
 def test_onnx_models_run_in_one_step(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
     x = np.float32([[1, -2], [-3, 4]])

@@ -15,6 +15,7 @@ from tools.values import (
     literal,
     random_array,
     read_array,
+    results_folder,
     write_results,
 )
 
@@ -63,7 +64,9 @@ def test_unknown_element_type():
 @pytest.mark.parametrize("specification", ["f32[2,3]", "bf16[4]", "i1[3]", "f16[0]", "i64[]"])
 def test_arrays_survive_files(specification: str, tmp_path: Path):
     array = random_array(specification, RNG)
-    (path,) = write_results([NamedValue("output", array), NamedValue("output_1", 3)], str(tmp_path / "deep" / "er"))
+    (path,) = write_results(
+        [NamedValue("output", array), NamedValue("output_1", 3)], results_folder(str(tmp_path / "deep" / "er"))
+    )
     again = read_array(str(path))
     assert again.dtype == array.dtype
     assert again.tobytes() == array.tobytes()
@@ -72,14 +75,14 @@ def test_arrays_survive_files(specification: str, tmp_path: Path):
 @pytest.mark.parametrize("specification", ["f8E4M3FN[2,3]", "i4[5]", "f8E5M2[3]", "bf16[3]"])
 def test_types_that_files_cannot_name(specification: str, tmp_path: Path):
     array = random_array(specification, RNG)
-    (path,) = write_results([NamedValue("output", array)], str(tmp_path))
+    (path,) = write_results([NamedValue("output", array)], tmp_path)
     again = read_array(f"{path}:{specification.partition('[')[0]}")
     assert again.dtype == array.dtype
     assert again.tobytes() == array.tobytes()
 
 
 def test_elements_of_one_byte_need_a_type(tmp_path: Path):
-    (path,) = write_results([NamedValue("output", random_array("f8E4M3FN[3]", RNG))], str(tmp_path))
+    (path,) = write_results([NamedValue("output", random_array("f8E4M3FN[3]", RNG))], tmp_path)
     with pytest.raises(ToolError, match=r"output\.npy has elements of one byte without a type: say which, as in"):
         read_array(str(path))
     with pytest.raises(ToolError, match=r"cannot take elements of .*output\.npy, which are \|V1, as f32"):

@@ -14,6 +14,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.ops.binary import BinaryOp
 from tir_dialect.ops.memory import number_type
 from tir_dialect.ops.syntax import parse_operands, print_operands
 
@@ -22,7 +23,7 @@ SCALE = 2.0**64
 
 
 @irdl_op_definition
-class GreaterOp(IRDLOperation):
+class GreaterOp(BinaryOp):
     """The first operand if it is greater than the second one, else the second: x86's `maxps`.
 
     ```mlir
@@ -36,32 +37,8 @@ class GreaterOp(IRDLOperation):
 
     name = "tir.greater"
 
-    lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
-
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        super().__init__(operands=[lhs, rhs], result_types=[SSAValue.get(rhs).type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> GreaterOp:
-        (lhs, rhs), attributes = parse_operands(parser, 2)
-        op = cls(lhs, rhs)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self, self.result.type)
-
     def verify_(self) -> None:
-        if not self.lhs.type == self.rhs.type == self.result.type or not isinstance(
-            number_type(self.result.type), AnyFloat
-        ):
-            raise VerifyException(
-                f"'tir.greater' op expected floats or vectors of one type, got {self.lhs.type} and {self.rhs.type}"
-            )  # C1
+        self.verify_types(AnyFloat, "floats")  # C1
 
 
 @irdl_op_definition

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
-from xdsl.traits import Pure
-from xdsl.utils.exceptions import VerifyException
+from xdsl.irdl import irdl_op_definition
 
-from tir_dialect.ops.memory import number_type
-from tir_dialect.ops.syntax import parse_operands, print_operands
+from tir_dialect.ops.binary import BinaryOp
 
 
 @irdl_op_definition
-class FmodOp(IRDLOperation):
+class FmodOp(BinaryOp):
     """The remainder of the division rounded towards zero, exact, with the sign of the dividend: C's `fmod`.
 
     ```mlir
@@ -29,28 +23,5 @@ class FmodOp(IRDLOperation):
 
     name = "tir.fmod"
 
-    lhs = operand_def()
-    rhs = operand_def()
-    result = result_def()
-
-    traits = traits_def(Pure())
-
-    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
-        super().__init__(operands=[lhs, rhs], result_types=[SSAValue.get(lhs).type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FmodOp:
-        (lhs, rhs), attributes = parse_operands(parser, 2)
-        op = cls(lhs, rhs)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self, self.result.type)
-
     def verify_(self) -> None:
-        same = self.lhs.type == self.rhs.type == self.result.type
-        if not same or not isinstance(number_type(self.result.type), Float32Type | Float64Type):
-            raise VerifyException(
-                f"'tir.fmod' op expected f32 or f64 or vectors of one type, got {self.lhs.type} and {self.rhs.type}"
-            )  # C1
+        self.verify_types(Float32Type | Float64Type, "f32 or f64")  # C1

@@ -26,6 +26,9 @@ KNOWN: dict[str, object] = {
 }
 """What annotations and aliases in them are made of, beside what the module of a primitive has."""
 
+GREATEST = 1 << 62
+"""The greatest number in an argument: the sum of it and a size is an index, too."""
+
 NAMED = ("block", "block_or_loop")
 """The parameters for which the name of a block may be given."""
 
@@ -45,6 +48,21 @@ def wrong_arguments(primitive: Callable[..., Any], args: Sequence[Any], kwargs: 
             # a block may be given by its name
             if not fits(each, str(parameter.annotation), names) and not (name in NAMED and isinstance(each, str)):
                 return f'expected "{name}" to be {parameter.annotation}, got {each!r}'
+    return None
+
+
+def too_great(values: Sequence[Any]) -> int | None:
+    """A number in arguments whose magnitude is over `GREATEST`."""
+    for value in values:
+        match value:
+            case list() | tuple():
+                found = too_great(cast("Sequence[Any]", value))
+            case Dim():
+                found = too_great([coefficient for coefficient, _ in value.terms])
+            case _:
+                found = int(value) if isinstance(value, Integral) and abs(int(value)) > GREATEST else None
+        if found is not None:
+            return found
     return None
 
 

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tir_dialect.dims import DimSyntaxError
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.raw_memory import AddressOfOp
-from tir_dialect.schedule.arguments import NAMED, wrong_arguments
+from tir_dialect.schedule.arguments import NAMED, too_great, wrong_arguments
 from tir_dialect.schedule.base import ScheduleBase
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import handles_in
@@ -155,6 +155,8 @@ class ScheduleState(ScheduleBase):
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a primitive; what arguments of wrong types, or text that is no size, raise is ScheduleError."""
+        if (number := too_great((*args, *kwargs.values()))) is not None:
+            raise self.error(f"expected numbers between -2**62 and 2**62, got {number}")
         try:
             return primitive(self, *args, **kwargs)
         except DimSyntaxError as error:

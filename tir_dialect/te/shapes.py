@@ -61,10 +61,10 @@ def to_index(what: str, value: ExtentLike) -> Expr:
 
 
 def to_extent(what: str, extent: ExtentLike) -> Dim:
-    """An extent as a dimension; ValueError for a negative one."""
+    """An extent as a dimension; ValueError for a negative one, and for one of more than 64 bits."""
     dim = to_dimension(what, extent)
-    if (known := dim.constant_value) is not None and known < 0:
-        raise ValueError(f'te: an extent of "{what}" is {known}, expected at least 0')
+    if (known := dim.constant_value) is not None and not 0 <= known < 1 << 63:
+        raise ValueError(f'te: an extent of "{what}" is {known}, expected at least 0 and less than 2**63')
     return dim
 
 

@@ -142,6 +142,15 @@ def test_a_decision_beyond_the_loops():
     refuses(Schedule(elementwise()), "expected a decision of 0 to 1, got 2", "sample_compute_location", "B", 2)
 
 
+def test_numbers_of_more_than_64_bits():
+    sch = Schedule(elementwise())
+    i, j = sch.get_loops("C")
+    refuses(sch, "expected numbers between -2**62 and 2**62, got 36893488147419103232", "split", i, [None, 2**65])
+    refuses(sch, "expected numbers between", "split", i, [None, te.var("n") * 2**65])
+    refuses(sch, "expected numbers between", "annotate", i, ann_key="key", ann_val=-(2**70))
+    refuses(sch, "expected factors with a product of at most 2**62", "split", j, [None, 2**40, 2**40])
+
+
 def epilogue(compute: Callable[..., object], *shape: object) -> Schedule:
     a, d = te.placeholder((n, m), "i32", "A"), te.placeholder((n,), "i32", "D")
     r = te.reduce_axis(m, "r")

@@ -141,10 +141,18 @@ def test_extents():
     assert te.placeholder((te.floordiv(n, 2),)).shape == (n // 2,)
     with pytest.raises(ValueError, match='an extent of "X" is -1, expected at least 0'):
         te.placeholder((-1,), name="X")
+    with pytest.raises(ValueError, match="expected at least 0 and less than 2\\*\\*63"):
+        te.placeholder((2**63,), name="X")
     with pytest.raises(TypeError, match='extents of "X" must be computed from dimensions alone'):
         te.placeholder((te.cast(b, "index"),), name="X")
     with pytest.raises(TypeError, match="cannot have elements of dtype index"):
         te.placeholder((n,), "index", "X")
+
+
+@pytest.mark.parametrize("divide", [te.floordiv, te.floormod, te.truncdiv, te.truncmod, te.ceildiv])
+def test_indices_divided_by_nothing(divide):
+    with pytest.raises(ZeroDivisionError):
+        te.compute((n,), lambda i: A[divide(i, 0)])
 
 
 def test_an_expression_prints_as_it_is_written():

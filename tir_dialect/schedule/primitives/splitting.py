@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.dims import Dim, DimLike, ceildiv, product, to_dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.arguments import too_great
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.primitives.wrapping import check_inits
 from tir_dialect.schedule.rewriting.edits import before_all, move_ops
@@ -40,7 +41,8 @@ def split(
     Refuses:
     1. a loop that is not serial, or whose bounds come from memory;
     2. fewer than two factors, or more than one `None`;
-    3. factors over other symbols than those of the function, or that may be less than 1 (0 if none is `None`);
+    3. factors over other symbols than those of the function, or that may be less than 1 (0 if none is `None`), or
+       together are over 2**62;
     4. factors whose product may be less than the extent; with `disable_predication`, factors of any other product than
        the extent;
     5. where statements outside of blocks need a branch, a reduction whose init would be in it and whose loop may be
@@ -85,6 +87,8 @@ def _extents(self: ScheduleState, extent: Dim, factors: Sequence[Factor]) -> lis
         if self.space.less_equal(least, factor) is not True:
             raise self.error(f"expected factors of at least {least}, got {factor}")
     covered = product(given)
+    if too_great([covered]) is not None:
+        raise self.error(f"expected factors with a product of at most 2**62, got {as_list(factors)}")
     if len(given) < len(factors):
         return [ceildiv(extent, covered) if factor is None else factor for factor in known]
     if self.space.prover.less_equal(extent, covered) is not True:
