@@ -247,7 +247,8 @@ def test_what_cannot_be_reported_is_said_before_the_run(
     taken.write_text("no folder")
     assert main([program, "--entry", "two", "--random", "f32[2]", "--output-dir", str(taken)]) == 1
     printed = capsys.readouterr()
-    assert str(taken) in printed.err and not printed.out
+    assert str(taken) in printed.err
+    assert not printed.out
     executable = str(tmp_path / "p.rvm")
     build(parse_module(PROGRAM)).save(executable)
     assert main([executable, "--entry", "two", "--random", "f32[2]", "--report-memory"]) == 1
