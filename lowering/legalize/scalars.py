@@ -89,7 +89,9 @@ def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
 
 def _floor_mod(x: te.Expr, y: te.Expr) -> te.Expr:
     """The remainder with the sign of the divisor; of integers divided by 0, which floats say no number of, 0."""
-    rest = _mod(x, y)
+    if not is_float_expr(x):
+        return te.select(y == 0, number(0, x), x - te.floordiv(x, y) * y)
+    rest = te.fmod(x, y)
     wrong = te.logical_and(rest != 0, (rest < 0) != (y < 0))
     return te.select(wrong, rest + y, rest)
 

@@ -5,29 +5,25 @@ Division never traps: a divisor that is 0 gives the quotient and the remainder 0
 
 from __future__ import annotations
 
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f32, f64, i32
-from xdsl.ir import Attribute, SSAValue
+from collections.abc import Callable
 
-from lowering.to_llvm import llvm_ext
+from xdsl.dialects import llvm
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.to_llvm.arithmetic.float_quotients import float_quotient
+from lowering.to_llvm.arithmetic.long_quotients import long_quotient
 from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.to_llvm.builder.vector_types import element_type, integer_type, is_vector, like
+from lowering.to_llvm.builder.vector_types import element_type, integer_type, is_vector
 
 
 def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """Signed division towards zero; by -1 it is negation, which does not trap."""
-    lhs = _safe_dividend(b, lhs, rhs)
-    quotient = _quotient(b, lhs, rhs, signed=True)
-    if b.known_integer(rhs) not in (None, -1):
-        return quotient
-    is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
-    negated = b.wrapping(llvm.SubOp, b.integer(0, lhs.type), lhs)
-    return b.select(is_minus_one, negated, quotient)
+    """Signed division towards zero; what overflows is negated."""
+    return _quotient(b, lhs, rhs, _truncdiv, signed=True, down=False)
 
 
 def truncmod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """The remainder with the sign of the dividend; by -1 it is 0, as by 1."""
-    return _remainder(b, _safe_dividend(b, lhs, rhs), rhs, signed=True)
+    return _remainder(b, lhs, rhs, llvm.SRemOp, truncdiv)
 
 
 def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -35,10 +31,7 @@ def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     known = b.known_integer(rhs)
     if known is not None and known > 0 and known & (known - 1) == 0:
         return lhs if known == 1 else b.make(llvm.AShrOp, (lhs, b.integer(known.bit_length() - 1, lhs.type)), lhs.type)
-    lhs = _safe_dividend(b, lhs, rhs)
-    quotient = truncdiv(b, lhs, rhs)
-    down = _signs_differ(b, _remainder_of(b, lhs, rhs, quotient), rhs)
-    return b.make(llvm.AddOp, (quotient, _sign_extended(b, down, lhs.type)), lhs.type)
+    return _quotient(b, lhs, rhs, _floordiv, signed=True, down=True)
 
 
 def mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -46,6 +39,9 @@ def mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     known = b.known_integer(rhs)
     if known is not None and known > 0 and known & (known - 1) == 0:
         return b.make(llvm.AndOp, (lhs, b.integer(known - 1, lhs.type)), lhs.type)
+    if _are_floored(b, rhs):
+        lhs = _safe_dividend(b, lhs, rhs)
+        return _remainder_of(b, lhs, rhs, floordiv(b, lhs, rhs))
     remainder = truncmod(b, lhs, rhs)
     moved = b.make(llvm.AddOp, (remainder, rhs), lhs.type)
     return b.select(_signs_differ(b, remainder, rhs), moved, remainder)
@@ -64,77 +60,81 @@ def ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 def unsigned_div(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Unsigned division rounded down."""
-    return _quotient(b, _safe_dividend(b, lhs, rhs), rhs, signed=False)
+    return _quotient(b, lhs, rhs, _unsigned_div, signed=False, down=False)
 
 
 def unsigned_mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """What unsigned division leaves."""
-    return _remainder(b, _safe_dividend(b, lhs, rhs), rhs, signed=False)
+    return _remainder(b, lhs, rhs, llvm.URemOp, unsigned_div)
 
 
 def unsigned_ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Unsigned division rounded up."""
-    up = b.compare("ne", unsigned_mod(b, lhs, rhs), b.integer(0, lhs.type))
-    return b.make(llvm.SubOp, (unsigned_div(b, lhs, rhs), _sign_extended(b, up, lhs.type)), lhs.type)
+    lhs = _safe_dividend(b, lhs, rhs)
+    quotient = unsigned_div(b, lhs, rhs)
+    up = b.compare("ne", _remainder_of(b, lhs, rhs, quotient), b.integer(0, lhs.type))
+    return b.make(llvm.SubOp, (quotient, _sign_extended(b, up, lhs.type)), lhs.type)
 
 
-def _quotient(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
-    """The quotient rounded towards zero; what would trap is divided by 1."""
-    divisor = _safe_divisor(b, rhs, signed=signed)
-    if _are_lanes(rhs):
-        return _quotient_of_floats(b, lhs, divisor, signed, _is_uniform(rhs))
-    return b.quotient(llvm.SDivOp if signed else llvm.UDivOp, lhs, divisor)
+Divide = Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue]
 
 
-def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
-    """What is left by `_quotient`."""
-    divisor = _safe_divisor(b, rhs, signed=signed)
-    if _are_lanes(rhs):
-        return _remainder_of(b, lhs, divisor, _quotient_of_floats(b, lhs, divisor, signed, _is_uniform(rhs)))
-    return b.quotient(llvm.SRemOp if signed else llvm.URemOp, lhs, divisor)
+def _quotient(
+    b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, by_integers: Divide, *, signed: bool, down: bool
+) -> SSAValue:
+    """A quotient by floats, if LLVM would divide lane by lane, else by integers, for dividends that are safe."""
+    lhs = _safe_dividend(b, lhs, rhs)
+    if not _are_lanes(b, rhs) or (down and not _are_floored(b, rhs)):
+        return by_integers(b, lhs, rhs)
+    if _width(rhs) == 64:
+        divisor = _safe_divisor(b, rhs, signed=False)
+        return long_quotient(b, lhs, divisor, lambda: by_integers(b, lhs, rhs), signed=signed, down=down)
+    return float_quotient(b, lhs, _safe_divisor(b, rhs, signed=False), signed=signed, down=down)
 
 
-def _are_lanes(divisor: SSAValue) -> bool:
-    """Whether LLVM would divide lane by lane what f64 can: by constants it multiplies."""
+def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, kind: type[Operation], divide: Divide) -> SSAValue:
+    """What is left by a division, of which `kind` is the remainder for numbers that do not trap."""
+    lhs = _safe_dividend(b, lhs, rhs)
+    if _are_lanes(b, rhs):
+        return _remainder_of(b, lhs, rhs, divide(b, lhs, rhs))
+    return b.quotient(kind, lhs, _safe_divisor(b, rhs, signed=kind is llvm.SRemOp))
+
+
+def _truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """By integers; by -1 it is negation, which does not trap."""
+    quotient = b.quotient(llvm.SDivOp, lhs, _safe_divisor(b, rhs, signed=True))
+    if b.known_integer(rhs) not in (None, -1):
+        return quotient
+    is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
+    negated = b.wrapping(llvm.SubOp, b.integer(0, lhs.type), lhs)
+    return b.select(is_minus_one, negated, quotient)
+
+
+def _floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """By the quotient rounded towards zero, which is one too large where something is left below."""
+    quotient = _truncdiv(b, lhs, rhs) if _width(rhs) == 64 else truncdiv(b, lhs, rhs)
+    down = _signs_differ(b, _remainder_of(b, lhs, rhs, quotient), rhs)
+    return b.make(llvm.AddOp, (quotient, _sign_extended(b, down, lhs.type)), lhs.type)
+
+
+def _unsigned_div(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    return b.quotient(llvm.UDivOp, lhs, _safe_divisor(b, rhs, signed=False))
+
+
+def _are_lanes(b: LLVMBuilder, divisor: SSAValue) -> bool:
+    """Whether LLVM would divide lane by lane: by constants it multiplies. Of 64 bits, where floats are exact enough."""
     if not is_vector(divisor.type) or isinstance(divisor.owner, llvm.ConstantOp):
         return False
-    return integer_type(element_type(divisor.type)).width.data <= 32
+    return _width(divisor) <= 32 or "fma" in b.module.extensions
 
 
-def _is_uniform(divisor: SSAValue) -> bool:
-    """Whether all lanes are one scalar, which does not change in the loop."""
-    owner = divisor.owner
-    return isinstance(owner, llvm.ShuffleVectorOp) and not any(owner.mask.iter_values())
+def _are_floored(b: LLVMBuilder, divisor: SSAValue) -> bool:
+    """Whether quotients of lanes are rounded down at once: older processors have no instruction for it."""
+    return _are_lanes(b, divisor) and "fma" in b.module.extensions
 
 
-_ENLARGED, _ENLARGED_64 = 1.0 + 2.0**-20, 1.0 + 2.0**-40
-"""More than what a reciprocal and a product lose, and less than what a quotient of 16 or 32 bits may be enlarged by."""
-
-
-def _quotient_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, signed: bool, is_uniform: bool) -> SSAValue:
-    """The same by floats that have more digits than the integers.
-
-    A quotient that is not whole lies below the next whole number by its share of `1 / lhs` or more, so that it is never
-    rounded to that. So a `uniform` divisor may be replaced by a reciprocal that is a little too large: whole quotients
-    are not rounded to less, and the loop multiplies.
-    """
-    width, wide = integer_type(element_type(lhs.type)).width.data, like(lhs.type, i32)
-    extend, to_float, to_integer = (
-        (llvm.SExtOp, llvm.SIToFPOp, llvm_ext.FPToSIOp)
-        if signed
-        else (llvm.ZExtOp, llvm_ext.UIToFPOp, llvm_ext.FPToUIOp)
-    )
-    kind = like(lhs.type, f32 if width <= 16 else f64)
-    # Outside of the loop what does not change in it.
-    numbers = [b.once(extend, (each,), wide) if width < 32 else each for each in (lhs, rhs)]
-    dividend, divisor = (b.once(to_float, (each,), kind) for each in numbers)
-    if is_uniform:
-        inverse = b.once(llvm.FDivOp, (b.float(_ENLARGED if width <= 16 else _ENLARGED_64, kind), divisor), kind)
-        quotient = b.make(llvm.FMulOp, (dividend, inverse), kind)
-    else:
-        quotient = b.make(llvm.FDivOp, (dividend, divisor), kind)
-    whole = b.make(to_integer, (quotient,), wide)
-    return b.make(llvm.TruncOp, (whole,), lhs.type) if width < 32 else whole
+def _width(value: SSAValue) -> int:
+    return integer_type(element_type(value.type)).width.data
 
 
 def _safe_dividend(b: LLVMBuilder, dividend: SSAValue, divisor: SSAValue) -> SSAValue:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType, f32, f64, i8, i16, i32, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
 from lowering.to_llvm.builder.vector_types import element_type, lane_count, lanes_of
 from lowering.to_llvm.math.floats import Floats
-from lowering.to_llvm.math.formats import BINARY64
+from lowering.to_llvm.math.formats import BINARY32, BINARY64
 from tir_dialect.ops.memory import i32_array, vector_of
 
 REGISTER = 16
@@ -20,6 +20,8 @@ REGISTER = 16
 FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
 DOUBLES = VectorType(f64, [REGISTER // 2])
 _ALL, _ROUNDED_AS_SET = -1, 4
+_DOWN, _TO_ZERO = 9, 11
+"""Rounding of one instruction, which then raises no exceptions."""
 _LEAST, _GREATEST = 4, 5
 _LEAST_SIZE = 2
 """With the sign of the first."""
@@ -129,6 +131,19 @@ def chosen(f: Floats, table: Sequence[float], indices: SSAValue) -> SSAValue:
         return f.b.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", (halves[0], *parts, halves[1]), FLOATS)
 
     return _in_pieces(f.b, (indices,), choose)
+
+
+def whole_number(f: Floats, value: SSAValue, type_: Attribute, *, down: bool) -> SSAValue:
+    """The number rounded towards zero, or `down`, as i32, or i64 of f64; what is out of range is the least of these."""
+    element, name = element_type(type_), "qq" if element_type(type_) == i64 else "dq"
+    kind = VectorType(element, [REGISTER if f.format == BINARY32 else REGISTER // 2])
+    mask, source = (i16, "ps") if f.format == BINARY32 else (i8, "pd")
+
+    def round_(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(kind), f.b.integer(_ALL, mask), f.b.integer(_DOWN if down else _TO_ZERO, i32)
+        return f.b.intrinsic(f"llvm.x86.avx512.mask.cvt{source}2{name}.512", (*parts, *rest), kind)
+
+    return _in_pieces(f.b, (value,), round_)
 
 
 def exponent_of(f: Floats, value: SSAValue) -> SSAValue:

@@ -20,6 +20,7 @@ from tir_dialect.dialect import TIR
 from tir_dialect.dtypes import lookup
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 
 ROUNDED_TWICE = KernelOptions(contract=False, schedule=False)
@@ -63,11 +64,12 @@ def run_both(
     *,
     name: str | None = None,
     options: KernelOptions = ROUNDED_TWICE,
+    target: str = "host",
 ) -> tuple[list[Any], list[Any]]:
     """The arguments after the native function and after the interpreter."""
     module = parse(text)
     func = find(module, name)
-    kernels = compile_prim_funcs(module, cache=NO_CACHE, options=options)
+    kernels = compile_prim_funcs(module, Target.parse(target), cache=NO_CACHE, options=options)
     native, reference = ([np.copy(arg) if isinstance(arg, np.ndarray) else arg for arg in args] for _ in range(2))
     assert call(kernels, func, native, symbols) == 0
     run_prim_func(func, reference, symbols)

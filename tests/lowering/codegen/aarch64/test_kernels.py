@@ -28,6 +28,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Expr], str, list[Shape]]] = {
     "gelu": (op.nn.gelu, "f32", [("n", "m")]),
     "tanh_f16": (op.tanh, "f16", [("n", "m")]),
     "add_row_bf16": (op.add, "bf16", [("n", "m"), ("m",)]),
+    "quotients_i32": (op.floor_divide, "i32", [("n", "m"), ("n", 1)]),
+    "quotients_i64": (op.floor_divide, "i64", [("n", "m"), ("n", "m")]),
     "transpose": (op.permute_dims, "f32", [("n", "m")]),
     "sum_0": (lambda x: op.sum(x, axes=[0]), "f32", [("n", "m")]),
     "max_1_i8": (lambda x: op.max(x, axes=[1]), "i8", [("n", "m")]),
