@@ -17,6 +17,7 @@ from lowering.to_llvm.arithmetic.arith_ops import Lower, fast_math, result_eleme
 from lowering.to_llvm.arithmetic.scalars import convert_float, from_integer, math_type
 from lowering.to_llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.builder.vector_types import element_type, lane_count
+from lowering.to_llvm.math.cube_roots import cbrt
 from lowering.to_llvm.math.expansion import EXPANSIONS
 from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.math.formats import BINARY32
@@ -38,6 +39,7 @@ OWN: dict[str, Callable[..., SSAValue]] = {
     **INVERSES,
     **HYPERBOLIC_INVERSES,
     **FUSED,
+    "math.cbrt": cbrt,
 }
 """Functions of f32 and f64 that we compute ourselves, by the name of the op."""
 

@@ -25,7 +25,7 @@ _DOWN, _TO_ZERO = 9, 11
 _LEAST, _GREATEST = 4, 5
 _LEAST_SIZE = 2
 """With the sign of the first."""
-_FROM_3_4_WITHOUT_SIGN, _FROM_3_4_OF_POSITIVE = 7, 11
+_FROM_1_WITHOUT_SIGN, _FROM_3_4_WITHOUT_SIGN, _FROM_3_4_OF_POSITIVE = 4, 7, 11
 
 
 def has_registers(f: Floats) -> bool:
@@ -155,12 +155,15 @@ def exponent_of(f: Floats, value: SSAValue) -> SSAValue:
     return _in_pieces(f.b, (value,), exponent)
 
 
-def mantissa_of(f: Floats, value: SSAValue, *, nan_below_zero: bool = False) -> SSAValue:
-    """`|value|` over that power of 2, or the next, from 3/4 to below 3/2; 1 of 0 and of infinity; maybe -1 of -0."""
+def mantissa_of(f: Floats, value: SSAValue, *, nan_below_zero: bool = False, from_one: bool = False) -> SSAValue:
+    """`|value|` over that power of 2, or the next, from 3/4 to below 3/2, or over that one `from_one` to below 2.
+
+    1 of 0 and of infinity; maybe -1 of -0.
+    """
+    kind = _FROM_3_4_OF_POSITIVE if nan_below_zero else _FROM_1_WITHOUT_SIGN if from_one else _FROM_3_4_WITHOUT_SIGN
 
     def mantissa(parts: Sequence[SSAValue]) -> SSAValue:
-        kind = f.b.integer(_FROM_3_4_OF_POSITIVE if nan_below_zero else _FROM_3_4_WITHOUT_SIGN, i32)
-        return _masked(f, "getmant", (*parts, kind))
+        return _masked(f, "getmant", (*parts, f.b.integer(kind, i32)))
 
     return _in_pieces(f.b, (value,), mantissa)
 

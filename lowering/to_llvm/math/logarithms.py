@@ -8,7 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math import log_tables
-from lowering.to_llvm.math.avx512 import has_registers, has_registers_of_doubles
+from lowering.to_llvm.math.avx512 import exponent_of, has_registers, has_registers_of_doubles, mantissa_of
 from lowering.to_llvm.math.coefficients import LOG2_E, LOG10_E, coefficients
 from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.math.formats import BINARY32
@@ -22,6 +22,15 @@ def split_number(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     shift = b.select(is_small, f.number(-float(digits)), f.number(0.0))
     exponent, rest, _ = split(f, x)
     return f.add(exponent, shift), rest
+
+
+def split_mantissa(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """`(e, m - 1)` with `x = 2**e * m` and m from sqrt(1/2) to sqrt(2), or with AVX-512 from 3/4 to 3/2."""
+    if not (has_registers(f) or has_registers_of_doubles(f)):
+        return split_number(f, x)
+    b, mantissa, exponent = f.b, mantissa_of(f, x), exponent_of(f, x)
+    is_half = b.compare_floats("olt", mantissa, f.number(1.0))
+    return b.select(is_half, f.add(exponent, f.number(1.0)), exponent), f.sub(mantissa, f.number(1.0))
 
 
 def split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.math.avx512 import exponent_of, has_registers_of_doubles, mantissa_of
 from lowering.to_llvm.math.coefficients import LOG2_E, coefficients
 from lowering.to_llvm.math.expansion import grown, scale_exponent
 from lowering.to_llvm.math.floats import Floats
-from lowering.to_llvm.math.logarithms import split_number
+from lowering.to_llvm.math.logarithms import split_mantissa
 
 LN2_HIGH, LN2_LOW = 0.6931471805598903, 5.497923018708371e-14
 """The first has 42 bits: its multiples by exponents are exact."""
@@ -52,7 +51,7 @@ def _exp(f: Floats, x: SSAValue, rest: SSAValue) -> SSAValue:
 
 def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The natural logarithm as a number and what it lacks."""
-    exponent, t = _split(f, x)
+    exponent, t = split_mantissa(f, x)
     s, s_low = _quotient(f, t)
     v, v_low = _cubic(f, s, s_low)
     # The terms are added from the largest to the smallest, so that what each sum loses is known (Dekker, 1971).
@@ -63,15 +62,6 @@ def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
         low = f.add(low, f.sub(term, f.sub(total, high)))
         high = total
     return high, low
-
-
-def _split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """`(e, m - 1)` with `x = 2**e * m` and m from sqrt(1/2) to sqrt(2), or with AVX-512 from 3/4 to 3/2."""
-    if not has_registers_of_doubles(f):
-        return split_number(f, x)
-    b, mantissa, exponent = f.b, mantissa_of(f, x), exponent_of(f, x)
-    is_half = b.compare_floats("olt", mantissa, f.number(1.0))
-    return b.select(is_half, f.add(exponent, f.number(1.0)), exponent), f.sub(mantissa, f.number(1.0))
 
 
 def _quotient(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:

@@ -15,6 +15,7 @@ REFERENCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "asinh": np.arcsinh,
     "atan": np.arctan,
     "atanh": np.arctanh,
+    "cbrt": np.cbrt,
     "cos": np.cos,
     "cosh": np.cosh,
     "erf": np.vectorize(math.erf),

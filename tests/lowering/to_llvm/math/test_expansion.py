@@ -198,6 +198,14 @@ def test_tangent_has_no_division(tir: Callable[[str], ModuleOp]):
     assert "rcp14" in lowered
 
 
+def test_cube_roots_are_of_tables(tir: Callable[[str], ModuleOp]):
+    """With AVX-512: two tables, of reciprocals and of roots, and nothing to ask of zeros, infinities and NaN."""
+    lowered = lowered_text(LOOP.replace("NAME", "cbrt").replace("KIND", "vectorized"), "x86-64-v4", tir)
+    body = lowered[: lowered.index("declare")]
+    counts = {word: body.count(word) for word in ("permvar", "vpermi2var", " select ", "fcmp", "icmp ne <")}
+    assert counts == {"permvar": 8, "vpermi2var": 8, " select ": 0, "fcmp": 0, "icmp ne <": 0}
+
+
 EVERYWHERE = {"copysign", "fabs", "floor", "fmuladd", "sqrt", "vector"}
 
 
