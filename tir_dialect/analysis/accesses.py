@@ -27,14 +27,17 @@ ONE = constant(1)
 def wrong_access(func: PrimFuncOp) -> str | None:
     """A description of an access that is out of bounds, or an iterator out of its domain, whenever no loop is empty.
 
-    Only ops that are executed unconditionally are considered, and only indices that are expressions of loop variables;
-    `None` if nothing is provably wrong. The ops need not have been verified.
+    Where the length of a loop depends on those around it, as in a triangle, it must be known to be at least 1 in all of
+    them. Only ops that are executed unconditionally are considered, and only indices that are expressions of loop
+    variables; `None` if nothing is provably wrong. The ops need not have been verified.
     """
     space = IndexSpace(func)
     for op, loops in unconditional(space, func, ()):
         for what, reach in reaches(space, op):
             found = leaves(space, reach, loops)
-            if found is not None:
+            if found is not None and not any(
+                _is_partly_empty(space, loops[: place + 1]) for place in range(len(loops))
+            ):
                 return f"{what} {found}{place_of(op)}"
     return None
 
@@ -92,6 +95,18 @@ def unconditional(
             for inner in block.ops:
                 yield inner, loops
                 yield from unconditional(space, inner, loops)
+
+
+def _is_partly_empty(space: IndexSpace, nest: Sequence[ForOp]) -> bool:
+    """Whether the length of the last loop depends on the others, and is not known to be at least 1 in all of them."""
+    *outer, variable = (space.variable(loop.induction_var) for loop in nest)
+    if variable.lower is None or variable.upper is None:
+        return False
+    length = variable.upper - variable.lower
+    if length.symbols.isdisjoint(each.dim.as_symbol or "" for each in outer):
+        return False
+    found = extremes(length, outer, space.prover)
+    return found is None or space.less_equal(1, found.low) is not True
 
 
 def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | None:

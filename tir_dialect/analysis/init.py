@@ -10,7 +10,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
+from tir_dialect.analysis.determination import Axis, determine
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
+from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import (
     enclosing_func,
     enclosing_loops,
@@ -55,10 +57,10 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
 
     It has to stay where other blocks in the loops use its elements or may write what it reads; where one loop drives
-    both a spatial iterator and one of another kind, or a condition or a loop bound depends on both; where a loop inside
-    of the reduction drives no iterator; where what the init needs comes from memory inside of the reduction; and where
-    the loops may not begin with the first instance, such as those from `p` to `n` and those that count down, or have no
-    iteration at all, or a condition on the reduction may leave it out.
+    both a spatial iterator and one of another kind, or a condition or a loop bound depends on both; where loops inside
+    of the reduction may begin an element again; where what the init needs comes from memory inside of the reduction;
+    and where the loops may not begin with the first instance, such as those from `p` to `n` and those that count down,
+    or have no iteration at all, or a condition on the reduction may leave it out.
     """
     loops = enclosing_loops(block)
     reduction = _reduction_loops(block, loops)
@@ -149,9 +151,13 @@ class _Finder:
         return not self._dependence.of_all(opaque).isdisjoint(loop.induction_var for loop in self._inner)
 
     def _is_repeated_inside(self, bindings: Sequence[SSAValue], conditions: Sequence[SSAValue], start: _Start) -> bool:
-        """Whether loops inside that drive no iterator may have several iterations, each of which begins again."""
+        """Whether loops inside may begin an element again: they have iterations with the same values of iterators."""
         driving = self._dependence.of_all(bindings) | self._reduction
-        return any(loop.induction_var not in driving and not start.runs_once(loop, conditions) for loop in self._inner)
+        several = [loop for loop in self._inner if not start.runs_once(loop, conditions)]
+        if any(loop.induction_var not in driving for loop in several):
+            return True
+        spatial = [loop for loop in several if loop.induction_var not in self._reduction]
+        return bool(spatial) and not _tell_apart(self._block, bindings, self._inner, spatial)
 
     def _is_of_reduction_only(self, condition: SSAValue) -> bool:
         used = self._dependence.of(condition)
@@ -251,6 +257,17 @@ class _Start:
 
     def _fresh(self, value: SSAValue) -> Dim:
         return symbol(self._unknown.setdefault(value, f"start${len(self._unknown)}"))
+
+
+def _tell_apart(block: BlockOp, bindings: Sequence[SSAValue], nest: Sequence[ForOp], loops: Sequence[ForOp]) -> bool:
+    """Whether bindings have other values in each iteration of some loops of a nest; those from memory are believed."""
+    space = IndexSpace(enclosing_func(block) or block)
+    dims = [space.dim_of(binding) for binding in bindings]
+    if None in dims:
+        return True
+    names = {space.variable(loop.induction_var).dim.as_symbol or "" for loop in nest}
+    rows = [(Axis(dim),) for dim in dims]
+    return all(determine(space, rows, space.variable(loop.induction_var).dim, names) for loop in loops)
 
 
 def _is_single(loop: ForOp) -> bool:

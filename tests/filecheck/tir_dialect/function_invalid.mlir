@@ -120,6 +120,22 @@ tir.prim_func @prim_func_c6[%n](%X: !tir.buffer<[n], f32>) {
 
 // -----
 
+// Each iteration of the outer loop has some of the inner one.
+// CHECK: 'tir.prim_func' op has a 'tir.load' whose index 0 of %X reaches n, expected less than n
+tir.prim_func @prim_func_c6[%n](%X: !tir.buffer<[n], f32>) {
+  %c1 = arith.constant 1 : index
+  tir.for (%i) in (%n) {
+    %m = arith.subi %n, %i : index
+    tir.for (%j) in (%m) {
+      %k = arith.addi %i, %c1 : index
+      %x = tir.load %X[%k]
+      tir.store %x, %X[%i]
+    }
+  }
+}
+
+// -----
+
 // CHECK: cannot name a symbol
 tir.prim_func @f[%0](%X: !tir.buffer<[1], f32>) {
 }

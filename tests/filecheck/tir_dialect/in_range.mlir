@@ -129,3 +129,18 @@ tir.prim_func @declared[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>
     }
   }
 }
+
+// The inner loop is empty where `i + 1` is `n`.
+// CHECK-LABEL: tir.prim_func @inner_triangle
+tir.prim_func @inner_triangle[%n](%X: !tir.buffer<[n], f32>) {
+  %c1 = arith.constant 1 : index
+  %last = arith.subi %n, %c1 : index
+  tir.for (%i) in (%n) {
+    %m = arith.subi %last, %i : index
+    tir.for (%j) in (%m) {
+      %k = arith.addi %i, %c1 : index
+      %x = tir.load %X[%k]
+      tir.store %x, %X[%i]
+    }
+  }
+}

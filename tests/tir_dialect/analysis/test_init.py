@@ -152,7 +152,17 @@ def test_placement(body, loop, loops, conditions):
     assert len(found.conditions) == conditions
 
 
-@pytest.mark.parametrize("body", [FUSED, TRIANGLE, SHORTER, LATE, DATA, SECOND_PART, DOWN])
+AGAIN = f"""
+  tir.for (%r, %u, %j) in (%m, %c4, %n) {{
+    %k = arith.muli %j, %c4 : index
+    %w = arith.addi %k, %u : index
+    %i = arith.floordivsi %w, %c4 : index
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) {{ {INIT} }}
+  }}
+"""
+
+
+@pytest.mark.parametrize("body", [FUSED, TRIANGLE, SHORTER, LATE, DATA, SECOND_PART, DOWN, AGAIN])
 def test_init_has_to_stay(body):
     assert placement(body) is None
 
@@ -194,4 +204,11 @@ def test_no_init_where_the_loops_have_no_iteration():
     x, y = np.ones((3, 4), np.float32), np.full(3, 7, np.float32)
     native, reference = run_both(ROWS.replace("BODY", SHORTER), [x, y], {"n": 3, "m": 4})
     np.testing.assert_array_equal(reference[1], [7, 1, 2])
+    np.testing.assert_array_equal(native[1], reference[1])
+
+
+def test_elements_that_the_loops_begin_again():
+    x, y = np.ones((2, 3), np.float32), np.full(2, 7, np.float32)
+    native, reference = run_both(ROWS.replace("BODY", AGAIN), [x, y], {"n": 2, "m": 3})
+    np.testing.assert_array_equal(reference[1], [1 + 4 + 4, 1 + 4 + 4])
     np.testing.assert_array_equal(native[1], reference[1])

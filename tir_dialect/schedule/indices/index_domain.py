@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 
+from tir_dialect.analysis.determination import Axis, determine
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import Variable
 from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, ceildiv, constant, symbol
 from tir_dialect.schedule.indices.mirrors import Mirrors
-from tir_dialect.schedule.legality.accesses import Axis
-from tir_dialect.schedule.legality.conflicts import determine
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
+from tir_dialect.analysis.digits import ONE, Digit, Ranges, as_sum, covers, digit_range
 from tir_dialect.dims import Dim, DimLike, Prover, ceildiv, constant, floordiv, mod, product, symbol, total
-from tir_dialect.schedule.indices.digits import ONE, Digit, Ranges, as_sum, covers, digit_range
 from tir_dialect.schedule.indices.mirrors import Mirrors
 
 

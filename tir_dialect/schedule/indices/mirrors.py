@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from tir_dialect.analysis.digits import ONE, Ranges
 from tir_dialect.dims import Dim, FloorDivAtom, ModAtom, symbol
-from tir_dialect.schedule.indices.digits import ONE, Ranges
 
 
 @dataclass(frozen=True)

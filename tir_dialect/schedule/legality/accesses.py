@@ -8,25 +8,16 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.analysis.determination import Axis
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import root_buffer
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
-
-_ONE = constant(1)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """The indices `low <= index < low + width` of one dimension; without `low` any index."""
-
-    low: Dim | None
-    width: Dim = _ONE
 
 
 @dataclass(frozen=True)

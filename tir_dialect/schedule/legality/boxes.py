@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
+from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.digits import Digit, as_sum, digit_range
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import Variable
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.indices.digits import Digit, as_sum, digit_range
-from tir_dialect.schedule.legality.accesses import Access, Axis
+from tir_dialect.schedule.legality.accesses import Access
 from tir_dialect.schedule.state import ScheduleState
 
 

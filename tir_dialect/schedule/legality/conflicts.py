@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from itertools import product as pairs
-from typing import TypeAlias
-
 from xdsl.ir import SSAValue
 
+from tir_dialect.analysis.determination import determine
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import is_inside
-from tir_dialect.dims import Dim
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.indices.digits import ONE, Digit, Ranges, Sum, Term, as_sum, covers, digit_range, grows
-from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
-
-Row: TypeAlias = "tuple[Axis, ...]"
-"""One index of the same element in several places, one entry per place."""
+from tir_dialect.schedule.legality.accesses import Access, accesses_in
 
 
 def conflicting_buffers(space: IndexSpace, loop: ForOp) -> list[SSAValue]:
@@ -45,72 +35,3 @@ def loop_names(space: IndexSpace, loop: ForOp) -> set[str]:
     """The symbols of a loop and the loops inside of it."""
     loops = (op for op in loop.walk() if isinstance(op, ForOp))
     return {space.variable(op.induction_var).dim.as_symbol or "" for op in loops}
-
-
-def determine(space: Ranges, rows: Sequence[Row], variable: Dim, names: AbstractSet[str]) -> bool:
-    """Whether two places that agree in all rows have the same value of `variable`; `names` may differ between them."""
-    pending, digits = list(rows), list[tuple[Digit, ...]]()
-    while pending:
-        digits += _common_digits(space, pending.pop(), variable, names)
-        for sources in {tuple(digit.source for digit in column) for column in digits}:
-            if sources[0] is variable or not _all_cover(space, sources, digits):
-                continue
-            # all digits of an expression of several variables are known, so the expression is
-            digits = [column for column in digits if tuple(digit.source for digit in column) != sources]
-            pending.append(tuple(Axis(source) for source in sources))
-    width = len(rows[0]) if rows else 0
-    return width > 0 and _all_cover(space, (variable,) * width, digits)
-
-
-def _all_cover(space: Ranges, sources: tuple[Dim, ...], digits: Sequence[tuple[Digit, ...]]) -> bool:
-    own = [column for column in digits if tuple(digit.source for digit in column) == sources]
-    return all(covers(space, source, [column[place] for column in own]) for place, source in enumerate(sources))
-
-
-@dataclass(frozen=True)
-class _View:
-    """An index as `base + r + upper` with `0 <= r < span`; `upper` are the terms from the variable's first one on.
-
-    In `upper` the digits of other variables are `None`.
-    """
-
-    base: Dim
-    span: Dim
-    upper: tuple[tuple[Term, Digit | None], ...]
-
-    @property
-    def shape(self) -> list[tuple[object, ...]]:
-        """What has to be the same in two places."""
-        return [(term.factor, term.mirrored, digit and (digit.low, digit.high)) for term, digit in self.upper]
-
-
-def _common_digits(space: Ranges, row: Row, variable: Dim, names: AbstractSet[str]) -> list[tuple[Digit, ...]]:
-    """The digits that involve the variable, per place, if the same value means the same digits in all places."""
-    views: list[_View] = []
-    for axis in row:
-        found = None if axis.low is None else as_sum(space, axis.low, names)
-        view = None if found is None else _view(space, found, axis.width, variable)
-        if view is None or view.shape != (views or [view])[0].shape:
-            return []
-        views.append(view)
-    factor = views[0].upper[0][0].factor
-    for one, other in pairs(views, views):
-        if space.less_equal(one.base + one.span - other.base, factor) is not True:
-            return []
-    columns = zip(*(view.upper for view in views), strict=True)
-    return [tuple(d for _, d in column if d is not None) for column in columns if column[0][1] is not None]
-
-
-def _view(space: Ranges, index: Sum, width: Dim, variable: Dim) -> _View | None:
-    name = variable.as_symbol or ""
-    first = next((place for place, term in enumerate(index.terms) if name in term.digit.source.symbols), None)
-    if first is None or not grows(space, index.terms[first:]):
-        return None
-    span = width
-    for term in index.terms[:first]:
-        values = digit_range(space, term.digit)
-        if values is None:
-            return None
-        span = span + term.factor * (values - ONE)
-    upper = tuple((t, t.digit if name in t.digit.source.symbols else None) for t in index.terms[first:])
-    return _View(index.base, span, upper)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
+from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.digits import ONE, Digit, Term, as_sum, digit_range
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.dims import Dim, constant, floordiv, mod, total
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.schedule.indices.digits import ONE, Digit, Term, as_sum, digit_range
-from tir_dialect.schedule.legality.accesses import Axis, accesses_in
+from tir_dialect.schedule.legality.accesses import accesses_in
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
 from tir_dialect.types import IteratorKind

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.analysis.determination import Axis
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
+from tir_dialect.schedule.legality.accesses import Access, accesses_in
 from tir_dialect.schedule.legality.boxes import box_in, contains
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.instances import is_dense

@@ -8,11 +8,12 @@ from collections.abc import Set as AbstractSet
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.determination import Axis, determine
 from tir_dialect.analysis.structure import child_blocks
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.legality.accesses import Axis, described, touched_buffers
-from tir_dialect.schedule.legality.conflicts import conflicting_buffers, determine, loop_names
+from tir_dialect.schedule.legality.accesses import described, touched_buffers
+from tir_dialect.schedule.legality.conflicts import conflicting_buffers, loop_names
 from tir_dialect.schedule.legality.declared_kinds import check_apart, check_order
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.state import ScheduleState

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.digits import as_sum
 from tir_dialect.analysis.init import init_placement, where_not_empty
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_loops
@@ -16,10 +18,9 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.indices.digits import as_sum
-from tir_dialect.schedule.legality.accesses import Access, Axis
+from tir_dialect.schedule.legality.accesses import Access
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense_once, loops_between
-from tir_dialect.schedule.legality.conflicts import determine, loop_names
+from tir_dialect.schedule.legality.conflicts import loop_names
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.structure.conditions import Less, conditions_of
 from tir_dialect.schedule.structure.extents import iterator_extent

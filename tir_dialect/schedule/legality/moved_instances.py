@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tir_dialect.analysis.determination import Axis
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.legality.accesses import Access, Axis
+from tir_dialect.schedule.legality.accesses import Access
 from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
 from tir_dialect.schedule.state import ScheduleState

@@ -8,13 +8,14 @@ from itertools import pairwise
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tir_dialect.analysis.determination import Axis, determine
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
-from tir_dialect.schedule.legality.conflicts import determine, loop_names
+from tir_dialect.schedule.legality.accesses import Access, accesses_in
+from tir_dialect.schedule.legality.conflicts import loop_names
 from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.rewriting.edits import move_ops
 from tir_dialect.schedule.state import ScheduleState, primitive

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.determination import Axis, determine
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_loops, loop_of, root_buffer
@@ -20,9 +21,9 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import Axis, accesses_in, written_buffers
+from tir_dialect.schedule.legality.accesses import accesses_in, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in
-from tir_dialect.schedule.legality.conflicts import determine, loop_names
+from tir_dialect.schedule.legality.conflicts import loop_names
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.rewriting.edits import rebuild_block

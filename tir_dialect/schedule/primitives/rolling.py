@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
+from tir_dialect.analysis.determination import Axis
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant, minimum, mod, symbol
@@ -16,7 +17,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in, read_buffers
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers
 from tir_dialect.schedule.legality.boxes import loops_between, range_of
 from tir_dialect.schedule.legality.elementwise import iterators_of_indices, own_allocation
 from tir_dialect.schedule.legality.instances import Instances
