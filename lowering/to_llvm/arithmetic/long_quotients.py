@@ -17,7 +17,7 @@ from lowering.to_llvm.arithmetic.float_quotients import enlarged_reciprocal, is_
 from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
 from lowering.to_llvm.builder.vector_types import like
 from lowering.to_llvm.math.avx512 import has_registers_of_doubles, whole_number
-from lowering.to_llvm.math.floats import Floats, any_lane
+from lowering.to_llvm.math.floats import Floats
 
 _NEAR = 1 << 48
 _REDUCED = 1.0 - 2.0**-50
@@ -38,7 +38,7 @@ def long_quotient(
         is_far = b.make(llvm.OrOp, (is_far, _is_far(b, rhs, signed)), is_far.type)
     divisor = _float(f, rhs, signed) if uniform or native else _small_float(f, rhs)
     near, far, after = b.new_block(), b.new_block(), b.new_block([lhs.type])
-    b.branch_if(any_lane(f, is_far), far, near)
+    b.branch_if(b.any_lane(is_far), far, near)
     b.start(far)
     if not native:
         b.branch(after, by_integers())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from xdsl.dialects import arith, llvm, math
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import IntegerAttr, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
@@ -150,13 +150,15 @@ def _ctpop(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAVa
 def _ipowi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """An integer power by repeated squaring; a negative exponent gives 0 but for the bases 1 and -1."""
     base, exponent = operands
-    type_ = base.type
+    type_, known = base.type, _known_integer(op.operands[1])
+    if known is not None and 0 < known <= _UNROLLED:
+        return _product(b, base, known)
     zero, one = b.integer(0, type_), b.integer(1, type_)
     head, body, exit_block = b.new_block([type_] * 3), b.new_block(), b.new_block()
     b.branch(head, one, base, b.overloaded("llvm.abs", (exponent, b.false()), type_))
     b.start(head)
     result, square, rest = head.args
-    b.branch_if(b.compare("ne", rest, zero), body, exit_block)
+    b.branch_if(b.any_lane(b.compare("ne", rest, zero)), body, exit_block)
     b.start(body)
     is_odd = b.compare("ne", b.make(llvm.AndOp, (rest, one), type_), zero)
     next_result = b.select(is_odd, b.wrapping(llvm.MulOp, result, square), result)
@@ -165,6 +167,25 @@ def _ipowi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAVa
     is_unit = b.compare("ule", b.wrapping(llvm.AddOp, base, one), b.integer(2, type_))
     inverse = b.select(is_unit, b.select(b.compare("eq", base, zero), zero, result), zero)
     return b.select(b.compare("slt", exponent, zero), inverse, result)
+
+
+_UNROLLED = 16
+"""The greatest exponent in the code for which products are written out, at most six."""
+
+
+def _known_integer(value: SSAValue) -> int | None:
+    """The integer that a value is in the code."""
+    known = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return known.value.data if isinstance(known, IntegerAttr) else None
+
+
+def _product(b: LLVMBuilder, base: SSAValue, exponent: int) -> SSAValue:
+    """A power with a positive exponent, by squares."""
+    if exponent == 1:
+        return base
+    root = _product(b, base, exponent // 2)
+    square = b.wrapping(llvm.MulOp, root, root)
+    return b.wrapping(llvm.MulOp, square, base) if exponent % 2 else square
 
 
 _INTRINSICS: dict[type[Operation], str] = {
@@ -218,6 +239,3 @@ MATH_LOWERINGS: dict[type[Operation], Lower] = {
     FmodOp: _fmod,
 }
 """Every op of the math dialect, and the remainder of floats."""
-
-NOT_VECTORIZED: frozenset[type[Operation]] = frozenset({math.IPowIOp})
-"""Ops that exist for scalars only, since they contain control flow."""

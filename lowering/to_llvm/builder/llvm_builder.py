@@ -26,7 +26,7 @@ from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.builder.function_ops import call_op
 from lowering.to_llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
 from lowering.to_llvm.builder.module_builder import ModuleBuilder
-from lowering.to_llvm.builder.vector_types import element_type, is_vector, like, type_suffix
+from lowering.to_llvm.builder.vector_types import element_type, is_vector, lane_count, like, type_suffix
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 
@@ -89,6 +89,11 @@ class LLVMBuilder(IndexBuilder):
         if lhs.type is not i64 or rhs in self._integers:
             return result
         return self.once(llvm.InlineAsmOp, (result,), i64, _SAME)
+
+    def any_lane(self, condition: SSAValue) -> SSAValue:
+        """Whether a condition holds, or holds in any lane."""
+        lanes = lane_count(condition.type)
+        return condition if lanes is None else self.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", (condition,), i1)
 
     # Memory.
 

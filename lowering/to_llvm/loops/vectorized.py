@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm.arithmetic.math_ops import NOT_VECTORIZED
 from lowering.to_llvm.builder.vector_types import is_vector
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.loops.lane_values import Lanes, Ramp
@@ -83,7 +82,7 @@ def _is_supported(op: Operation) -> bool:
     if any(is_vector(result.type) for result in op.results):
         return False
     if type(op) in SCALAR_LOWERINGS:
-        return type(op) not in NOT_VECTORIZED
+        return True
     match op:
         case LoadOp() | StoreOp():
             return op.lanes is None

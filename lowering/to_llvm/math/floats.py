@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f64, i1
+from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
-from lowering.to_llvm.builder.vector_types import element_type, lane_count, like
+from lowering.to_llvm.builder.vector_types import element_type, like
 from lowering.to_llvm.math.formats import BINARY32, BINARY64
 
 ROUNDING = BINARY64.rounding
@@ -125,11 +125,3 @@ def narrowed(f: Floats, x: SSAValue) -> SSAValue:
 def floor(f: Floats, x: SSAValue) -> SSAValue:
     """The greatest whole number that is not greater."""
     return f.b.overloaded("llvm.floor", (x,), x.type)
-
-
-def any_lane(f: Floats, condition: SSAValue) -> SSAValue:
-    """Whether a condition holds in any lane."""
-    lanes = lane_count(f.type)
-    if lanes is None:
-        return condition
-    return f.b.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", (condition,), i1)

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.avx512 import finite_reciprocal, has_registers
 from lowering.to_llvm.math.coefficients import LN2, coefficients
-from lowering.to_llvm.math.floats import Floats, any_lane
+from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.math.log_tables import log_of_sum
 from lowering.to_llvm.math.logarithms import log, log_of_one_plus, split
 
@@ -113,7 +113,7 @@ def _unless(f: Floats, inside: SSAValue, near: SSAValue, far: Callable[[], SSAVa
     b = f.b
     outside = b.make(llvm.XOrOp, (inside, b.integer(1, inside.type)), inside.type)
     special, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
-    b.branch_if(any_lane(f, outside), special, plain)
+    b.branch_if(f.b.any_lane(outside), special, plain)
     b.start(plain)
     b.branch(after, near)
     b.start(special)

@@ -6,7 +6,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.avx512 import has_registers
-from lowering.to_llvm.math.floats import Floats, any_lane, doubles, floor, widened
+from lowering.to_llvm.math.floats import Floats, doubles, floor, widened
 from lowering.to_llvm.math.formats import BINARY32
 from lowering.to_llvm.math.power_double import power_of_doubles
 from lowering.to_llvm.math.power_single import exp2, log2
@@ -24,7 +24,7 @@ def power(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
         b.compare("uge", f.bits(f.magnitude(y)), f.integer(infinity)),
     )
     special, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
-    b.branch_if(any_lane(f, is_special), special, plain)
+    b.branch_if(b.any_lane(is_special), special, plain)
     b.start(plain)
     b.branch(after, result)
     b.start(special)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.math.floats import Floats, any_lane
+from lowering.to_llvm.math.floats import Floats
 
 
 def fmod(f: Floats, x: SSAValue, y: SSAValue, library: Callable[[], SSAValue]) -> SSAValue:
@@ -28,7 +28,7 @@ def fmod(f: Floats, x: SSAValue, y: SSAValue, library: Callable[[], SSAValue]) -
     for condition in known[1:]:
         is_long = b.make(llvm.AndOp, (is_long, condition), is_long.type)
     near, far, after = b.new_block(), b.new_block(), b.new_block([f.type])
-    b.branch_if(any_lane(f, is_long), far, near)
+    b.branch_if(f.b.any_lane(is_long), far, near)
     b.start(far)
     b.branch(after, library())
     b.start(near)

@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.to_llvm.builder.vector_types import like
 from lowering.to_llvm.math.avx512 import has_registers, reciprocal_estimate
 from lowering.to_llvm.math.coefficients import coefficients
-from lowering.to_llvm.math.floats import ROUNDING, Floats, any_lane, doubles, floor, narrowed, widened
+from lowering.to_llvm.math.floats import ROUNDING, Floats, doubles, floor, narrowed, widened
 from lowering.to_llvm.math.formats import BINARY32
 
 HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11  # the first has 33 bits
@@ -41,7 +41,7 @@ def _turns(f: Floats, x: SSAValue) -> Turns:
     b, near_parts = f.b, _by_three_parts(f, x) if has_registers(f) else _in_doubles(f, x)
     is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE))
     far, near, after = b.new_block(), b.new_block(), b.new_block([part.type for part in near_parts])
-    b.branch_if(any_lane(f, is_large), far, near)
+    b.branch_if(f.b.any_lane(is_large), far, near)
     b.start(near)
     b.branch(after, *near_parts)
     b.start(far)
@@ -137,7 +137,7 @@ def _of_turns(f: Floats, x: SSAValue, name: str, value: Callable[[Turns], SSAVal
     b, near = f.b, value(_by_three_parts(f, x))
     is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE_DOUBLE))
     large, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
-    b.branch_if(any_lane(f, is_large), large, plain)
+    b.branch_if(f.b.any_lane(is_large), large, plain)
     b.start(plain)
     b.branch(after, near)
     b.start(large)

@@ -14,7 +14,6 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from lowering.schedule.cpu.structure.accesses import AffineAccess, Index, IndexTuple, linear, whole_access
-from lowering.to_llvm.arithmetic.math_ops import NOT_VECTORIZED
 from lowering.to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
@@ -219,7 +218,7 @@ def _is_understood(op: Operation) -> bool:
         case YieldOp() | DimOp() | InitOp() | ReadsOp() | WritesOp():
             return True
         case _:
-            return type(op) in SCALAR_LOWERINGS and type(op) not in NOT_VECTORIZED
+            return type(op) in SCALAR_LOWERINGS
 
 
 def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[frozenset[Operation], frozenset[SSAValue]]:

@@ -232,10 +232,29 @@ def test_integer_math(op: str, type_: str, loop: str, same_as_interpreter):
 
 
 @pytest.mark.parametrize("loop", ALL_LOOPS)
-def test_integer_power(loop: str, same_as_interpreter):
-    x, y = integer_values(np.int32, 7), integer_values(np.int32, 8, -3, 9)
-    text = elementwise("%r = math.ipowi %x0, %x1 : i32", ["i32", "i32"], "i32", loop)
+@pytest.mark.parametrize("type_", INTEGERS)
+def test_integer_power(type_: str, loop: str, same_as_interpreter):
+    """Of bases of all sizes and small ones, with a few large exponents; what overflows wraps."""
+    x, y = integer_values(INTEGERS[type_], 7), integer_values(INTEGERS[type_], 8, -3, 9)
+    x[::3], y[::19] = integer_values(INTEGERS[type_], 9, -2, 3)[::3], 100
+    text = elementwise(f"%r = math.ipowi %x0, %x1 : {type_}", [type_, type_], type_, loop)
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, 0, 1, 2, 3, 7, 16, 17, 100])
+def test_integer_power_with_a_known_exponent(exponent: int, same_as_interpreter):
+    x = np.concatenate([integer_values(np.int32, 7, -9, 9)[: COUNT // 2], integer_values(np.int32, 7)[COUNT // 2 :]])
+    op = f"%c = arith.constant {exponent} : i32\n    %r = math.ipowi %x0, %c : i32"
+    same_as_interpreter(elementwise(op, ["i32"], "i32", "vectorized"), [x, np.zeros_like(x)], {})
+
+
+def test_integer_powers_of_lanes():
+    """Are computed side by side, as long as any lane has a digit; products with a small exponent are written out."""
+    text = elementwise("%r = math.ipowi %x0, %x1 : i32", ["i32", "i32"], "i32", "vectorized")
+    assert "llvm.vector.reduce.or" in llvm_text(lower_prim_funcs([find(parse(text))], LoweringOptions()))
+    op = "%c = arith.constant 10 : i32\n    %r = math.ipowi %x0, %c : i32"
+    text = llvm_text(lower_prim_funcs([find(parse(elementwise(op, ["i32"], "i32", "serial")))], LoweringOptions()))
+    assert text.count(" mul i32 ") == 4
 
 
 @pytest.mark.parametrize("loop", ALL_LOOPS)
