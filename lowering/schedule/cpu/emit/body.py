@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, f32, f64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.guards import unneeded
@@ -39,16 +39,17 @@ class Body:
         """Whether the loops around write results line by line, so that these may go past the caches."""
         self.multiply = True
         """Whether quotients by a divisor of the whole row become products with its reciprocal."""
-        self._taken: frozenset[Operation] = frozenset()
+        self._taken: Mapping[Operation, Block] = {}
         self._skipped: frozenset[Operation] = frozenset()
         self._staying: set[Operation] = set()
         self._before: dict[Operation, SSAValue | None] = {}
         self.reciprocals: dict[SSAValue, SSAValue] = {}
         """Of divisors of the whole row."""
 
-    def take(self, branches: frozenset[Operation]) -> None:
-        """From here on some branches are known to be taken."""
-        self._taken, self._skipped = branches, unneeded(self.stage, branches)
+    def take(self, branches: frozenset[IfOp], *, holds: bool = True) -> None:
+        """From here on the conditions of some branches are known to hold, or not to."""
+        self._taken = {op: (op.then_body if holds else op.else_body).block for op in branches}
+        self._skipped = unneeded(self.stage, branches)
 
     def give(self, values: Mapping[SSAValue, SSAValue], skipped: frozenset[Operation]) -> None:
         """From here on some values are known, and nothing needs some ops."""
@@ -73,11 +74,11 @@ class Body:
                 self._invert(op.rhs)
 
     def _with_taken(self, ops: Sequence[Operation]) -> list[Operation]:
-        """The ops, and before each branch that is known to be taken what is in it."""
+        """The ops, and before each branch whose way is known what is on it."""
         found: list[Operation] = []
         for op in ops:
-            if isinstance(op, IfOp) and op in self._taken:
-                found += [inner for inner in op.then_body.block.ops if inner in self.stage.needed]
+            if op in self._taken:
+                found += [inner for inner in self._taken[op].ops if inner in self.stage.needed]
             found.append(op)
         return found
 
@@ -208,7 +209,7 @@ class Body:
 
     def _branch(self, op: IfOp) -> None:
         if op in self._taken:
-            self.values |= zip(op.outputs, self._yielded(op.then_body.block.ops), strict=True)
+            self.values |= zip(op.outputs, self._yielded(self._taken[op].ops), strict=True)
             return
         branch = IfOp(self.value(op.condition), result_types=op.outputs.types)
         self.code.emit(branch)

@@ -6,6 +6,7 @@ So the interior of a padded image runs without conditions, and windows at its bo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -75,7 +76,7 @@ def _bounds(space: IndexSpace, names: Sequence[str], condition: SSAValue) -> tup
     return (Bound(base, tuple(a - b for a, b in zip(high.strides, low.strides, strict=True))),)
 
 
-def unneeded(stage: Stage, taken: frozenset[Operation]) -> frozenset[Operation]:
+def unneeded(stage: Stage, taken: AbstractSet[Operation]) -> frozenset[Operation]:
     """The ops that only decide about branches that are `taken` anyhow, or compute indices of loads among these."""
     found: set[Operation] = set()
     for op in reversed(stage.body):

@@ -108,5 +108,10 @@ def _emit_transposition_or_sweep(kernel: Kernel, stage: Stage) -> None:
     if outermost is None:
         sweep.emit({})
         return
-    with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
-        sweep.emit({}, part)
+    if len(sweep.outer) < 2:
+        with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
+            sweep.emit({}, part)
+        return
+    # There may be fewer values of the outermost axis than threads, as one picture of many channels.
+    with kernel.shared_by_parts(outermost.extent, sweep.outer[1].extent, work_of(stage), 1) as parts:
+        sweep.emit({}, *parts)

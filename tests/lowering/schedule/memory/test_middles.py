@@ -12,12 +12,17 @@ from lowering.codegen.cache.code_cache import NO_CACHE
 from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.schedule.cpu.memory.sweep.vector_loop import constant_of
 from lowering.schedule.schedule_cpu import schedule
+from relax_dialect.borders import surrounded
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
+from tir_dialect import te
+from tir_dialect.dims import symbol
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.scalars import DimOp
 from tir_dialect.target import Target
 from tir_dialect.types import LoopKind
 
@@ -71,3 +76,61 @@ def test_the_middle_is_made_of_whole_vectors() -> None:
     for loop in copies:
         assert constant_of(loop.upper) == 16, "lanes are those of the elements, not of the tables"
         assert len([op for op in loop.walk() if isinstance(op, LoadOp)]) == 1, "a table is read for each element"
+
+
+def test_the_ends_ask_nothing() -> None:
+    func = function_of("replicate", "m, n")
+    schedule(func, Target.parse("x86-64-v3 cores=1"))
+    ends = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "e"]
+    assert len(ends) == 2
+    assert not any(isinstance(op, IfOp) for loop in ends for op in loop.body.walk())
+    assert [len([op for op in loop.body.walk() if isinstance(op, LoadOp)]) for loop in ends] == [2, 2]  # place, element
+
+
+def test_threads_share_the_rows_of_a_single_picture() -> None:
+    func = at_run_time("replicate")
+    schedule(func, Target.parse("x86-64-v3 cores=2"))
+    tasks = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL][-1].upper.owner
+    assert isinstance(tasks, DimOp)
+    for n, c, count in ((0, 64, 0), (1, 64, 2), (1, 1, 1), (2, 32, 2), (3, 30, 2), (65, 1, 2)):
+        sizes = dict.fromkeys(func.symbol_names, 0) | {"N": n, "C": c, "H": 32, "W": 64}
+        assert tasks.dim.evaluate(sizes) == count
+
+
+def at_run_time(mode: str) -> PrimFuncOp:
+    """The kernel of a padding whose widths are data: of `[n, c, h, w]` to `[N, C, H, W]`, where data ends at `e..`."""
+    x = te.placeholder([symbol(name) for name in "nchw"], "f32", "x")
+    shape, ends = [symbol(name) for name in "NCHW"], [symbol(f"e{name}") for name in "nchw"]
+    before = [end - own for end, own in zip(ends, x.shape, strict=True)]
+    return te.create_prim_func([x, surrounded(x, shape, before, mode, provable=True)], name="pad")
+
+
+@cache
+def kernel_at_run_time(mode: str) -> tuple[PrimFuncOp, Kernels]:
+    func = at_run_time(mode)
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1, 2, 3, 4), (3, 1, 2, 17), (1, 2, 5, 65), (1, 64, 33, 31)])
+@pytest.mark.parametrize("widths", [(0, 0, 0, 0, 0, 0, 0, 0), (0, 0, 1, 1, 0, 0, 1, 1), (1, 0, 0, 20, 0, 2, 7, 0)])
+def test_widths_at_run_time(mode: str, shape: tuple[int, ...], widths: tuple[int, ...]) -> None:
+    func, kernels = kernel_at_run_time(mode)
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    expected = np.pad(x, list(zip(widths[:4], widths[4:], strict=True)), mode=MODES[mode])
+    sizes = dict(zip("nchwNCHW", (*shape, *expected.shape), strict=True))
+    sizes |= {f"e{name}": own + width for name, own, width in zip("nchw", shape, widths[:4], strict=True)}
+    for at_end in (True, False):
+        data, result = Guarded(x, at_end), Guarded(np.full_like(expected, np.nan), at_end)
+        assert call(kernels, func, [data.array, result.array], sizes) == 0
+        np.testing.assert_array_equal(result.array, expected)
+        data.release()
+        result.release()
+
+
+def test_elements_taken_away_from_an_edge() -> None:
+    func, kernels = kernel_at_run_time("replicate")
+    x, y = np.arange(30, dtype=np.float32).reshape(1, 1, 1, 30), np.zeros((1, 1, 2, 25), np.float32)
+    sizes = {"n": 1, "c": 1, "h": 1, "w": 30, "N": 1, "C": 1, "H": 2, "W": 25, "en": 1, "ec": 1, "eh": 1, "ew": 23}
+    assert call(kernels, func, [x, y], sizes) == 0
+    np.testing.assert_array_equal(y[0, 0], [[*range(7, 30), 29, 29]] * 2)

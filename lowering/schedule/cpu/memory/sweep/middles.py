@@ -27,12 +27,21 @@ class Middle:
 
     stage: Stage
     axis: int
-    branches: frozenset[Operation]
+    branches: frozenset[IfOp]
     bounds: tuple[Bound, ...]
+
+    @property
+    def is_the_same(self) -> bool:
+        """Whether the part is the same in all rows."""
+        return not any(bound.moves_with(other) for bound in self.bounds for other in self._others)
+
+    @property
+    def _others(self) -> Sequence[int]:
+        return [axis for axis in range(len(self.stage.axes)) if axis != self.axis]
 
     def left_out(self, kernel: Kernel) -> frozenset[Operation]:
         """The ops that no vector of the middle is made by: those of other branches, and loads that all lanes share."""
-        elsewhere = {op for branch in self.branches if isinstance(branch, IfOp) for op in branch.else_body.walk()}
+        elsewhere = {op for branch in self.branches for op in branch.else_body.walk()}
         accesses = {op: kernel.access(self.stage, op) for op in self.stage.loads if op not in elsewhere}
         return frozenset(elsewhere.union(op for op, access in accesses.items() if not access.strides[self.axis].terms))
 

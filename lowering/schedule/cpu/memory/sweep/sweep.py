@@ -95,17 +95,23 @@ class Sweep:
         return self.lanes if self.shared is None else self.lanes * self.shared.width
 
     @property
+    def outer(self) -> Sequence[Group]:
+        """The groups whose loops are around that of the lanes, from outside."""
+        return [group for group in self.groups if group is not self.lane]
+
+    @property
     def outermost(self) -> Group | None:
         """The group whose loop is around all others."""
-        others = [group for group in self.groups if group is not self.lane]
-        return others[0] if others else self.lane
+        return self.outer[0] if self.outer else self.lane
 
-    def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> Accumulators | None:
-        """The loops, for given values of the axes around; `part` is the range of the outermost group."""
+    def emit(self, at: Mapping[int, SSAValue], *parts: tuple[SSAValue, SSAValue] | None) -> Accumulators | None:
+        """The loops, for given values of the axes around; `parts` are the ranges of the outermost groups."""
         accumulators = self.accumulators(at) if self.reductions else None
         if accumulators is not None:
             accumulators.start()
-        self._loops([group for group in self.groups if group is not self.lane], dict(at), part, accumulators)
+        if self.middle is not None and self.middle.is_the_same:
+            self.middle.range(self.kernel, {}, None)  # Made here, it is at hand in all rows.
+        self._loops([*self.outer], dict(at), parts, accumulators)
         return accumulators
 
     def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
@@ -116,15 +122,16 @@ class Sweep:
         self,
         groups: Sequence[Group],
         at: dict[int, SSAValue],
-        part: tuple[SSAValue, SSAValue] | None,
+        parts: Sequence[tuple[SSAValue, SSAValue] | None],
         accumulators: Accumulators | None,
     ) -> None:
+        part = parts[0] if parts else None
         if not groups:
             self._innermost(at, part, accumulators)
             return
         low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
         with self.code.loop(high, self._name(groups[0]), lower=low) as index:
-            self._loops(groups[1:], {**at, groups[0].last: index}, None, accumulators)
+            self._loops(groups[1:], {**at, groups[0].last: index}, parts[1:], accumulators)
 
     def _name(self, group: Group) -> str:
         return self.stages[0].axes[group.last].value.name_hint or "i"
@@ -166,6 +173,8 @@ class Sweep:
         inner, outer = (Body(self.kernel, stage, at, middle.axis) for _ in range(2))
         inner.fills_lines = True
         inner.take(middle.branches)
+        if len(middle.branches) == 1:  # of several, some may be taken there
+            outer.take(middle.branches, holds=False)
         inner.hoist(stage.body, written)
         self._along([inner], (first, end), None)
         outer.hoist(stage.body, written)
