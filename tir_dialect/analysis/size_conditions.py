@@ -14,7 +14,9 @@ from tir_dialect.analysis.index_space import IndexSpace, Variable
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind
 
@@ -61,18 +63,31 @@ def size_conditions(func: PrimFuncOp) -> tuple[SizeCondition, ...]:
 
     Of the accesses, views and iterators that `wrong_access` looks at: those that run unconditionally. Where a condition
     fails, one of these leaves its range. Where all hold, none does whose index is an expression of loop variables with
-    least and greatest values that are attained; of other indices, such as data, it is known that there is a valid one.
-    The function has to be verified.
+    least and greatest values that are attained; of other indices, such as data, and of buffers that both ways of a
+    branch access, it is known that there is a valid one. The function has to be verified.
     """
     space = IndexSpace(func)
     found: dict[SizeCondition, None] = {}
     for op, loops in unconditional(space, func, ()):
-        for what, reach in reaches(space, op):
-            if isinstance(reach.start.type, IndexType):
-                variables = [space.variable(loop.induction_var) for loop in loops]
-                access = _Access(reach, variables, _reduced(space, op))
-                found |= dict.fromkeys(_open(space, f"{func.sym_name.data}: {what}", access))
+        for one, holds in ((op, _open), *((each, _open_if_data) for each in _on_both_ways(op))):
+            for what, reach in reaches(space, one):
+                if isinstance(reach.start.type, IndexType):
+                    variables = [space.variable(loop.induction_var) for loop in loops]
+                    access = _Access(reach, variables, _reduced(space, op))
+                    found |= dict.fromkeys(holds(space, f"{func.sym_name.data}: {what}", access))
     return tuple(found)
+
+
+def _on_both_ways(op: Operation) -> list[LoadOp | StoreOp]:
+    """The accesses on the ways of a branch to buffers that are accessed on both."""
+    if not isinstance(op, IfOp):
+        return []
+    one, other = (
+        [each for each in region.block.ops if isinstance(each, LoadOp | StoreOp) and each.mask is None]
+        for region in (op.then_body, op.else_body)
+    )
+    buffers = {each.buffer for each in one} & {each.buffer for each in other}
+    return [each for each in (*one, *other) if each.buffer in buffers]
 
 
 def first_effect(func: PrimFuncOp) -> Operation | None:
@@ -98,6 +113,13 @@ def _open(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCond
         lengths = None if space.less_equal(smaller, larger) else access.lengths(space, smaller, larger)
         if lengths is not None:
             yield SizeCondition(smaller, larger, lengths, message)
+
+
+def _open_if_data(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCondition]:
+    """The same of an access on both ways of a branch: which numbers its index has may depend on the way."""
+    dim = space.dim_of(access.reach.start)
+    if dim is None and not access.ignored:
+        yield from _somewhere(space, subject, access)
 
 
 def _somewhere(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCondition]:

@@ -91,3 +91,21 @@ def test_sizes_that_have_no_value_for_an_empty_loop():
         }""")
     )
     assert (str(condition.larger), tuple(map(str, condition.lengths))) == ("floordiv(m, n)", ("n",))
+
+
+@pytest.mark.parametrize(("other", "count"), [("X", 1), ("Z", 0)])
+def test_a_buffer_that_both_ways_of_a_branch_read_has_an_element(other: str, count: int):
+    at = f"""
+    %up = arith.cmpi sge, %i, %c2 : index
+    %v = tir.if %up -> (f32) {{
+      %l = tir.load %Y[%i, %j] %h = arith.fptosi %l : f32 to i64 %d = arith.index_cast %h : i64 to index
+      %a = tir.load %X[%d]
+      tir.yield %a
+    }} else {{
+      %l = tir.load %Y[%i, %j] %h = arith.fptosi %l : f32 to i64 %d = arith.index_cast %h : i64 to index
+      %b = tir.load %{other}[%d]
+      tir.yield %b
+    }}"""
+    text = COPY.format(at=at).replace("%x = tir.load %X[%at]", "").replace("%x,", "%v,")
+    conditions = size_conditions(parse_prim_func(text.replace("(%X:", "(%Z: !tir.buffer<[m], f32>, %X:")))
+    assert [f"{each.smaller} <= {each.larger}" for each in conditions] == ["1 <= m"] * count
