@@ -61,6 +61,23 @@ def _transpose(shape: tuple[int, ...], axes: tuple[int, ...]) -> Case:
     )
 
 
+def _padding(kind: str, numpy: str, torch_mode: str, onnx: str) -> Case:
+    """Elements of a picture around it."""
+    shape, widths = (1, 64, 56, 56), [(0, 0), (0, 0), (1, 1), (1, 1)]
+    before_and_after = [width for pair in widths for width in pair]
+    return Case(
+        f"{kind} padding, 64 x 56 x 56 by 1",
+        "%x: !relax.tensor<[1, 64, m, n], f32>",
+        f'relax.nn.pad %x pad_width = {before_and_after} mode = "{torch_mode}"',
+        _arrays(shape),
+        lambda x: np.pad(x, widths, numpy),
+        lambda torch: lambda x: torch.nn.functional.pad(x, [1] * 4, torch_mode),
+        "Pad",
+        {"mode": onnx, "pads": [low for low, _ in widths] + [high for _, high in widths]},
+        opset=10,
+    )
+
+
 CASES = (
     *(
         Case(
@@ -205,6 +222,10 @@ CASES = (
         lambda torch: lambda x: x.permute(1, 0, 2).contiguous(),
         "Transpose",
         {"perm": [1, 0, 2]},
+    ),
+    *(
+        _padding(*each)
+        for each in (("edge", "edge", "replicate", "edge"), ("reflected", "reflect", "reflect", "reflect"))
     ),
     Case(
         "4096 of 8192 rows of 256",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from relax_dialect.borders import filled, surrounded
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.kernels.padding import full_pads, pad_at_run_time, padded_shape
+from relax_dialect.frontend.onnx.kernels.padding import ends_and_shape, full_pads
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
+from tir_dialect.dims import Dim
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
@@ -53,22 +57,39 @@ def _value(node: Node) -> float | None:
 
 
 def _at_run_time(node: Node, mode: str) -> Expr:
-    """Padding whose widths or value are data."""
-    rank = node.rank()
+    """Padding whose widths or value are data, or which takes elements away before it repeats others."""
     widths = _widths(node)
-    given = node.bb.const(widths, "i64") if widths is not None else _full(node)
-    shape = node.te(lambda pads: padded_shape(pads, node.shape()), given, name="padded_shape")
-    dims = node.run_time_dims(shape, node.hinted_dims(rank))
+    if widths is None:
+        ends, shape = _read(node)
+    else:
+        before, after = widths[::2], widths[1::2]
+        ends = tuple(own + width for own, width in zip(node.shape(), before, strict=True))
+        padded = [end + width for end, width in zip(ends, after, strict=True)]
+        shape = node.named(padded, node.hinted_dims(node.rank()))
+
+    def fill(x: te.Tensor, value: te.Tensor) -> te.Tensor:
+        return filled(x, shape, _before(x, ends), value[()])
+
+    def surround(x: te.Tensor) -> te.Tensor:
+        return surrounded(x, shape, _before(x, ends), _MODES[mode], provable=True)
+
+    if mode != "constant":
+        return node.te(surround, node[0], name="pad")
     value = node[2] if node.has(2) and node.version >= 11 else node.like(0)
-    scalar = value if value.ndim == 0 else op.reshape(value, [])
-
-    def kernel(x: te.Tensor, pads: te.Tensor, value: te.Tensor) -> te.Tensor:
-        return pad_at_run_time(x, pads, value, dims, mode)
-
-    return node.te(kernel, node[0], given, scalar)
+    return node.te(fill, node[0], value if value.ndim == 0 else op.reshape(value, []), name="pad")
 
 
-def _full(node: Node) -> Expr:
-    """The widths of all dimensions as a tensor, before and after each."""
-    axes = node[3] if node.has(3) else node.bb.const(list(range(node.rank())), "i64")
-    return node.te(lambda pads, axes: full_pads(pads, axes, node.rank()), node[1], axes, name="full_pads")
+def _before(x: te.Tensor, ends: Sequence[Dim]) -> list[Dim]:
+    """How many elements are in front of data that ends at some places."""
+    return [end - own for end, own in zip(ends, x.shape, strict=True)]
+
+
+def _read(node: Node) -> tuple[Sequence[Dim], Sequence[Dim]]:
+    """Where the data ends in the result, and the result's shape, of widths that are data."""
+    shape, rank = node.shape(), node.rank()
+    pads = node[1]
+    if node.has(3):
+        pads = node.te(lambda pads, axes: full_pads(pads, axes, rank), pads, node[3], name="full_pads")
+    numbers = node.te(lambda pads: ends_and_shape(pads, shape), pads, name="padded_shape")
+    dims = node.run_time_dims(numbers, (*(None,) * rank, *node.hinted_dims(rank)))
+    return dims[:rank], dims[rank:]

@@ -242,3 +242,20 @@ def test_groups_of_channels_before_their_meaning_changed():
     parts = x.reshape(2, 2, -1)
     around = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + 1e-2)
     assert_same(run(proto, x, scale, shift), [(around * scale[:, None] + shift[:, None]).reshape(x.shape)])
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+def test_widths_of_padding_that_are_data(mode: str):
+    """Whatever is known of the sizes; an axis with nothing to repeat is refused."""
+    pads = i(1, 0, 2, 0, 2, 1)
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)
+    proto = model([node], [info("x", X, ["n", 3, "m"]), info("pads", pads)], unknown(["y"], 3), opset=19)
+    for x in (X, X[:1, :, :1].copy(), np.ones((1, 3, 70), np.float32)):
+        assert_same(run(proto, x, pads), [np.pad(x, [(1, 0), (0, 2), (2, 1)], mode)])
+    function, empty = VirtualMachine(build(import_model(proto)))["main"], X[:, :, :0].copy()
+    assert results(function, empty, i(0, 0, 0, 0, 0, 0))[0].shape == empty.shape
+    if mode == "constant":
+        assert_same(results(function, empty, pads), [np.zeros((3, 5, 3), np.float32)])
+    else:
+        with pytest.raises(ValueError, match="pad"):
+            function(empty, pads)
