@@ -16,6 +16,7 @@ from relax_dialect.borders import surrounded
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
+from tests.support.tir import parse_prim_func
 from tir_dialect import te
 from tir_dialect.dims import symbol
 from tir_dialect.ops.control_flow import IfOp
@@ -85,6 +86,46 @@ def test_the_ends_ask_nothing() -> None:
     assert len(ends) == 2
     assert not any(isinstance(op, IfOp) for loop in ends for op in loop.body.walk())
     assert [len([op for op in loop.body.walk() if isinstance(op, LoadOp)]) for loop in ends] == [2, 2]  # place, element
+
+
+EITHER = """
+tir.prim_func @f[%n, %m](%I: !tir.buffer<[n], i64>, %X: !tir.buffer<[m], f32>, %Z: !tir.buffer<[n - m], f32>,
+                         %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "f" (%v = spatial %i in %n) {
+      %0 = arith.constant 0 : index
+      %m_ = tir.dim m
+      %c = arith.cmpi slt, %v, %m_ : index
+      %y = tir.if %c -> (f32) {
+        %a = tir.load %X[%v]
+        %b = tir.load %X[%0]
+        %s = arith.addf %a, %b : f32
+        tir.yield %s
+      } else {
+        %j = tir.load %I[%v]
+        %k = arith.index_cast %j : i64 to index
+        %a = tir.load %Z[%k]
+        %b = tir.load %Z[%0]
+        %s = arith.addf %a, %b : f32
+        tir.yield %s
+      }
+      tir.store %y, %Y[%v]
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("n", "m"), [(5, 0), (5, 5), (70, 33), (0, 0)])
+def test_what_a_part_without_elements_would_read_is_not_there(n: int, m: int) -> None:
+    func = parse_prim_func(EITHER)
+    kernels = compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
+    indices, x, z = np.zeros(n, np.int64), np.arange(m, dtype=np.float32) + 1, np.arange(n - m, dtype=np.float32) + 50
+    guarded = [Guarded(array, at_end=True) for array in (indices, x, z, np.zeros(n, np.float32))]
+    assert call(kernels, func, [each.array for each in guarded], {"n": n, "m": m}) == 0
+    np.testing.assert_array_equal(guarded[-1].array, [*(x + 1), *[100.0] * (n - m)])
+    for each in guarded:
+        each.release()
 
 
 def test_threads_share_the_rows_of_a_single_picture() -> None:

@@ -165,22 +165,31 @@ class Sweep:
     def _ends_and_middle(
         self, middle: Middle, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
     ) -> None:
-        """Vectors where branches are taken, elements one by one elsewhere."""
+        """Vectors where branches are taken, elements one by one elsewhere.
+
+        What is the same for all elements of a part is only there if the part has elements: it may be loaded.
+        """
         code, stage = self.code, middle.stage
-        written = {store.buffer for store in stage.stores}
         first, end = middle.range(self.kernel, at, part)
         low, high = (code.index(0), code.dim(stage.axes[middle.axis].extent)) if part is None else part
-        inner, outer = (Body(self.kernel, stage, at, middle.axis) for _ in range(2))
-        inner.fills_lines = True
-        inner.take(middle.branches)
-        if len(middle.branches) == 1:  # of several, some may be taken there
-            outer.take(middle.branches, holds=False)
-        inner.hoist(stage.body, written)
-        self._along([inner], (first, end), None)
-        outer.hoist(stage.body, written)
-        for begin, stop in ((low, first), (end, high)):
-            with code.loop(stop, "e", lower=begin, vectorize=False) as index:
-                outer.at_index(index).run(stage.body)
+        written = {store.buffer for store in stage.stores}
+        Body(self.kernel, stage, at, middle.axis).hoist(
+            stage.stores, written
+        )  # Their addresses are those of all parts.
+        for is_middle, begin, stop in ((True, first, end), (False, low, first), (False, end, high)):
+            if begin is stop:
+                continue
+            body = Body(self.kernel, stage, at, middle.axis)
+            body.fills_lines = is_middle
+            if is_middle or len(middle.branches) == 1:  # elsewhere, some of several may be taken
+                body.take(middle.branches, holds=is_middle)
+            with code.when(code.compare("slt", begin, stop)):
+                body.hoist(stage.body, written)
+                if is_middle:
+                    self._along([body], (begin, stop), None)
+                    continue
+                with code.loop(stop, "e", lower=begin, vectorize=False) as index:
+                    body.at_index(index).run(stage.body)
 
     def _along(
         self,
