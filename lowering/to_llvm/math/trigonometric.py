@@ -1,8 +1,9 @@
 """Sine, cosine and tangent: at most 2 ulp off, for all inputs, on scalars and vectors alike.
 
 Arguments are reduced to `-pi / 4` to `pi / 4`, which needs more digits of pi than one number has: those of f32 in f64
-or, with AVX-512, by three numbers in f32; those of f64 by three numbers, where products can be fused. Large arguments
-of f32 take more digits of `2 / pi`; those of f64 are left to the C library, element by element, and are as exact as it.
+or, with AVX-512, by three numbers in f32, where tangents are by `tangent_tables.py`; those of f64 by three numbers,
+where products can be fused. Large arguments of f32 take more digits of `2 / pi`; those of f64 are left to the C
+library, element by element, and are as exact as it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lowering.to_llvm.math.avx512 import has_registers, reciprocal_estimate
 from lowering.to_llvm.math.coefficients import coefficients
 from lowering.to_llvm.math.floats import ROUNDING, Floats, doubles, floor, narrowed, widened
 from lowering.to_llvm.math.formats import BINARY32
+from lowering.to_llvm.math.tangent_tables import LIMIT, tan_by_table
 
 HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11  # the first has 33 bits
 TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041, 0xFE5163)
@@ -45,8 +47,7 @@ def _turns(f: Floats, x: SSAValue) -> Turns:
     b.start(near)
     b.branch(after, *near_parts)
     b.start(far)
-    far_parts = _whole_and_rest(f, *_turns_of_large(doubles(f), widened(f, x)))
-    b.branch(after, *(b.select(is_large, *pair) for pair in zip(far_parts, near_parts, strict=True)))
+    b.branch(after, *(b.select(is_large, *pair) for pair in zip(_large_turns(f, x), near_parts, strict=True)))
     b.start(after)
     k, r, s = after.args
     return k, r, s
@@ -84,6 +85,11 @@ def _whole_and_rest(f: Floats, rounded: SSAValue, rest: SSAValue) -> Turns:
     near = narrowed(f, rest)
     after = narrowed(f, doubles(f).sub(rest, widened(f, near)))
     return f.b.make(llvm.TruncOp, (bits,), f.integers), near, after
+
+
+def _large_turns(f: Floats, x: SSAValue) -> Turns:
+    """How a large f32 is made of right angles."""
+    return _whole_and_rest(f, *_turns_of_large(doubles(f), widened(f, x)))
 
 
 def _turns_of_large(d: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -134,20 +140,27 @@ def _of_turns(f: Floats, x: SSAValue, name: str, value: Callable[[Turns], SSAVal
     """A function of the parts of an angle; of large f64 numbers that of the C library, if there are any."""
     if f.format == BINARY32:
         return value(_turns(f, x))
-    b, near = f.b, value(_by_three_parts(f, x))
-    is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE_DOUBLE))
+    near = value(_by_three_parts(f, x))
+    return _unless_large(f, x, LARGE_DOUBLE, near, lambda: f.b.overloaded(f"llvm.{name}", (x,), f.type))
+
+
+def _unless_large(f: Floats, x: SSAValue, limit: float, near: SSAValue, far: Callable[[], SSAValue]) -> SSAValue:
+    """Another function of numbers from a limit on, if there are any."""
+    b, is_large = f.b, f.b.compare_floats("oge", f.magnitude(x), f.number(limit))
     large, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
-    b.branch_if(f.b.any_lane(is_large), large, plain)
+    b.branch_if(b.any_lane(is_large), large, plain)
     b.start(plain)
     b.branch(after, near)
     b.start(large)
-    b.branch(after, b.select(is_large, b.overloaded(f"llvm.{name}", (x,), f.type), near))
+    b.branch(after, b.select(is_large, far(), near))
     b.start(after)
     return after.args[0]
 
 
 def tan(f: Floats, x: SSAValue) -> SSAValue:
     """A polynomial in the distance to the nearest multiple of a right angle, or minus its reciprocal; a zero stays."""
+    if has_registers(f):
+        return _unless_large(f, x, LIMIT, tan_by_table(f, x), lambda: _tangent(f, _large_turns(f, x)))
     is_zero = f.b.compare_floats("oeq", x, f.number(0.0))
     return f.b.select(is_zero, x, _of_turns(f, x, "tan", lambda turns: _tangent(f, turns)))
 
