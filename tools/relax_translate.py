@@ -98,12 +98,23 @@ def _listing(module: ModuleOp, options: BuildOptions) -> str:
     return build_executable(module, options).as_text()
 
 
+def _tvmscript(module: ModuleOp, options: BuildOptions) -> str:
+    from tir_dialect.tvmscript import ScriptError, as_tvmscript
+
+    verify_module(module)
+    try:
+        return as_tvmscript(module)
+    except ScriptError as error:
+        raise ToolError(str(error)) from None
+
+
 EMITTERS: Mapping[str, Emitter] = {
     "llvmir": _llvmir,
     "asm": _assembly,
     "object": _object,
     "bytecode": _bytecode,
     "listing": _listing,
+    "tvmscript": _tvmscript,
 }
 """What `--emit` makes, beside `library`, which a linker writes."""
 
@@ -116,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         "--emit",
         choices=(*EMITTERS, "library"),
         help="optimised LLVM IR or assembly; an object file; an executable of the bytecode machine, or its listing; "
-        "a shared library that tvm_ffi.load_module opens",
+        "a shared library that tvm_ffi.load_module opens; PrimFuncs as TVMScript",
     )
     what.add_argument("--import-onnx", action="store_true", help="the module of an ONNX model")
     what.add_argument("--import-torch", action="store_true", help="the module of an exported program of PyTorch (.pt2)")

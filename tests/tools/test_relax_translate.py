@@ -61,6 +61,20 @@ def test_every_stage_can_be_translated(program: str, tmp_path: Path, capsys: pyt
     assert all("exp:" in outcome for outcome in outcomes)
 
 
+def test_prim_funcs_as_tvmscript_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    text = (
+        "tir.prim_func @fill[%n](%A: !tir.buffer<[n], f32>, %x: f32) { tir.for (%i) in (%n) { tir.store %x, %A[%i] } }"
+    )
+    kernel, script = tmp_path / "kernel.mlir", tmp_path / "kernel.py"
+    kernel.write_text(text)
+    assert main([str(kernel), "--emit", "tvmscript", "-o", str(script)]) == 0
+    assert "        for i in range(n):\n            A[i] = x\n" in script.read_text()
+    assert main([str(script), "--import-tvmscript"]) == 0
+    back = capsys.readouterr().out
+    assert optimize([str(kernel)]) == 0
+    assert back.strip() == capsys.readouterr().out.strip()
+
+
 def test_bytecode_is_an_executable(program: str, tmp_path: Path):
     path = tmp_path / "p.rvm"
     assert main([program, "--emit", "bytecode", "-o", str(path)]) == 0
@@ -158,6 +172,7 @@ def test_llvm_dialect_to_llvm_ir(program: str, tmp_path: Path, capsys: pytest.Ca
         (["--emit", "bytecode"], "expected -o FILE for bytecode, which is not text"),
         (["--emit", "library"], "expected -o FILE for library, which is not text"),
         (["--emit", "asm", "--target", "abacus"], 'unknown target "abacus"'),
+        (["--emit", "tvmscript"], "'relax.func' cannot be written as TVMScript: expected a module of PrimFuncs alone"),
     ],
 )
 def test_errors(program: str, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]):

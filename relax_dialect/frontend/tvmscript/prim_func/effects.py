@@ -65,12 +65,13 @@ def _buffer_store(reader: TirStatementReader, node: ast.Call) -> None:
 
 def _masked_store(reader: TirStatementReader, node: ast.Call) -> None:
     """`T.masked_store(A, value, i, j, mask)`."""
-    given = Arguments(reader.source, node, "T.masked_store", "buffer value *places").rest
-    if len(given) < 3:
+    given = Arguments(reader.source, node, "T.masked_store", "buffer value *places")
+    if len(given.rest) < 2:
         reader.fail(node, "T.masked_store expected a buffer, a value, the place and a mask")
-    buffer, value, *places, mask = given
+    *places, mask = given.rest
     begin = ast.copy_location(ast.List(places, ast.Load()), node)
-    store_at(reader, node, _buffer(reader, buffer), begin, reader.value(value), mask)
+    buffer, value = _buffer(reader, given.require("buffer")), reader.value(given.require("value"))
+    store_at(reader, node, buffer, begin, value, mask)
 
 
 def _static_assert(reader: TirStatementReader, node: ast.Call) -> None:
