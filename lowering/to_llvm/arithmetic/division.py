@@ -10,7 +10,8 @@ from collections.abc import Callable
 from xdsl.dialects import llvm
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.to_llvm.arithmetic.float_quotients import float_quotient
+from lowering.to_llvm.arithmetic.byte_quotients import byte_quotient
+from lowering.to_llvm.arithmetic.float_quotients import float_quotient, is_uniform
 from lowering.to_llvm.arithmetic.long_quotients import long_quotient
 from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
 from lowering.to_llvm.builder.vector_types import element_type, integer_type, is_vector
@@ -89,7 +90,8 @@ def _quotient(
     if _width(rhs) == 64:
         divisor = _safe_divisor(b, rhs, signed=False)
         return long_quotient(b, lhs, divisor, lambda: by_integers(b, lhs, rhs), signed=signed, down=down)
-    return float_quotient(b, lhs, _safe_divisor(b, rhs, signed=False), signed=signed, down=down)
+    by_lanes = byte_quotient if _width(rhs) == 8 and is_uniform(rhs) else float_quotient
+    return by_lanes(b, lhs, _safe_divisor(b, rhs, signed=False), signed=signed, down=down)
 
 
 def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, kind: type[Operation], divide: Divide) -> SSAValue:

@@ -18,7 +18,7 @@ REGISTER = 16
 """So many f32 are in a register of 512 bits."""
 
 FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
-DOUBLES = VectorType(f64, [REGISTER // 2])
+DOUBLES, SHORTS = VectorType(f64, [REGISTER // 2]), VectorType(i16, [2 * REGISTER])
 _ALL, _ROUNDED_AS_SET = -1, 4
 _DOWN, _TO_ZERO = 9, 11
 """Rounding of one instruction, which then raises no exceptions."""
@@ -146,6 +146,17 @@ def whole_number(f: Floats, value: SSAValue, type_: Attribute, *, down: bool) ->
     return _in_pieces(f.b, (value,), round_)
 
 
+def has_registers_of_shorts(b: LLVMBuilder, type_: Attribute) -> bool:
+    """Whether vectors of i16 fill registers, on a machine with AVX-512."""
+    return b.module.avx512 and lanes_of(type_) % SHORTS.get_shape()[0] == 0
+
+
+def upper_halves(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
+    """The upper 16 bits of products of i16."""
+    name = f"llvm.x86.avx512.pmulh{'' if signed else 'u'}.w.512"
+    return _in_pieces(b, (lhs, rhs), lambda parts: b.intrinsic(name, parts, SHORTS))
+
+
 def exponent_of(f: Floats, value: SSAValue) -> SSAValue:
     """The whole number e with `2**e <= |value| < 2**(e + 1)`; `-inf` of 0, `inf` of infinity."""
 
@@ -172,7 +183,8 @@ def _in_pieces(
     b: LLVMBuilder, operands: Sequence[SSAValue], function: Callable[[Sequence[SSAValue]], SSAValue]
 ) -> SSAValue:
     """A function of registers, applied to all pieces of vectors that have their size."""
-    lanes = REGISTER // 2 if element_type(operands[0].type) in (f64, i64) else REGISTER
+    element = element_type(operands[0].type)
+    lanes = REGISTER // 2 if element in (f64, i64) else 2 * REGISTER if element == i16 else REGISTER
     count = lanes_of(operands[0].type) // lanes
     if count == 1:
         return function(operands)
