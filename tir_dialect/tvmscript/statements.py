@@ -28,7 +28,7 @@ from tir_dialect.types import BufferType, IteratorKind, LoopKind
 _WORD = re.compile(r"\w+")
 
 LONGEST = 48
-"""An index of more characters that is used twice gets a name."""
+"""An expression of more characters that is used twice gets a name."""
 
 
 @dataclass
@@ -186,14 +186,13 @@ class Statements:
         return f"{self.name(value, 'value', text.dtype)}: T.let[T.{text.dtype}] = {text.text}"
 
     def _needs_name(self, op: Operation, result: SSAValue) -> bool:
-        """Whether a value is used more than once, or read before and used behind something that may write."""
+        """Whether a value is used more than once and long, or read before and used behind something that may write."""
         uses = list(result.uses)
         if not uses or is_in_expression(op):
             return False
-        if not reads_memory(op) and not self._reads(op):
-            text = self.expressions.of_op(op, result).text
-            return len(uses) > 1 and not text.isidentifier() and len(text) > (LONGEST if text.isascii() else 0)
-        return len(uses) > 1 or not _follows(op, uses[0].operation)
+        if reads_memory(op) or self._reads(op):
+            return len(uses) > 1 or not _follows(op, uses[0].operation)
+        return len(uses) > 1 and len(self.expressions.of_op(op, result).text) > LONGEST
 
     def _reads(self, op: Operation) -> bool:
         """Whether an op is written with operands that read memory."""
