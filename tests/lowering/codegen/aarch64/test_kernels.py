@@ -28,6 +28,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Expr], str, list[Shape]]] = {
     "gelu": (op.nn.gelu, "f32", [("n", "m")]),
     "tanh_f16": (op.tanh, "f16", [("n", "m")]),
     "add_row_bf16": (op.add, "bf16", [("n", "m"), ("m",)]),
+    "quotients_i8": (op.floor_divide, "i8", [("n", "m"), ("n", 1)]),
     "quotients_i32": (op.floor_divide, "i32", [("n", "m"), ("n", 1)]),
     "quotients_i64": (op.floor_divide, "i64", [("n", "m"), ("n", "m")]),
     "transpose": (op.permute_dims, "f32", [("n", "m")]),
