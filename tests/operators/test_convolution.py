@@ -23,6 +23,7 @@ class Case:
     transposed: bool = False
     output_padding: tuple[int, ...] = ()
     filters: int = 6
+    channels: int = 4
 
     @property
     def body(self) -> str:
@@ -36,9 +37,10 @@ class Case:
     @property
     def params(self) -> str:
         spatial = "pqr"[: self.rank]
-        first, second = (4, self.filters) if self.transposed else (self.filters, 4)
+        pair = (self.channels, self.filters)
+        first, second = pair if self.transposed else pair[::-1]
         kernel = (first, second // self.groups, *self.sizes)
-        shape = ", ".join(["n", "4", *spatial])
+        shape = ", ".join(["n", str(self.channels), *spatial])
         return f"%x: !relax.tensor<[{shape}], f32>, %w: !relax.tensor<[{', '.join(map(str, kernel))}], f32>"
 
 
@@ -56,6 +58,10 @@ CASES: dict[str, Case] = {
     "plane_back_by_three": Case(2, (4, 5), (3, 3), (0, 2, 1, 0), (1, 1), 1, True, (0, 2), filters=16),
     "plane_back_cut": Case(2, (5, 3), (2, 2), (4, 2, 3, 0), (1, 1), 1, True, filters=16),
     "plane_back_reached": Case(2, (4, 3), (1, 2), (2, 1, 2, 2), (1, 1), 1, True),
+    "line_back_few": Case(1, (7,), (2,), (3, 2), (1,), 1, True, (1,), filters=7, channels=64),
+    "plane_back_few": Case(2, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1, True, (1, 1), filters=3, channels=32),
+    "plane_back_few_cut": Case(2, (4, 5), (2, 3), (2, 3, 1, 0), (1, 1), 1, True, (0, 2), filters=2, channels=64),
+    "space_back_few": Case(3, (3, 3, 3), (2, 2, 2), (0, 1, 2, 1, 0, 2), (1, 1, 1), 1, True, filters=1, channels=33),
     "space_back": Case(3, (2, 1, 2), (1, 2, 1), (1, 0, 0, 0, 0, 1), (1, 1, 1), 1, True),
 }
 SHAPES = {1: ((0, 7), (1, 5), (2, 9)), 2: ((0, 5, 6), (1, 4, 5), (2, 7, 8)), 3: ((1, 3, 2, 4), (2, 2, 3, 3))}
@@ -63,6 +69,7 @@ IMAGE = "%x: !relax.tensor<[n, p, q, c], f32>"
 LINE = "%x: !relax.tensor<[n, c, p], {0}>, %w: !relax.tensor<[o, c, 3], {0}>"
 RUNS = [(name, shape) for name, case in CASES.items() for shape in SHAPES[case.rank]]
 RUNS += [("plane_back_reached", shape) for shape in ((1, 1, 1), (1, 2, 1), (2, 1, 3))]
+RUNS += [("plane_back_few", shape) for shape in ((1, 1, 1), (2, 1, 33), (1, 17, 16))]
 PROGRAMS = Programs(
     {
         **{name: (case.params, case.body) for name, case in CASES.items()},
@@ -96,7 +103,7 @@ NEAR = Tolerance(1e-5, 1e-4)
 
 def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Every product is added where it belongs."""
-    lengths, inputs, outputs = x.shape[2:], 4 // case.groups, case.filters // case.groups
+    lengths, inputs, outputs = x.shape[2:], case.channels // case.groups, case.filters // case.groups
     before, after = case.padding[: case.rank], case.padding[case.rank :]
     steps = list(zip(lengths, case.sizes, case.strides, case.dilation, before, after, strict=True))
     if case.transposed:
@@ -123,8 +130,9 @@ def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize(("name", "shape"), RUNS)
 def test_convolution(name: str, shape: tuple[int, ...]):
     case = CASES[name]
-    x = random("f32", shape[0], 4, *shape[1:], low=-1, high=1)
-    kernel = (4, case.filters // case.groups) if case.transposed else (case.filters, 4 // case.groups)
+    x = random("f32", shape[0], case.channels, *shape[1:], low=-1, high=1)
+    second = (case.filters if case.transposed else case.channels) // case.groups
+    kernel = (case.channels, second) if case.transposed else (case.filters, second)
     w = random("f32", *kernel, *case.sizes, seed=1, low=-1, high=1)
     PROGRAMS.check(name, [x, w], _convolution(case, wide(x), wide(w)).astype(np.float32), NEAR)
 

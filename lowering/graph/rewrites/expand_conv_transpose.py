@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering.graph.layouts.blocking import dims_of, reshaped, shape_of
+from lowering.graph.rewrites.shifted_products import LEAST_FILTERS, ZEROS, Shifts, are_few, sums_of_shifted
 from lowering.locations import inherit_location
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp
 from relax_dialect.ops.indexing import StridedSliceOp
@@ -47,7 +48,8 @@ class ExpandConvTransposePass(ModulePass):
     With a stride of `s` every place of the data gets `s` filters in the place of one, for the `s` places of the result
     that begin there; with a stride of 1 the kernel is turned around. A kernel that is no multiple of the stride gets
     zeros at its end, so that an infinity in the data may give NaN beside it; where much would be multiplied by these
-    zeros, as with 3 x 3 and strides of 2, filters of each size have a convolution without them. Data without any place
+    zeros, as with 3 x 3 and strides of 2, filters of each size have a convolution without them. Few filters of many
+    channels are multiplied element by element, and the products added (`shifted_products.py`). Data without any place
     is refused, as by other convolutions, where its result would be empty.
 
     Expanded are those in the default layouts with a kernel of known size and dimensions that have names, unless a
@@ -65,11 +67,6 @@ class ExpandConvTransposePass(ModulePass):
                 made[-1].results[0].name_hint = each.result.name_hint
                 Rewriter.replace_op(each, made)
 
-
-LEAST_FILTERS = 16
-"""With fewer a convolution is bound by memory, and several of them read the data several times."""
-ZEROS = 1.4
-"""So many times the products that are needed are worth a convolution for each size of filter instead."""
 
 _FORWARD = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
 
@@ -138,6 +135,10 @@ def _expanded(op: TransposedConvolutionOp) -> Sequence[Operation]:
     axes = [axis for axis in found if axis is not None]
     if len(axes) < len(found):
         return ()
+    shifts = [_shifts(axis, size) for axis, size in zip(axes, sizes[2:], strict=True)]
+    if are_few(op, shifts):
+        made = sums_of_shifted(op, shifts, data)
+        return [*made, *_between(made[-1].results[0], result, axes)]
     made, channels = _split_kernel(op, sizes, axes), sizes[1] * op.groups.value.data
     kernel_in_parts, groups = made[-1].results[0], op.groups.value.data
     saved = product_of(constant(axis.stride * axis.taps) for axis in axes).constant_value or 0
@@ -147,6 +148,13 @@ def _expanded(op: TransposedConvolutionOp) -> Sequence[Operation]:
     else:
         made += _sums_in_parts(op, kernel_in_parts, [axis.parts for axis in axes], (*result[:2],))
     return [*made, *_between(made[-1].results[0], result, axes)]
+
+
+def _shifts(axis: _Axis, size: int) -> Shifts:
+    """How the products of a dimension are moved."""
+    reach = axis.dilation * (axis.taps - 1)
+    skipped = reach - axis.before
+    return Shifts(size, axis.stride, axis.dilation, axis.taps, skipped, axis.after - skipped)
 
 
 def _sums_in_parts(

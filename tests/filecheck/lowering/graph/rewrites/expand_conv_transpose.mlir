@@ -102,3 +102,34 @@ relax.func @stays[%n, %w, %s](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tens
   %3 = relax.tuple(%0, %1, %2)
   relax.return %3
 }
+
+// -----
+
+// Few filters of many channels: a product for each element of the kernel; each place of the result adds up to four of
+// them. Nothing is multiplied by zeros.
+// CHECK-LABEL: relax.func @few
+// CHECK:         [[KERNEL:%.*]] = relax.permute_dims %k axes = [1, 2, 3, 0]
+// CHECK:         relax.shape [27, 64, 1, 1]
+// CHECK:         [[PRODUCTS:%.*]] = relax.nn.conv2d %x, {{%[a-z0-9_]+}}
+// CHECK-NEXT:    relax.shape [n, 3, 3, 3, h, w]
+// CHECK-NEXT:    [[P:%.*]] = relax.reshape [[PRODUCTS]],
+// CHECK-NEXT:    [[S:%.*]] = relax.strided_slice [[P]] axes = [2, 3] begin = [0, 0] end = [2, 2]
+// CHECK-NEXT:    relax.nn.pad [[S]] pad_width = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+// CHECK-NEXT:    [[S:%.*]] = relax.strided_slice [[P]] axes = [2, 3] begin = [0, 2] end = [2, 3]
+// CHECK-NEXT:    relax.nn.pad [[S]] pad_width = [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, -1]
+// CHECK-COUNT-3: relax.add
+// CHECK-NOT:     relax.add
+relax.func @few[%n, %h, %w](%x: !relax.tensor<[n, 64, h, w], f32>, %k: !relax.tensor<[64, 3, 3, 3], f32>) -> !relax.object {
+  %y = relax.nn.conv2d_transpose %x, %k strides = [2, 2] padding = [1, 1, 1, 1]
+  relax.return %y
+}
+
+// -----
+
+// Not in half precision, where each sum would be rounded.
+// CHECK-LABEL: relax.func @half
+// CHECK-NOT:     relax.add
+relax.func @half[%n, %h, %w](%x: !relax.tensor<[n, 64, h, w], f16>, %k: !relax.tensor<[64, 3, 3, 3], f16>) -> !relax.object {
+  %y = relax.nn.conv2d_transpose %x, %k strides = [2, 2] padding = [1, 1, 1, 1]
+  relax.return %y
+}
