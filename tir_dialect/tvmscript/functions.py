@@ -7,7 +7,8 @@ from xdsl.ir import SSAValue
 
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.tvmscript.errors import refuse
-from tir_dialect.tvmscript.statements import Line, Statements, Suite, buffer_arguments, rendered
+from tir_dialect.tvmscript.lines import Line, Suite, rendered
+from tir_dialect.tvmscript.statements import Statements, buffer_arguments
 from tir_dialect.tvmscript.text import INDEX, Names, Text, dtype_text, python_name
 from tir_dialect.types import BufferType
 

@@ -3,73 +3,28 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import DictionaryAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tir_dialect.analysis.regions import Region, block_regions
 from tir_dialect.ops.annotations import note_of
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp, buffer_type
-from tir_dialect.ops.regions import DeclarationOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
+from tir_dialect.ops.regions import DeclarationOp, MatchBufferOp
 from tir_dialect.ops.scalars import DEFAULT_ERROR, AssertOp
 from tir_dialect.tvmscript.errors import refuse
 from tir_dialect.tvmscript.expressions import Expressions, is_expression, reads_memory
+from tir_dialect.tvmscript.lines import Line, Suite
+from tir_dialect.tvmscript.regions import declared_regions, region_text
 from tir_dialect.tvmscript.text import INDEX, Names, Text, dim_text, dtype_text, tuple_of
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
-_WORD = re.compile(r"\w+")
-
 LONGEST = 48
 """An expression of more characters that is used twice gets a name."""
-
-
-@dataclass
-class Suite:
-    """A statement with an indented body; `grid` is the variable and extent of a loop that a grid may hold."""
-
-    head: str
-    body: list[Line]
-    grid: tuple[str, str] | None = None
-
-
-Line: TypeAlias = "str | Suite"
-
-
-def rendered(lines: Sequence[Line], indent: str = "") -> Iterator[str]:
-    """The text, one line each; perfect nests of plain loops become grids."""
-    for line in lines or ["pass"]:
-        if isinstance(line, str):
-            yield indent + line
-            continue
-        nest = [line]
-        while (inner := _only(nest)) is not None:
-            nest.append(inner)
-        if len(nest) > 1:
-            pairs = [suite.grid for suite in nest if suite.grid is not None]
-            variables, extents = (", ".join(column) for column in zip(*pairs, strict=True))
-            yield f"{indent}for {variables} in T.grid({extents}):"
-        else:
-            yield indent + line.head
-        yield from rendered(nest[-1].body, indent + "    ")
-
-
-def _only(nest: Sequence[Suite]) -> Suite | None:
-    """The plain loop that a nest of plain loops holds alone, if its extent is the same in all iterations."""
-    if nest[-1].grid is None or len(nest[-1].body) != 1:
-        return None
-    (inner,) = nest[-1].body
-    if not isinstance(inner, Suite) or inner.grid is None:
-        return None
-    outer = [suite.grid[0] for suite in nest if suite.grid is not None]
-    return None if set(outer) & set(_WORD.findall(inner.grid[1])) else inner
 
 
 @dataclass
@@ -139,7 +94,7 @@ class Statements:
     def _view(self, op: MatchBufferOp, *, in_block: bool) -> str:
         if not in_block or not isinstance(op.parent_op(), BlockOp):
             raise refuse(op, "T.match_buffer stands at the top of a block")
-        source = self._region(op)
+        source = region_text(self.expressions, op)
         name = self.name(op.view, "view", "handle")
         return f"{name} = T.match_buffer({source}, {buffer_arguments(op.view_type)}, offset_factor=1)"
 
@@ -208,7 +163,7 @@ class Statements:
         head = [self._iterator(op, number) for number in range(len(op.iterators))]
         lines: list[Line] = [*head, *([] if condition is None else [f"T.where({condition})"])]
         body = list(op.body.block.ops)
-        lines += self._regions(op)
+        lines += declared_regions(self.expressions, op)
         if op.annotations is not None:
             lines.append(f"T.sblock_attr({_note(op.annotations)!r})")
         for inner in body:
@@ -219,40 +174,10 @@ class Statements:
         self.names.release(self.expressions.names[each.value].text for each in op.iterators)
         return Suite(f'with T.sblock("{op.block_name.data}"):', lines)
 
-    def _regions(self, op: BlockOp) -> list[str]:
-        """What a block declares; or touches, where memory of a loop inside would count for TVM."""
-        lines: list[str] = []
-        for kind, function in ((ReadsOp, "reads"), (WritesOp, "writes")):
-            regions = [self._region(each) for each in op.body.block.ops if isinstance(each, kind)]
-            lines += [f"T.{function}({', '.join(regions)})"] if regions else []
-        inside = (inner for inner in op.walk() if isinstance(inner, AllocBufferOp))
-        if lines or all(inner.parent_op() is op for inner in inside):
-            return lines
-        found = block_regions(op)
-        names = {dim.as_symbol or "": self.expressions.names[value].text for value, dim in found.iterators.items()}
-        return [
-            f"T.{function}({', '.join(self._box(region, names) for region in regions)})"
-            for function, regions in (("reads", found.reads), ("writes", found.writes))
-        ]
-
-    def _box(self, region: Region, names: Mapping[str, str]) -> str:
-        parts = [
-            [dim_text(dim.substitute(names)).text for dim in (axis.lower, axis.lower + axis.extent)]
-            for axis in region.axes
-        ]
-        return f"{self.expressions.buffer(region.buffer)}[{', '.join(map(':'.join, parts)) or '()'}]"
-
     def _iterator(self, op: BlockOp, number: int) -> str:
         iterator = op.iterators[number]
         extent, binding = (self.expressions.index(value) for value in (iterator.extent, iterator.binding))
         return f"{self.name(iterator.value, 'v')} = T.axis.{_AXES[iterator.kind]}({extent}, {binding})"
-
-    def _region(self, op: RegionOp) -> str:
-        parts: list[str] = []
-        for axis in op.axes:
-            low = self.expressions.of(axis.lower).text
-            parts.append(low if axis.upper is None else f"{low}:{self.expressions.of(axis.upper).text}")
-        return f"{self.expressions.buffer(op.buffer)}[{', '.join(parts) or '()'}]"
 
 
 _REASONS = {

@@ -189,18 +189,30 @@ def test_blocks():
 
 
 def test_regions_of_blocks_with_memory_of_their_loops():
-    lines = body_of("""
-      tir.block "outer" (%v = spatial %c0 in %n) {
-        tir.for (%i) in (%c4) {
-          %T = tir.alloc_buffer : !tir.buffer<[4], f32>
-          tir.store %s, %T[%i]
-          %x = tir.load %T[%i]
-          tir.store %x, %A[%v]
+    lines = body_of(
+        """
+      tir.for (%i) in (%c4) {
+        tir.block "outer" (%v = opaque %i in %n) {
+          tir.block "inner" (%w = spatial %c0 in %c4) {
+            tir.for (%j) in (%c4) {
+              %T = tir.alloc_buffer : !tir.buffer<[4], f32>
+              tir.store %s, %T[%j]
+              %x = tir.load %T[%j]
+              tir.store %x, %C[%v, %w]
+            }
+          }
         }
       }
-    """)
-    assert lines[2:4] == ["    T.reads()", "    T.writes(A[v:v + 1])"]
-    assert '        T_1 = T.alloc_buffer((4,), "float32")' in lines
+    """,
+        HEAD.replace("%s: f32", "%s: f32, %C: !tir.buffer<[n, 4], f32>"),
+    )
+    assert [line for line in lines if "reads" in line or "writes" in line or "alloc" in line] == [
+        "        T.reads()",
+        "        T.writes(C[v:v + 1, 0:1])",
+        "            T.reads()",
+        "            T.writes(C[v:v + 1, w:w + 1])",
+        '                T_1 = T.alloc_buffer((4,), "float32")',
+    ]
 
 
 def test_vectors():
