@@ -9,7 +9,8 @@ from itertools import product as pairs
 from typing import TypeAlias
 
 from tir_dialect.analysis.digits import ONE, Digit, Ranges, Sum, Term, as_sum, covers, digit_range, grows
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, SymbolAtom
+from tir_dialect.dims.atoms import DivisionAtom
 
 
 @dataclass(frozen=True)
@@ -91,3 +92,20 @@ def _view(space: Ranges, index: Sum, width: Dim, variable: Dim) -> _View | None:
         span = span + term.factor * (values - ONE)
     upper = tuple((t, t.digit if name in t.digit.source.symbols else None) for t in index.terms[first:])
     return _View(index.base, span, upper)
+
+
+def has_constant_factors(dim: Dim, names: AbstractSet[str]) -> bool:
+    """Whether the variables of these names occur with constant factors, also in what is divided by constants."""
+    for _, monomial in dim.terms:
+        moving = [atom for atom, _ in monomial if not names.isdisjoint(atom.symbols)]
+        if not moving:
+            continue
+        if sum(power for _, power in monomial) > 1:
+            return False
+        (atom,) = moving
+        if isinstance(atom, DivisionAtom) and atom.denominator.is_constant:
+            if not has_constant_factors(atom.numerator, names):
+                return False
+        elif not isinstance(atom, SymbolAtom):
+            return False
+    return True

@@ -20,6 +20,9 @@ from tir_dialect.dims.expr import from_atom
 
 ONE = constant(1)
 
+MOST = 8
+"""How many values of a symbol are tried."""
+
 
 class Ranges(Protocol):
     """What is known about variables: an `IndexSpace`, or the indices of a buffer."""
@@ -74,15 +77,20 @@ def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str]) -> Sum | None:
     """`dim` as a sum of digits of the variables `names`, by growing factors; `None` if it is no such sum."""
     base, terms = constant(0), list[Term]()
     filled = _with_extents(space, dim, names)
+    factors: dict[Atom, Dim] = {}
     for coefficient, monomial in dim.terms:
         moving = [(atom, power) for atom, power in monomial if not names.isdisjoint(atom.symbols)]
         fixed = [from_atom(atom) for atom, power in monomial if names.isdisjoint(atom.symbols) for _ in range(power)]
         factor = product([constant(coefficient), *fixed])
         if not moving:
             base = base + factor
-            continue
-        digit = _digit(moving[0][0], names)
-        if len(moving) > 1 or moving[0][1] > 1 or digit is None:
+        elif len(moving) > 1 or moving[0][1] > 1:
+            return None
+        else:
+            factors[moving[0][0]] = factors.get(moving[0][0], constant(0)) + factor
+    for atom, factor in factors.items():
+        digit = _digit(atom, names)
+        if digit is None:
             return None
         if space.less_equal(1, factor.substitute(filled)) is True:
             terms.append(Term(factor, digit))
@@ -96,14 +104,29 @@ def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str]) -> Sum | None:
 
 
 def _with_extents(space: Ranges, dim: Dim, names: AbstractSet[str]) -> dict[str, Dim]:
-    """The symbols that are the extent of a variable in `dim`, as one more than themselves.
+    """The symbols in extents of variables in `dim`, as themselves and the least values with which none is empty.
 
     A variable that has a value has an extent of at least 1: what holds for all values after the substitution holds
     wherever `dim` is used.
     """
-    extents = (space.variables[name].upper for name in names & dim.symbols if name in space.variables)
-    symbols = {extent.as_symbol for extent in extents if extent is not None and extent.as_symbol is not None}
-    return {name: symbol(name) + 1 for name in symbols if name and space.less_equal(1, symbol(name)) is not True}
+    found: dict[str, Dim] = {}
+    for name in names & dim.symbols:
+        extent = space.variables[name].upper if name in space.variables else None
+        for each in () if extent is None else extent.symbols - names:
+            if (least := _least(space, extent or ONE, each)) > (found[each].constant_term if each in found else 0):
+                found[each] = symbol(each) + least
+    return found
+
+
+def _least(space: Ranges, extent: Dim, name: str) -> int:
+    """The least value of a symbol, up to some, with which an extent may be at least 1."""
+    for value in range(MOST):
+        try:
+            if space.less_equal(extent.substitute({name: value}), 0) is not True:
+                return value
+        except ZeroDivisionError:  # the extent has no value there
+            return value
+    return MOST
 
 
 def _sorted(space: Ranges, base: Dim, terms: list[Term], filled: dict[str, Dim]) -> Sum | None:

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.determination import Axis, determine, has_constant_factors
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import (
@@ -260,13 +260,17 @@ class _Start:
 
 
 def _tell_apart(block: BlockOp, bindings: Sequence[SSAValue], nest: Sequence[ForOp], loops: Sequence[ForOp]) -> bool:
-    """Whether bindings have other values in each iteration of some loops of a nest; those from memory are believed."""
+    """Whether bindings have other values in each iteration of some loops of a nest.
+
+    Those from memory, and sums with other factors than numbers, are believed to.
+    """
     space = IndexSpace(enclosing_func(block) or block)
     dims = [space.dim_of(binding) for binding in bindings]
-    if None in dims:
-        return True
     names = {space.variable(loop.induction_var).dim.as_symbol or "" for loop in nest}
-    rows = [(Axis(dim),) for dim in dims]
+    known = [dim for dim in dims if dim is not None and has_constant_factors(dim, names)]
+    if len(known) < len(dims):
+        return True
+    rows = [(Axis(dim),) for dim in known]
     return all(determine(space, rows, space.variable(loop.induction_var).dim, names) for loop in loops)
 
 

@@ -8,6 +8,7 @@ from tests.lowering.to_llvm.conftest import run_both
 from tests.support.tir import parse_prim_func, run_text
 from tir_dialect.analysis.init import init_placement
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.schedule import Schedule
 
 ROWS = """
 tir.prim_func @rows[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n], f32>) {
@@ -212,3 +213,17 @@ def test_elements_that_the_loops_begin_again():
     native, reference = run_both(ROWS.replace("BODY", AGAIN), [x, y], {"n": 2, "m": 3})
     np.testing.assert_array_equal(reference[1], [1 + 4 + 4, 1 + 4 + 4])
     np.testing.assert_array_equal(native[1], reference[1])
+
+
+@pytest.mark.parametrize("factors", [[2, None], [None, 4], [3, None, 2], [None, "m + 1"], ["2 * m + 1", None, 2]])
+def test_parts_of_loops_inside_of_the_reduction_tell_elements_apart(factors):
+    sch = Schedule(parse_prim_func(ROWS.replace("BODY", SIMPLE)))
+    (block,) = sch.get_blocks()
+    rows, columns = sch.get_loops(block)
+    sch.reorder(columns, rows)
+    parts = sch.split(rows, factors)
+    found = init_placement(block.op)
+    assert found is not None
+    assert len(found.loops) == len(parts)
+    for part in parts:
+        sch.parallel(part)
