@@ -156,7 +156,9 @@ class _Finder:
         several = [loop for loop in self._inner if not start.runs_once(loop, conditions)]
         if any(loop.induction_var not in driving for loop in several):
             return True
-        spatial = [loop for loop in several if loop.induction_var not in self._reduction]
+        # a condition may leave out what repeats
+        chosen = self._dependence.of_all(conditions) | self._reduction
+        spatial = [loop for loop in several if loop.induction_var not in chosen]
         return bool(spatial) and not _tell_apart(self._block, bindings, self._inner, spatial)
 
     def _is_of_reduction_only(self, condition: SSAValue) -> bool:

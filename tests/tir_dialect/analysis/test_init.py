@@ -227,3 +227,24 @@ def test_parts_of_loops_inside_of_the_reduction_tell_elements_apart(factors):
     assert len(found.loops) == len(parts)
     for part in parts:
         sch.parallel(part)
+
+
+def test_a_condition_that_leaves_out_what_would_be_begun_again():
+    body = """
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %thirds = tir.dim ceildiv(n, 3)
+  tir.for (%r, %j, %u, %w) in (%m, %thirds, %c2, %c2) {
+    %a = arith.muli %j, %c3 : index
+    %b = arith.muli %u, %c2 : index
+    %p = arith.addi %b, %w : index
+    %i = arith.addi %a, %p : index
+    %part = arith.cmpi slt, %p, %c3 : index
+    %rest = arith.cmpi slt, %i, %n : index
+    %in = arith.andi %part, %rest : i1
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %in { INIT }
+  }
+""".replace("INIT", INIT)
+    found = placement(body)
+    assert found is not None
+    assert len(found.conditions) == 2
