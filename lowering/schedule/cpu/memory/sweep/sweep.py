@@ -173,9 +173,8 @@ class Sweep:
         first, end = middle.range(self.kernel, at, part)
         low, high = (code.index(0), code.dim(stage.axes[middle.axis].extent)) if part is None else part
         written = {store.buffer for store in stage.stores}
-        Body(self.kernel, stage, at, middle.axis).hoist(
-            stage.stores, written
-        )  # Their addresses are those of all parts.
+        # the addresses of results are those of all parts
+        Body(self.kernel, stage, at, middle.axis).hoist(stage.stores, written)
         for is_middle, begin, stop in ((True, first, end), (False, low, first), (False, end, high)):
             if begin is stop:
                 continue
