@@ -159,6 +159,8 @@ class Statements:
         )
 
     def _block(self, op: BlockOp) -> Suite:
+        if op.init is not None and any(each.kind is IteratorKind.SCAN for each in op.iterators):
+            raise refuse(op, "TVM runs an init wherever the reduce iterators are 0, whatever scan iterators are")
         condition = None if op.condition is None else self.expressions.of(op.condition).text
         head = [self._iterator(op, number) for number in range(len(op.iterators))]
         lines: list[Line] = [*head, *([] if condition is None else [f"T.where({condition})"])]

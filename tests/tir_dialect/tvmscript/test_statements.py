@@ -253,6 +253,11 @@ def test_vectors():
             "tir.while { tir.store %s, %A[%c0] %t = arith.constant true tir.condition %t } do {}",
             "'tir.while' cannot be written as TVMScript: its condition has statements",
         ),
+        (
+            'tir.for (%i) in (%n) { tir.block "b" (%v = scan %i in %n) { tir.init { tir.store %s, %A[%c0] } '
+            "tir.store %s, %B[%v] } }",
+            "'tir.block' cannot be written as TVMScript: TVM runs an init wherever the reduce iterators are 0",
+        ),
         ("%c = arith.constant dense<[1.0, 2.0]> : vector<2xf32> tir.store %c, %A[%c0]", "vectors of different numbers"),
     ],
 )

@@ -269,14 +269,15 @@ def _from_zero(reader: TirExpressionReader, node: ast.AST, iterator: Iterator) -
 def keep_in_order(block: BlockOp) -> None:
     """Makes iterators opaque that stores do not use as their kinds promise: instances run in the order of the text.
 
-    With `T.init`, which runs where those that are reduced over are 0, these stay as they are.
+    With `T.init`, which runs where the reduce iterators are 0, these stay as they are. Scan iterators beside them do
+    not stop it in TVM, and become opaque.
     """
-    wrong = misused_iterators(block)
-    has_init = block.init is not None
-    kinds = [
-        IteratorKind.OPAQUE if each.value in wrong and not (has_init and each.kind.is_reduced) else each.kind
-        for each in block.iterators
-    ]
+    wrong = set(misused_iterators(block))
+    if block.init is not None:
+        reduced = {each.value for each in block.iterators if each.kind is IteratorKind.REDUCE}
+        scans = {each.value for each in block.iterators if each.kind is IteratorKind.SCAN}
+        wrong = (wrong | scans) - reduced if reduced else wrong - scans
+    kinds = [IteratorKind.OPAQUE if each.value in wrong else each.kind for each in block.iterators]
     block.iterator_kinds = ArrayAttr([IteratorKindAttr(kind) for kind in kinds])
 
 

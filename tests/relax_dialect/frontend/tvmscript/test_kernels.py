@@ -86,6 +86,19 @@ CASES = {
         A1,
         np.cumsum,
     ),
+    "init_in_each_step_of_a_scan": Case(
+        """
+        for i, j in T.grid(3, 4):
+            with T.sblock("B"):
+                vi = T.axis.scan(3, i)
+                vj = T.axis.reduce(4, j)
+                with T.init():
+                    B[vi] = T.float32(1)
+                B[vi] = B[vi] + A[vi, vj]
+        """,
+        M,
+        lambda a: 1 + a.sum(1),
+    ),
     "opaque_axis": Case(
         """
         for i in range(8):
