@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
@@ -40,8 +42,10 @@ def as_tvmscript(op: PrimFuncOp | ModuleOp) -> str:
     a parameter. Bounds of symbols, which TVM's PrimFuncs have not, are left out. Integer division by
     0 and conversions out of range are defined here, and are not there.
 
-    Raises `ScriptError`, a ValueError, for what TVM has no text for.
+    Raises `ScriptError`, a ValueError, for what TVM has no text for; TypeError for what is neither function nor module.
     """
+    if not isinstance(cast("object", op), PrimFuncOp | ModuleOp):
+        raise TypeError(f"as_tvmscript expected a tir.prim_func or a module of them, got {type(op).__name__}")
     funcs = [op] if isinstance(op, PrimFuncOp) else _prim_funcs(op)
     names = sorted({name for func in funcs for name in _extents(func)})
     module = [] if isinstance(op, PrimFuncOp) else ["from tvm.script import ir as I"]

@@ -270,3 +270,8 @@ def test_modules_of_other_functions():
     module = parse_module("relax.func @f(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> { relax.return %x }")
     with pytest.raises(ScriptError, match=r"'relax.func' .* expected a module of PrimFuncs alone"):
         as_tvmscript(module)
+
+
+def test_what_is_neither_a_function_nor_a_module():
+    with pytest.raises(TypeError, match=r"expected a tir\.prim_func or a module of them, got NoneType"):
+        as_tvmscript(None)
