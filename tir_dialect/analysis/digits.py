@@ -110,10 +110,13 @@ def _with_extents(space: Ranges, dim: Dim, names: AbstractSet[str]) -> dict[str,
     wherever `dim` is used.
     """
     found: dict[str, Dim] = {}
-    for name in names & dim.symbols:
-        extent = space.variables[name].upper if name in space.variables else None
-        for each in () if extent is None else extent.symbols - names:
-            if (least := _least(space, extent or ONE, each)) > (found[each].constant_term if each in found else 0):
+    for variable in (space.variables[name] for name in names & dim.symbols if name in space.variables):
+        extent = variable.upper
+        if extent is None or variable.lower is None or space.less_equal(0, variable.lower) is not True:
+            continue
+        for each in extent.symbols - names:
+            least = _least(space, extent, each)
+            if least > (found[each].constant_term if each in found else 0):
                 found[each] = symbol(each) + least
     return found
 
