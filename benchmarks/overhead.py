@@ -85,7 +85,7 @@ def start_rows() -> list[Row]:
     """Import, and compilation without and with the cache."""
     statement = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
     modules = "relax_dialect, tir_dialect, vm_dialect, lowering"
-    loaded = "lowering.driver, vm_dialect.machine"
+    loaded = "lowering.compiler.build, vm_dialect.machine"
     program = parse_module((EXAMPLES / "user_facing.mlir").read_text())
     build(program)  # imports and warms up
     return [

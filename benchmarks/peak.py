@@ -6,8 +6,8 @@ import ctypes
 from functools import cache
 
 from benchmarks.timing import time_in_turns
-from lowering.codegen.llvm.compiler import compile_object
-from lowering.codegen.loading.loader import LoadedCode, load_objects
+from lowering.llvm.compiler import compile_object
+from lowering.llvm.loading.loader import LoadedCode, load_objects
 from tir_dialect.target import Target
 
 SUMS = 12

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowering.driver import build
+    from lowering.compiler.build import build
 
 __all__ = ["build"]
 
@@ -16,11 +16,11 @@ def __getattr__(name: str) -> object:
         from tir_dialect.startup.garbage import importing
 
         with importing():
-            from lowering.codegen.llvm.binding import load_ahead
+            from lowering.llvm.binding import load_ahead
 
             import_module("tvm_ffi")  # first, since the libraries that it loads would wait for LLVM
             load_ahead()
-            from lowering.driver import build
+            from lowering.compiler.build import build
 
         return build
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.transforms import get_all_passes
 
+from lowering.compiler.debug import Debug, debug_level, show
 from lowering.concerns import Concerns
-from lowering.debug import Debug, debug_level, show
 from lowering.registry import pass_factories
 from tir_dialect.target import Target
 
@@ -77,16 +77,16 @@ def for_target(each: ModulePass, target: Target) -> ModulePass:
     """The same pass for a machine, if what it does depends on one."""
     # Imported by name only: most modules need neither.
     if each.name == "pack-weights":
-        from lowering.graph.layouts.pack_weights import PackWeightsPass
+        from lowering.relax.layout.pack_weights import PackWeightsPass
 
         size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
         return PackWeightsPass(f"host {size} cpu={target.cpu} features={target.features}")
     if each.name == "convert-layout":
-        from lowering.graph.layouts.convert_layout import ConvertLayoutPass
+        from lowering.relax.layout.convert_layout import ConvertLayoutPass
 
         return ConvertLayoutPass(block=target.lanes(32))
     if each.name == "volumes-in-blocks":
-        from lowering.graph.layouts.volumes_in_blocks import VolumesInBlocksPass
+        from lowering.relax.layout.volumes_in_blocks import VolumesInBlocksPass
 
         return VolumesInBlocksPass(block=target.lanes(32))
     return each

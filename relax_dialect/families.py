@@ -1,5 +1,5 @@
 """The families of ops, with the names of their ops: files of one stem in `ops`, in `interpreter` and, for operators, in
-`lowering/legalize`.
+`lowering/relax_to_tir`.
 
 Nothing is imported here. `relax_dialect.loading` imports a family when one of its ops is asked for.
 """

@@ -69,7 +69,7 @@ class Refuted(VerifyException):
 
 
 _MADE = re.compile(r"s\d+(_\d+)?")
-"""The symbols that passes make for what is not known (`lowering.shapes.fresh`)."""
+"""The symbols that passes make for what is not known (`lowering.relax.shapes.fresh`)."""
 
 
 def _named(dim: Dim) -> str:

@@ -19,9 +19,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.lexer import Span
 
-from lowering.codegen.errors import CodegenError
-from lowering.debug import Debug, debug_level
+from lowering.compiler.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
+from lowering.llvm.errors import CodegenError
 from lowering.parsing import Misbound
 from tir_dialect.startup.garbage import few_collections
 from tir_dialect.startup.on_demand import definitions_on_demand

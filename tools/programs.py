@@ -67,7 +67,7 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
         raise ToolError(f"{path}: --shape is for ONNX models; the text says its shapes")
     module = parse_module(read_text(path), path)
     if weights is not None:
-        from lowering.weight_files import load_weights
+        from lowering.compiler.weight_files import load_weights
 
         load_weights(module, weights)
     return module
@@ -138,7 +138,7 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
         from vm_dialect import Executable
 
         return _compiled(Executable.load(path), entry, "loaded", started)
-    from lowering.host_functions import HostFunction
+    from lowering.compiler.host_functions import HostFunction
 
     module = read_module(path, options.weights, options.shapes)
     host = HostFunction.of(module, entry)
@@ -151,7 +151,7 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
 
 def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> str:
     """The memory usage of each function of the module in a file; `ToolError` for an executable."""
-    from lowering.memory.report import memory_report
+    from lowering.relax.memory.report import memory_report
 
     module = read_module(path, weights, shapes)
     verify_module(module)
@@ -161,7 +161,7 @@ def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ())
 def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from xdsl.context import Context
 
-    from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
+    from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
 

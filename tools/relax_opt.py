@@ -15,7 +15,7 @@ from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from lowering.debug import Debug, debug_level
+from lowering.compiler.debug import Debug, debug_level
 from lowering.parsing import LocatedParser, Misbound
 from tools.arguments import add_load_option, add_save_weights_option, add_shape_option, add_weights_option
 from tools.failures import Failures, ToolError, bad_options, pass_failure, run_tool, unknown_pass
@@ -174,7 +174,7 @@ class RelaxOptMain(xDSLOptMain):
         except UnicodeDecodeError as error:
             raise ToolError(no_text(self.args.input_file or "standard input", error)) from error
         if module is not None and self.args.weights is not None:
-            from lowering.weight_files import load_weights
+            from lowering.compiler.weight_files import load_weights
 
             load_weights(module, self.args.weights)
         return module
@@ -182,7 +182,7 @@ class RelaxOptMain(xDSLOptMain):
     def apply_passes(self, prog: ModuleOp) -> None:
         """Runs the pipeline; a failure is turned into text and, if asked for, into files."""
         if self.args.report_memory:
-            from lowering.memory.report import memory_report
+            from lowering.relax.memory.report import memory_report
 
             print(memory_report(prog).as_text(), file=sys.stderr)
         try:
@@ -196,7 +196,7 @@ class RelaxOptMain(xDSLOptMain):
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
         if self.args.save_weights is not None:
-            from lowering.weight_files import save_weights
+            from lowering.compiler.weight_files import save_weights
 
             save_weights(prog, self.args.save_weights)
 

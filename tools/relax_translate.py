@@ -45,10 +45,10 @@ def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
 
 def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
     """The same pass as builds run it: for the machine of the options, with what tuning has found."""
+    from lowering.kernels.schedule_cpu import ScheduleCPUPass
     from lowering.pipelines import for_target
-    from lowering.schedule.schedule_cpu import ScheduleCPUPass
-    from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
-    from lowering.to_llvm.emitter import LoweringOptions
+    from lowering.tir_to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
+    from lowering.tir_to_llvm.emitter import LoweringOptions
 
     match each:
         case ScheduleCPUPass() if nothing_is_tuned():
@@ -66,26 +66,26 @@ def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
 
 
 def _mlir_to_llvmir(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.codegen.text.llvm_text import llvm_text
+    from lowering.llvm.text.llvm_text import llvm_text
 
     verify_module(module)
     return llvm_text(module)
 
 
 def _llvmir(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.codegen.llvm.compiler import CompileOptions, emit_llvm_ir
+    from lowering.llvm.compiler import CompileOptions, emit_llvm_ir
 
     return emit_llvm_ir(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 
 
 def _assembly(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.codegen.llvm.compiler import CompileOptions, emit_assembly
+    from lowering.llvm.compiler import CompileOptions, emit_assembly
 
     return emit_assembly(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 
 
 def _object(module: ModuleOp, options: BuildOptions) -> bytes:
-    from lowering.codegen.llvm.compiler import CompileOptions, compile_object
+    from lowering.llvm.compiler import CompileOptions, compile_object
 
     return compile_object(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 
@@ -151,7 +151,7 @@ def _translate(argv: Sequence[str] | None) -> None:
         verify_module(module)
         _write_text(str(module), args.output)
         if args.save_weights is not None:
-            from lowering.weight_files import save_weights
+            from lowering.compiler.weight_files import save_weights
 
             save_weights(module, args.save_weights)
         return

@@ -31,7 +31,7 @@ Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], Loade
 `RuntimeError` if there is no object for this machine, `ValueError` for a packed function that is nowhere.
 """
 
-_PROVIDER = "lowering.native.loading"
+_PROVIDER = "lowering.vm_to_llvm.loading"
 """The module with `load_executable`, the default loader, and `support_objects`, if it is installed."""
 
 

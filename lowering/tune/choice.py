@@ -10,7 +10,7 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.codegen.cache.code_cache import cache_key
+from lowering.cache.code_cache import cache_key
 from tir_dialect.dtypes import MOST_BYTES
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.trace import Trace
@@ -32,7 +32,7 @@ class Choice:
 
             self.trace.replay(Schedule(func))
             return
-        from lowering.schedule.schedule_cpu import schedule
+        from lowering.kernels.schedule_cpu import schedule
 
         schedule(func, self._machine(target))
 
@@ -46,7 +46,7 @@ class Choice:
 
     def code(self, func: PrimFuncOp, target: Target) -> str | None:
         """A fingerprint of the code that the choice generates for a function; `None` if it is not applicable."""
-        from lowering.schedule.cpu.emit.routines import outside_modules
+        from lowering.kernels.cpu.emit.routines import outside_modules
         from tir_dialect.schedule.errors import ScheduleError
 
         copy = func.clone()

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from lowering.codegen.cache.code_cache import cache_key
+from lowering.cache.code_cache import cache_key
 from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from lowering.tune.location import default_path

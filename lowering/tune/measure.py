@@ -12,9 +12,9 @@ import tvm_ffi
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache.code_cache import CodeCache
-from lowering.codegen.kernels.kernel_lowering import KernelOptions
-from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.cache.code_cache import CodeCache
+from lowering.compiler.kernels.kernel_lowering import KernelOptions
+from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from tir_dialect.ops.function import PrimFuncOp

@@ -8,9 +8,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from lowering.codegen.kernels.kernels import kernel_groups
+from lowering.compiler.kernels.kernels import kernel_groups
+from lowering.kernels.schedule_cpu import schedule
 from lowering.pass_target import pass_target
-from lowering.schedule.schedule_cpu import schedule
 from lowering.tune.database import default_database, kernel_key
 from tir_dialect.ops.function import PrimFuncOp
 

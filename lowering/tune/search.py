@@ -8,7 +8,7 @@ from itertools import chain, islice
 import tvm_ffi
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.codegen.errors import CodegenError
+from lowering.llvm.errors import CodegenError
 from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record

@@ -12,10 +12,10 @@ from typing import Any, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache.code_cache import CodeCache
-from lowering.codegen.kernels.kernels import kernel_groups
-from lowering.modules import require_module
-from lowering.progress import ProgressBar
+from lowering.cache.code_cache import CodeCache
+from lowering.compiler.kernels.kernels import kernel_groups
+from lowering.compiler.modules import require_module
+from lowering.compiler.progress import ProgressBar
 from lowering.tune.call import Call
 from lowering.tune.database import Record, TuningDatabase, default_database, kernel_key
 from lowering.tune.measure import Bench

@@ -10,9 +10,9 @@ import tvm_ffi
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache.code_cache import CodeCache
-from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
+from lowering.cache.code_cache import CodeCache
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
+from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.tune.call import Call
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -62,7 +62,7 @@ def record_calls(
 
     `cache` as in `build`.
     """
-    from lowering.driver import build
+    from lowering.compiler.build import build
 
     kernels = kernels_of(module, target, opt_level)
     executable = build(module, mode="bytecode", target=target, opt_level=opt_level, cache=cache)

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
-from lowering.stages import REMOVED_BY, STAGES, OpSet, Stage, or_later
+from lowering.verify.stages import REMOVED_BY, STAGES, OpSet, Stage, or_later
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class VerifyStagePass(ModulePass):
     %1 = relax.exp %0      // error: 'relax.exp' op is not legal in stage relax-legal
     ```
 
-    The stages and their ops are in `lowering/stages.py`. Reports every illegal op, function and type at once, each with
-    the pass that would remove it.
+    The stages and their ops are in `lowering/verify/stages.py`. Reports every illegal op, function and type at once,
+    each with the pass that would remove it.
     """
 
     name = "verify-stage"

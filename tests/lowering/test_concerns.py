@@ -20,7 +20,7 @@ from tests.support.rules import each
 ROOT = Path(__file__).parents[2]
 FILECHECK = ROOT / "tests" / "filecheck"
 PROGRAMS = sorted(
-    path for folder in ("relax_dialect", "lowering/memory") for path in (FILECHECK / folder).glob("*.mlir")
+    path for folder in ("relax_dialect", "lowering/relax/memory") for path in (FILECHECK / folder).glob("*.mlir")
 )
 """Most ops; the tests of passes have the passes' own."""
 

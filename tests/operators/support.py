@@ -11,9 +11,9 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.deferred.signature import bindings
-from lowering.graph.functions.specialization import bind_symbols
 from lowering.parsing import parse_module
+from lowering.relax.deferred.signature import bindings
+from lowering.relax.functions.specialization import bind_symbols
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp

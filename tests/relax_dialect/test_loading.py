@@ -68,7 +68,7 @@ def test_a_name_that_no_op_has():
 def test_rules_are_in_the_file_of_the_family(order: str):
     """A rule in another file would be found or not, depending on what was loaded before."""
     script = f"""
-from lowering.legalize.context import KERNELS, REWRITES, SIZES
+from lowering.relax_to_tir.context import KERNELS, REWRITES, SIZES
 from relax_dialect.families import FAMILIES
 from relax_dialect.interpreter.frame import ENDINGS, RULES
 from relax_dialect.loading import OpClasses
@@ -93,8 +93,8 @@ bb = BlockBuilder()
 with bb.function("main", {"x": ("n", 4)}) as (x,):
     bb.emit_func_output(op.exp(x) + 1)
 build(bb.get(), cache=False)
-packages = ("lowering.legalize", "relax_dialect.interpreter")
+packages = ("lowering.relax_to_tir", "relax_dialect.interpreter")
 families = ("unary", "recurrent", "detection", "sorting", "vision")
 print(*(f"{package}.{family}" for package in packages for family in families if f"{package}.{family}" in sys.modules))
 """
-    assert _fresh(script) == "lowering.legalize.unary"
+    assert _fresh(script) == "lowering.relax_to_tir.unary"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.context import Context
 
-from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
+from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from tir_dialect.ops.function import PrimFuncOp
 
 MATMUL = """

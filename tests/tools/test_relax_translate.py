@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lowering.codegen.llvm.binding import llvm
+from lowering.llvm.binding import llvm
 from tools.relax_opt import main as optimize
 from tools.relax_translate import main
 from vm_dialect import Executable

@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from lowering.compiler.weight_files import WeightFileError, load_weights, save_weights
 from lowering.parsing import parse_module
-from lowering.weight_files import WeightFileError, load_weights, save_weights
 from relax_dialect.builder import BlockBuilder
 from tests.support.narrow import NARROW
 from tir_dialect.dtypes import numpy_dtype, parse_dtype

@@ -13,7 +13,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.locations import names
-from lowering.to_vm.allocate_registers import AllocateRegistersPass
+from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
 from vm_dialect import Executable, VirtualMachine
 from vm_dialect.codegen import emit_executable
 from vm_dialect.dialect import VM

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 
-from lowering.to_vm.allocate_registers import allocate
+from lowering.relax_to_vm.allocate_registers import allocate
 from vm_dialect import VirtualMachine
 from vm_dialect.codegen import emit_executable
 from vm_dialect.integers import INT_FUNCTIONS

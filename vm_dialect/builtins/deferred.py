@@ -7,7 +7,7 @@ from typing import Any
 
 from vm_dialect.builtins.table import builtin
 
-_COMPILER = "lowering.deferred.runtime"
+_COMPILER = "lowering.relax.deferred.runtime"
 """The module whose function `run_deferred` compiles, if it is installed; it is imported by the first call."""
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowering.codegen.cache.code_cache import NO_CACHE
-from lowering.codegen.kernels.kernels import compile_prim_funcs
-from tests.lowering.to_llvm.conftest import call, find, parse
-from tests.lowering.to_llvm.test_safety import Guarded
+from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler.kernels.kernels import compile_prim_funcs
+from tests.lowering.tir_to_llvm.conftest import call, find, parse
+from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import examples
 from tir_dialect.interpreter import compile_prim_func
 

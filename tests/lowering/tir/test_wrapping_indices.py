@@ -12,7 +12,7 @@ import pytest
 
 from lowering import build
 from lowering.parsing import parse_module
-from lowering.to_llvm.convert_tir_to_llvm import LoweringOptions, lower_prim_funcs
+from lowering.tir_to_llvm.convert_tir_to_llvm import LoweringOptions, lower_prim_funcs
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import VirtualMachine

@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from lowering.codegen.kernels import kernels
+from lowering.compiler.kernels import kernels
 from lowering.parsing import parse_module
 from lowering.tune.measure import Bench, Race
 from lowering.tune.workload import kernels_of

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lowering.codegen.cache.code_cache import NO_CACHE
-from lowering.codegen.kernels.kernel_lowering import DEFAULT_OPTIONS
-from lowering.codegen.kernels.kernels import plan_kernels
+from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS
+from lowering.compiler.kernels.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import database as databases
 from lowering.tune.call import Call

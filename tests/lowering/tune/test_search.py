@@ -4,8 +4,8 @@ from itertools import chain, groupby, islice
 
 import pytest
 
+from lowering.kernels.cpu.gemm.tiling import chosen_tile, tiling
 from lowering.parsing import parse_module
-from lowering.schedule.cpu.products.tiling import chosen_tile, tiling
 from lowering.tune.choice import Choice
 from lowering.tune.measure import Bench, Race, agree
 from lowering.tune.search import is_gain

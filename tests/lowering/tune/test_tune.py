@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.codegen.cache.code_cache import NO_CACHE
-from lowering.codegen.kernels import kernels
-from lowering.codegen.kernels.kernel_lowering import DEFAULT_OPTIONS, lower_kernel
-from lowering.codegen.kernels.kernels import plan_kernels
+from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler.kernels import kernels
+from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, lower_kernel
+from lowering.compiler.kernels.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.choice import Choice
@@ -343,7 +343,7 @@ def test_ctrl_c_is_a_line_and_ends_by_the_signal(user_database: Path, tmp_path: 
 
 
 def test_progress(everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lowering.progress.PATIENCE", 0)
+    monkeypatch.setattr("lowering.compiler.progress.PATIENCE", 0)
     bar = io.StringIO()
     tune(parse_module(MAP), arrays(3), trials=1, database=TuningDatabase(None), progress=bar)
     assert "kernels" in bar.getvalue()

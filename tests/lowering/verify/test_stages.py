@@ -2,8 +2,8 @@ import pytest
 
 from lowering.parsing import parse_module
 from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
-from lowering.stages import EXPLICIT_MEMORY, RELAX_CORE, REMOVED_BY, STAGES, OpSet, Stage, ops, or_later
-from lowering.to_vm import converter
+from lowering.relax_to_vm import converter
+from lowering.verify.stages import EXPLICIT_MEMORY, RELAX_CORE, REMOVED_BY, STAGES, OpSet, Stage, ops, or_later
 from lowering.verify.verify_stage import VerifyStagePass, stage_findings
 
 OURS = {op.name for name in DIALECTS for op in load_dialect(name).operations}

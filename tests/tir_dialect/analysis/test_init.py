@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lowering.codegen.kernels.kernel_lowering import KernelOptions
-from tests.lowering.to_llvm.conftest import run_both
+from lowering.compiler.kernels.kernel_lowering import KernelOptions
+from tests.lowering.tir_to_llvm.conftest import run_both
 from tests.support.tir import parse_prim_func, run_text
 from tir_dialect.analysis.init import init_placement
 from tir_dialect.ops.blocks import BlockOp

@@ -139,7 +139,7 @@ tir.prim_func @shift[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
   }
 }
 """
-"""As `tests/lowering/to_llvm/packed_entry/test_packed_entry.py` has it for native code."""
+"""As `tests/lowering/tir_to_llvm/packed_entry/test_packed_entry.py` has it for native code."""
 
 
 def test_memory_that_is_written_and_read_elsewhere():

@@ -13,7 +13,7 @@ from tir_dialect.schedule.state import PRIMITIVES
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "tir_dialect" / "schedule"
-TESTS = (*Path(__file__).parent.glob("*.py"), *(ROOT / "tests/filecheck/lowering/schedule").glob("*.mlir"))
+TESTS = (*Path(__file__).parent.glob("*.py"), *(ROOT / "tests/filecheck/lowering/kernels").glob("*.mlir"))
 
 ALWAYS = {
     *("enter_postproc", "get_blocks", "get_loops", "get_child_blocks", "get_output_blocks", "get_producers"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.lowering.to_llvm.conftest import run_both
+from tests.lowering.tir_to_llvm.conftest import run_both
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import scheduled
 from tests.tir_dialect.schedule.test_loops import refuses

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.parsing import parse_module
-from lowering.schedule.apply_schedule import MARK, ApplySchedulePass
+from lowering.tir.apply_schedule import MARK, ApplySchedulePass
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import blur, elementwise, m, matmul, n, row_sum, run
 from tests.tir_dialect.schedule.test_padding import padded

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache.code_cache import NO_CACHE
-from lowering.codegen.kernels.kernels import compile_prim_funcs
+from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.tir.check_accesses import CheckAccessesPass
-from tests.lowering.to_llvm.conftest import call
-from tests.lowering.to_llvm.test_safety import Guarded
+from tests.lowering.tir_to_llvm.conftest import call
+from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import examples
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule import support

@@ -14,7 +14,7 @@ import pytest
 import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.host_functions import host_function
+from lowering.compiler.host_functions import host_function
 from lowering.parsing import parse_module
 from relax_dialect.frontend.tvmscript import parse
 from tests.support.programs import MODES

@@ -1,0 +1,219 @@
+"""The content-addressed cache of compiled code on disk.
+
+An entry is a file named by its key, a SHA-256 of everything that the code depends on. Entries are written under a
+temporary name and renamed, so that readers see complete entries only, even with concurrent processes and after crashes.
+Each carries a checksum of its key and contents; an entry that does not match is dropped and compiled again. When the
+directory exceeds its size limit, the least recently used entries are removed, and first those of a future that a clock
+has shown that was set back since.
+
+Environment: `RELAX_CACHE=0` switches the cache off, `RELAX_CACHE_DIR` moves it (default: `$XDG_CACHE_HOME/xdsl-relax`,
+else `~/.cache/xdsl-relax`), `RELAX_CACHE_BYTES` bounds it (default 1 GiB).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lowering.compiler.switches import is_on
+
+_MAGIC = b"relax-cache-2\n"
+_HEADER_BYTES = len(_MAGIC) + 32
+DEFAULT_MAX_BYTES = 1 << 30
+_STALE_SECONDS = 3600.0
+_TOUCH_SECONDS = 3600.0
+_FUTURE_SECONDS = 60.0
+"""By so much the clocks of machines that share a directory may differ."""
+
+
+def cache_key(parts: Iterable[str | bytes]) -> str:
+    """A key from parts in order; no two different sequences give one key."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass
+class CodeCache:
+    """A directory of entries; any number of processes may use it at once."""
+
+    directory: Path | None
+    """Where the entries are; None for a cache that keeps nothing."""
+
+    max_bytes: int = DEFAULT_MAX_BYTES
+    """Size to which the directory is cut back."""
+
+    _known_bytes: int | None = field(default=None, init=False, repr=False)
+
+    def get(self, key: str) -> bytes | None:
+        """The contents stored for `key`; None if there are none, or if they are damaged."""
+        if self.directory is None:
+            return None
+        path = self._path(self.directory, key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        contents = data[_HEADER_BYTES:]
+        if data[:_HEADER_BYTES] != _header(key, contents):
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return None
+        _touch(path)
+        return contents
+
+    def put(self, key: str, contents: bytes) -> None:
+        """Stores `contents`; a directory that cannot be written keeps nothing, which costs time only, and a warning."""
+        if self.directory is None:
+            return
+        path = self._path(self.directory, key)
+        with self._can_fail():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_atomically(path, _header(key, contents) + contents)
+            self._make_room(self.directory, len(contents) + _HEADER_BYTES)
+
+    def find(self, key: str) -> Path | None:
+        """The file of an entry that `add` made, which its reader checks; None if there is none."""
+        if self.directory is None or not (path := self._path(self.directory, key)).is_file():
+            return None
+        _touch(path)
+        return path
+
+    def add(self, key: str, save: Callable[[Path], None]) -> None:
+        """Lets `save` write the file of an entry, in one step and with checks of its own, for `find`."""
+        if self.directory is None:
+            return
+        path = self._path(self.directory, key)
+        with self._can_fail():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            save(path)
+            self._make_room(self.directory, _stat(path)[1])
+
+    def drop(self, key: str) -> None:
+        """Removes an entry."""
+        if self.directory is not None:
+            with contextlib.suppress(OSError):
+                self._path(self.directory, key).unlink()
+
+    def clear(self) -> None:
+        """Removes every entry."""
+        if self.directory is not None:
+            for path in _files(self.directory):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        self._known_bytes = None
+
+    def size(self) -> int:
+        """Bytes that the entries take now."""
+        return sum(_stat(path)[1] for path in _files(self.directory)) if self.directory is not None else 0
+
+    @contextlib.contextmanager
+    def _can_fail(self) -> Generator[None]:
+        """Turns an error of the file system into a warning, which Python shows once."""
+        try:
+            yield
+        except OSError as error:
+            advice = "set RELAX_CACHE_DIR to a directory that can be, or RELAX_CACHE=0"
+            reason = error.strerror or error
+            warnings.warn(f"the cache {self.directory} cannot be written ({reason}); {advice}", stacklevel=1)
+
+    @staticmethod
+    def _path(directory: Path, key: str) -> Path:
+        return directory / key[:2] / key
+
+    def _make_room(self, directory: Path, added: int) -> None:
+        """The size is counted once and then tracked, so that a write costs no walk over the directory."""
+        self._known_bytes = self.size() if self._known_bytes is None else self._known_bytes + added
+        if self._known_bytes <= self.max_bytes:
+            return
+        entries = sorted((_age(used), size, path) for path in _files(directory) for used, size in (_stat(path),))
+        total = sum(size for _, size, _ in entries)
+        goal = self.max_bytes * 3 // 4
+        for age, size, path in reversed(entries):
+            stale = path.name.startswith(".") and age > _STALE_SECONDS
+            if stale or (total > goal and not path.name.startswith(".")):
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                    total -= size
+        self._known_bytes = total
+
+
+def default_cache() -> CodeCache:
+    """The cache of this user, as the environment says.
+
+    Raises `ValueError` if `RELAX_CACHE_BYTES` is no number, or `RELAX_CACHE` neither 0 nor 1.
+    """
+    if not is_on("RELAX_CACHE"):
+        return NO_CACHE
+    limit = os.environ.get("RELAX_CACHE_BYTES", str(DEFAULT_MAX_BYTES))
+    if not limit.isdecimal():
+        raise ValueError(f'RELAX_CACHE_BYTES expects a number of bytes, got "{limit}"')
+    max_bytes = int(limit)
+    if directory := os.environ.get("RELAX_CACHE_DIR"):
+        return CodeCache(Path(directory), max_bytes)
+    if (directory := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():  # others are invalid, by its standard
+        return CodeCache(directory / "xdsl-relax", max_bytes)
+    try:
+        return CodeCache(Path.home() / ".cache" / "xdsl-relax", max_bytes)
+    except RuntimeError:
+        return NO_CACHE
+
+
+NO_CACHE = CodeCache(None)
+"""Keeps nothing: what `--no-cache` means."""
+
+
+def _header(key: str, contents: bytes) -> bytes:
+    """With the key in it, since a damaged file system may give the file of another entry."""
+    return _MAGIC + hashlib.sha256(b"%s:%s" % (key.encode(), contents)).digest()
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def _touch(path: Path) -> None:
+    """Marks an entry as used; at most once an hour, since it is a write."""
+    with contextlib.suppress(OSError):
+        if _age(path.stat().st_mtime) > _TOUCH_SECONDS:
+            os.utime(path)
+
+
+def _age(used: float) -> float:
+    """Seconds since a time; infinite where it is yet to come."""
+    age = time.time() - used
+    return age if age > -_FUTURE_SECONDS else math.inf
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        for shard in list(directory.iterdir()):
+            with contextlib.suppress(OSError):
+                yield from list(shard.iterdir())
+
+
+def _stat(path: Path) -> tuple[float, int]:
+    try:
+        status = path.stat()
+    except OSError:
+        return 0.0, 0
+    return status.st_mtime, status.st_size

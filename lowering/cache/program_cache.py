@@ -1,0 +1,123 @@
+"""Whole executables on disk, keyed by the module and the options of the build.
+
+An entry is an executable file, which validates itself when it is read, beside the entries for single kernels and under
+the same size limit. Constants that are the module's own weights are not copied: the file says which weight each is, and
+whoever loads the executable has the module.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import tvm_ffi
+
+from lowering.cache.code_cache import CodeCache, cache_key
+from lowering.cache.module_digest import ModuleDigest
+from lowering.cache.version import program_compiler_version
+from lowering.llvm.binding import library_version
+from tir_dialect.target import Target
+from vm_dialect.dtypes import element_type
+from vm_dialect.executable import Executable
+from vm_dialect.executable.constants import Constant, ConstantKind
+from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
+from vm_dialect.tensors import from_numpy, new_tensor, tensor_element
+
+Weights: TypeAlias = Mapping[str, tvm_ffi.Tensor]
+"""Tensors that are given to `build` beside the module, by name."""
+
+_KEY = "key"
+"""The note that says which entry the file is: a damaged file system may give another one."""
+
+Source: TypeAlias = "int | list[str]"
+"""Where a constant comes from: the place of an array of the module, or name, dtype and shape of a tensor beside it."""
+
+_NOTE = "weights"
+"""The note of the file that says where constants come from that are not in it: a dictionary in JSON, by name."""
+
+
+@dataclass(frozen=True)
+class ProgramCache:
+    """The cached executable of one module and one set of options."""
+
+    cache: CodeCache
+    module: ModuleDigest
+    weights: Weights
+    key: str
+
+    @classmethod
+    def of(
+        cls, cache: CodeCache, module: ModuleDigest, weights: Weights, target: Target, how: Iterable[str]
+    ) -> ProgramCache:
+        """`how` is what else the executable depends on: mode, options, what the tuner has found."""
+        versions = f"{program_compiler_version()} {library_version()} {tvm_ffi.__version__} {sys.version_info[:3]}"
+        return cls(cache, module, weights, cache_key(["program", versions, str(target), *how, module.digest]))
+
+    def load(self) -> Executable | None:
+        """The executable if it is there; a damaged one is dropped."""
+        path = self.cache.find(self.key)
+        if path is None:
+            return None
+        try:
+            stored = Executable.load(path)
+            notes = dict(stored.metadata.notes)
+            if notes.pop(_KEY) != self.key:
+                raise ValueError(f"{path} is another entry")
+            sources: dict[str, Source] = json.loads(notes.pop(_NOTE))
+            constants = [self._filled(constant, sources.get(constant.name)) for constant in stored.constants]
+        except (OSError, ValueError, LookupError):
+            self.cache.drop(self.key)
+            return None
+        if any(constant is None for constant in constants):
+            return None  # a tensor that is missing or another one: building says so
+        found = tuple(constant for constant in constants if constant is not None)
+        return replace(stored, constants=found, metadata=replace(stored.metadata, notes=notes))
+
+    def store(self, executable: Executable, symbols: Iterable[ConstantSymbolOp]) -> None:
+        """Keeps an executable unless it is too large for the cache; `symbols` say where its constants come from."""
+        sources = {op.sym_name.data: source for op in symbols if (source := self._source(op)) is not None}
+        constants = tuple(_without_elements(each) if each.name in sources else each for each in executable.constants)
+        size = sum(map(_tensor_bytes, constants)) + sum(len(item.code) for item in executable.native)
+        notes = {**executable.metadata.notes, _NOTE: json.dumps(sources), _KEY: self.key}
+        if size <= self.cache.max_bytes // 2:
+            metadata = replace(executable.metadata, notes=notes)
+            self.cache.add(self.key, replace(executable, constants=constants, metadata=metadata).save)
+
+    def _source(self, op: ConstantSymbolOp) -> Source | None:
+        """Where a constant comes from; None for one that was made by the compiler."""
+        kept = op.value if isinstance(op.value, KeptTensor) else None
+        if kept is not None and kept.array is not None:
+            return self.module.place(kept.array)
+        if kept is None and op.value is not None:
+            return None
+        name = op.sym_name.data if kept is None else kept.weight_name
+        return [name, _kind(self.weights[name])] if name in self.weights else None
+
+    def _filled(self, constant: Constant, source: Source | None) -> Constant | None:
+        if source is None:
+            return constant
+        if isinstance(source, int):
+            return Constant(from_numpy(self.module.arrays[source]), constant.name)
+        name, kind = source
+        given = self.weights.get(name)
+        return None if given is None or _kind(given) != kind else Constant(given, constant.name)
+
+
+def _kind(tensor: tvm_ffi.Tensor) -> str:
+    return f"{tensor_element(tensor).name}{list(tensor.shape)}"
+
+
+def _without_elements(constant: Constant) -> Constant:
+    return Constant(new_tensor((0,), element_type("ui8")), constant.name)
+
+
+def _tensor_bytes(constant: Constant) -> int:
+    if constant.kind is not ConstantKind.TENSOR or not isinstance(constant.value, tvm_ffi.Tensor):
+        return 0
+    size = tensor_element(constant.value).itemsize
+    for dim in constant.value.shape:
+        size *= dim
+    return size

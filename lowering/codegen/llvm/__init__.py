@@ -1,1 +1,0 @@
-"""LLVM: its binding, its optimisations and code generation, here, on a thread and in another process."""

@@ -1,0 +1,1 @@
+"""The compiler driver: `build`, the compilation of kernels, and what both need from the host."""

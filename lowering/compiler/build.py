@@ -1,0 +1,107 @@
+"""`build`: from a module of any level to an executable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
+
+import tvm_ffi
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.cache.code_cache import CodeCache, default_cache
+from lowering.cache.module_digest import ModuleDigest
+from lowering.cache.program_cache import ProgramCache
+from lowering.compiler.debug import Debug, debug_level
+from lowering.compiler.modules import require_module
+from lowering.tune.stamp import tuning_stamp
+from tir_dialect.startup.garbage import few_collections, importing
+from tir_dialect.startup.on_demand import definitions_on_demand
+from tir_dialect.target import Target
+from vm_dialect.executable import Executable
+from vm_dialect.values import to_value
+
+if TYPE_CHECKING:
+    from lowering.compiler.compilation import Program
+
+Mode: TypeAlias = Literal["native", "bytecode"]
+
+
+def build(
+    module: ModuleOp,
+    *,
+    mode: Mode = "native",
+    target: Target | str | None = None,
+    opt_level: int = 3,
+    cache: CodeCache | bool = True,
+    weights: Mapping[str, Any] | None = None,
+    progress: TextIO | None = None,
+) -> Executable:
+    """Compiles a module, which is left as it is. Its public functions can be called; without any, its PrimFuncs.
+
+    `mode`: in `native` every function of the module becomes machine code; in `bytecode` functions are instructions of
+    the virtual machine, which can be stepped, instrumented and profiled, and only kernels are machine code. `target` is
+    the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised
+    either. `cache` keeps whole executables and the code of kernels on disk: `False` for none, or one of your own.
+    `weights` are the constants that the module refers to by name: arrays of any DLPack library. `progress`, a terminal,
+    gets a bar if kernels take long.
+
+    Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
+    a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
+    """
+    _check(module, mode, opt_level)
+    machine, store, given = _target(target), _cache(cache), _tensors(weights or {})
+
+    def compiled() -> Program:
+        with importing():
+            # Not at the top: what is in the cache needs no compiler.
+            from lowering.compiler.compilation import compile_program
+            from lowering.compiler.kernels.kernel_lowering import KernelOptions
+
+        with few_collections(), definitions_on_demand():  # passes are imported when they are needed
+            options = KernelOptions(opt_level=opt_level)
+            return compile_program(
+                module, mode, machine, options=options, cache=store, weights=given, progress=progress
+            )
+
+    # Who asks to see the compiler's work wants it done.
+    if store.directory is None or debug_level() > Debug.NOTHING:
+        return compiled().executable
+    how = (mode, f"O{opt_level}", tuning_stamp())
+    programs = ProgramCache.of(store, ModuleDigest(module), given, machine, how)
+    found = programs.load()
+    if found is None:
+        program = compiled()
+        found = program.executable
+        programs.store(found, program.constants)
+    return found
+
+
+def _check(module: object, mode: str, opt_level: int) -> None:
+    require_module("build", module)
+    if mode not in ("native", "bytecode"):
+        raise ValueError(f"mode expected native or bytecode, got {mode}")
+    if opt_level not in range(4):
+        raise ValueError(f"opt_level expected 0 to 3, got {opt_level}")
+
+
+def _tensors(weights: object) -> dict[str, tvm_ffi.Tensor]:
+    if not isinstance(weights, Mapping):
+        raise TypeError(f"weights expected arrays by name, got {type(weights).__name__}")
+    given = cast("Mapping[str, Any]", weights)
+    return {name: weight if isinstance(weight, tvm_ffi.Tensor) else to_value(weight) for name, weight in given.items()}
+
+
+def _target(target: object) -> Target:
+    if target is None:
+        return Target.host()
+    if isinstance(target, str):
+        return Target.parse(target)
+    if not isinstance(target, Target):
+        raise TypeError(f"target expected a Target, or the text of one, got {type(target).__name__}")
+    return target
+
+
+def _cache(cache: CodeCache | bool) -> CodeCache:
+    if isinstance(cache, CodeCache):
+        return cache
+    return default_cache() if cache else CodeCache(None)

@@ -1,0 +1,177 @@
+"""From a module to an executable, without consulting the cache of programs: what `build` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache as once
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+
+import tvm_ffi
+from xdsl.context import Context
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.ir import SSAValue
+
+from lowering.cache.code_cache import CodeCache
+from lowering.compiler.kernels.kernel_lowering import KernelOptions
+from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
+from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
+from lowering.llvm.background import Background
+from lowering.llvm.loading.elf import object_symbols
+from lowering.locations import names, source_position
+from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
+from lowering.relax.deferred.options import set_options
+from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
+from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
+from lowering.runtime.kernel.support import prepare_support
+from lowering.verify.module import verify_program
+from lowering.vm_to_llvm.runtime_objects import common_runtime
+from tir_dialect.dtypes import dtype_name
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.startup.garbage import collect_young
+from tir_dialect.target import Target
+from tir_dialect.types import BufferType
+from vm_dialect.codegen import ConstantPool, emit_executable
+from vm_dialect.exec_builder import ExecBuilder
+from vm_dialect.executable import (
+    Executable,
+    FunctionKind,
+    KernelParameter,
+    KernelSignature,
+    Metadata,
+    NativeObject,
+)
+from vm_dialect.ops.constants import ConstantSymbolOp
+from vm_dialect.ops.structure import FuncOp
+
+if TYPE_CHECKING:
+    from lowering.vm_to_llvm.objects import Making
+
+Mode: TypeAlias = Literal["native", "bytecode"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A compiled module, and the constants that it declares."""
+
+    executable: Executable
+    constants: tuple[ConstantSymbolOp, ...]
+
+
+def compile_program(
+    module: ModuleOp,
+    mode: Mode,
+    target: Target,
+    *,
+    options: KernelOptions,
+    cache: CodeCache,
+    weights: Mapping[str, tvm_ffi.Tensor],
+    progress: TextIO | None,
+) -> Program:
+    """Compiles a module, which is left as it is; errors as `build`."""
+    with Background() as background:
+        # Ahead of time, while there is nothing else to do for LLVM: every program needs it, or most do.
+        background.submit(lambda: common_runtime(target, cache))
+        if target.code_key() == Target.host().code_key():
+            background.submit(lambda: prepare_support(cache))
+        verify_program(module)
+        lowered = module.clone()
+        ExposePrimFuncsPass().apply(Context(), lowered)
+        pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
+        pipeline.run(Context(), lowered, target, after=lambda name: _after(name, lowered, background))
+        set_options(lowered, target, options.opt_level)
+        constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
+        plan = plan_kernels(lowered, target, cache, options)
+        # Behind a kernel: what lowers functions is loaded while LLVM is at work.
+        functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
+        kernels = plan.start(background, progress=progress, after_first=functions)
+        collect_young()  # what passes have left behind, while LLVM is at work
+        made = _Build(lowered, kernels, weights, functions())
+        return Program(made.native() if mode == "native" else made.bytecode(), constants)
+
+
+def _after(name: str, module: ModuleOp, background: Background) -> None:
+    """Once operators are PrimFuncs there is an idea of how many kernels there will be: a third to all of them."""
+    if name == "legalize-ops" and sum(isinstance(op, PrimFuncOp) for op in module.ops) > 2 * MANY_KERNELS:
+        background.beside(load_elsewhere)
+
+
+@dataclass(frozen=True)
+class _Build:
+    """What is common to both modes: a module of `vm.func`s and PrimFuncs, and the code of the latter."""
+
+    module: ModuleOp
+    kernels: Kernels
+    weights: Mapping[str, tvm_ffi.Tensor]
+
+    functions: Future[list[bytes]]
+    """The module's functions, or wrappers of the kernels, and the run-time support that they need."""
+
+    @property
+    def target(self) -> Target:
+        return self.kernels.target
+
+    def native(self) -> Executable:
+        """Functions and kernels as machine code."""
+        builder = ExecBuilder()
+        builder.set_metadata(self._metadata("native"))
+        for item in self._objects():
+            builder.add_native_object(item)
+        constants = {op.sym_name.data: op for op in self.module.ops if isinstance(op, ConstantSymbolOp)}
+        pool = ConstantPool(builder, constants, self.weights)
+        for name, constant in constants.items():
+            pool.tensor(name, constant)
+        for func in self.module.ops:
+            if isinstance(func, FuncOp) and func.is_public:
+                builder.declare_function(func.sym_name.data, FunctionKind.NATIVE, func.parameter_names)
+        return builder.get()
+
+    def bytecode(self) -> Executable:
+        """Functions as instructions, kernels as machine code behind wrappers that check their arguments."""
+        native = self._objects() if self.kernels.symbols else []
+        AllocateRegistersPass().apply(Context(), self.module)
+        return emit_executable(
+            self.module,
+            tensors=self.weights,
+            metadata=self._metadata("bytecode"),
+            native=native,
+            describe=_describe,
+        )
+
+    def _objects(self) -> list[NativeObject]:
+        """Kernels, functions and the run-time support, which are linked with each other."""
+        code = [*self.kernels.objects.values(), *self.functions.result()]
+        return [NativeObject(self.target.code_key(), "elf", data, tuple(object_symbols(data).defined)) for data in code]
+
+    def _metadata(self, mode: Mode) -> Metadata:
+        signatures = tuple(
+            KernelSignature(kernel.sym_name.data, len(kernel.symbols), tuple(map(_parameter, kernel.params)))
+            for kernel in _kernels(self.module)
+        )
+        return Metadata(mode, self.target.code_key() if mode == "native" or signatures else "", signatures)
+
+
+def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:
+    """The functions of a module as machine code; in `bytecode`, what calls its kernels."""
+    from lowering.vm_to_llvm.objects import function_code, wrapper_code
+
+    if mode == "native":
+        return function_code(module, plan.target, plan.symbols, plan.cache)
+    return wrapper_code(_kernels(module), plan.target, plan.symbols, plan.cache)
+
+
+def _kernels(module: ModuleOp) -> Iterator[PrimFuncOp]:
+    """The PrimFuncs that are kernels of their own."""
+    return (op for op in module.ops if isinstance(op, PrimFuncOp) and not op.is_private)
+
+
+def _parameter(param: SSAValue) -> KernelParameter:
+    if isinstance(param.type, BufferType):
+        return KernelParameter(dtype_name(param.type.dtype), len(param.type.shape))
+    return KernelParameter(dtype_name(param.type))
+
+
+def _describe(location: LocationAttr) -> str:
+    """What errors and profiles show of a location: imported names if there are some, else the place in the file."""
+    return ", ".join(names(location)) or str(source_position(location))

@@ -1,0 +1,141 @@
+"""Lowering of one prim_func, with its callees, to LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from lowering.cache.code_cache import cache_key
+from lowering.llvm.text.llvm_text import llvm_text, spent_text
+from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.startup.garbage import release
+from tir_dialect.target import Target
+
+if TYPE_CHECKING:
+    from lowering.tir_to_llvm.emitter import LoweringOptions
+    from lowering.tune.choice import Choice
+    from lowering.tune.database import Record
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Options of the compilation of prim_funcs."""
+
+    opt_level: int = 3
+    """0 to 3, as in `-O3`."""
+
+    contract: bool = True
+    """Whether a product may be fused with a sum, which rounds once instead of twice."""
+
+    schedule: bool = True
+    """Whether functions are scheduled by `schedule-cpu`, which may reassociate sums, or keep their loops."""
+
+    choice: Choice | None = None
+    """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""
+
+    record: Record | None = None
+    """Where the choice is one that tuning found, what it measured: later versions of the rules may make other code."""
+
+    def key(self) -> str:
+        """What generated code depends on, for cache keys."""
+        return f"O{self.opt_level} contract={self.contract} schedule={self.schedule}"
+
+    def choice_key(self) -> str | None:
+        """What the schedule depends on, for cache keys: where tuning has measured other code, it is the default one."""
+        if self.choice is None:
+            return None
+        return self.choice.text() if self.record is None else f"{self.choice.text()} {self.record.code}"
+
+
+DEFAULT_OPTIONS = KernelOptions()
+
+
+def code_key(group: Sequence[PrimFuncOp], salt: str, choice: str | None, fingerprint: Fingerprint) -> str:
+    """What the code of a function, with those that it calls, depends on; `salt` is what all code does."""
+    parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
+    return cache_key(parts if choice is None else [*parts, choice])
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel as loops and as llvm."""
+
+    loops: ModuleOp
+    code: ModuleOp
+
+    routines: Mapping[str, Callable[[], str]]
+    """The routines that it calls, by symbol: what gives the LLVM text of each."""
+
+    @property
+    def text(self) -> str:
+        """LLVM text of the kernel."""
+        return llvm_text(self.code)
+
+    def release(self) -> None:
+        """Frees what has become text."""
+        release(self.loops)
+        release(self.code)
+
+
+def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> LoweredKernel:
+    """A function under another name, with those that it calls, all of which are left as they are.
+
+    Raises `PassFailedException` at an op that has no lowering.
+    """
+    from lowering.kernels.cpu.emit.routines import outside_modules
+    from lowering.tir_to_llvm.calls.calls import inner_name
+    from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
+    from lowering.tir_to_llvm.emitter import LoweringOptions
+
+    copies = [function.clone() for function in group]
+    copies[0].sym_name = StringAttr(symbol)
+    for copy in copies[1:]:
+        copy.sym_visibility = StringAttr("private")
+    loops = ModuleOp(copies)
+    with outside_modules() as found:
+        if options.schedule:
+            _schedule(copies, target, options)
+    run_tir_passes(loops)
+    lowering = LoweringOptions.of(target, options.contract)
+    routines = {inner_name(name): partial(_routine_text, found, name, lowering) for name in found}
+    return LoweredKernel(loops, lower_prim_funcs(copies, lowering, found), routines)
+
+
+def _routine_text(found: Mapping[str, PrimFuncOp], name: str, lowering: LoweringOptions) -> str:
+    from lowering.tir_to_llvm.convert_tir_to_llvm import lower_routine
+
+    return spent_text(lower_routine(found[name], lowering))
+
+
+def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:
+    """A choice is for the first function; those that it calls are scheduled as always."""
+    from lowering.kernels.schedule_cpu import schedule
+
+    for function in group:
+        choice = options.choice if function is group[0] else None
+        if choice is None:
+            schedule(function, target)
+        elif options.record is not None:
+            choice.schedule_as_measured(function, target, options.record.code, options.record.kernel)
+        else:
+            choice.schedule(function, target)
+
+
+def tir_passes() -> tuple[ModulePass, ...]:
+    """The passes that prim_funcs go through before they become llvm, in order."""
+    from lowering.pipelines import TIRToFlatPass
+
+    return TIRToFlatPass.passes()
+
+
+def run_tir_passes(module: ModuleOp) -> None:
+    """Runs `tir_passes` on a module in place."""
+    for step in tir_passes():
+        step.apply(Context(), module)

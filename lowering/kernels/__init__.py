@@ -1,0 +1,1 @@
+"""Generators of kernels: the loops and vector code of a PrimFunc, for a machine."""

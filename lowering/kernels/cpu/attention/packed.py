@@ -1,0 +1,184 @@
+"""Attention of many rows: a block of rows at a time, whose scores stay in the cache of a core.
+
+For every batch, keys and values are packed once, into panels as wide as a register tile; then a block of rows goes
+through the first product, the chain along each row, and the second product. A thread has memory for the scores of one
+block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.attention.code import AttentionCode, Rows
+from lowering.kernels.cpu.attention.forms import row_forms
+from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.gemm.packed.column_panels import ColumnPanel
+from lowering.kernels.cpu.gemm.packed.columns import PackedColumns
+from lowering.kernels.cpu.gemm.packed.row_panels import RowPanels
+from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.gemm.tile import Element, emit_tile, grid
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dtypes import byte_size
+
+PRODUCTS_PER_TASK = 1 << 19
+"""So few take some five microseconds; to wake a thread for less does not pay."""
+TASKS_PER_THREAD = 4
+"""More tasks than threads, so that a thread that is late leaves work to the others."""
+MOST_STRIPS = 8
+"""Strips of rows in a block: packed keys that come from the second-level cache are used so often."""
+
+
+class PackedAttention(AttentionCode):
+    """Emits attention with packed keys and values."""
+
+    def emit(self) -> None:
+        """All batches and blocks of rows; threads take ranges of them."""
+        code, rows = self.code, self.tiles.rows
+        strips = self._strips()
+        blocks = ceildiv(self.m, strips * rows)
+        units = self.batches * blocks
+        work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
+        threads = self.scores.threads(PRODUCTS_PER_TASK, work)
+        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        with shared_units(code, units, tasks) as (lower, upper):
+            scores, numbers = self.memory(strips * rows)
+            panels = _Panels(self)
+            step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
+            queries = RowPanels(self.scores, MOST_STRIPS * (step.constant_value or 1), step)
+            with code.loop(upper, "unit", lower=lower) as unit:
+                number = code.dim(blocks)
+                batch, block = code.divide(unit, number), code.remainder(unit, number)
+                is_first = arith.OrIOp(code.compare("eq", block, 0), code.compare("eq", unit, lower))
+                with code.when(code.value(is_first)):
+                    panels.pack(batch)
+                top = code.mul(block, code.dim(strips * rows))
+                count = code.minimum(code.sub(code.dim(self.m), top), code.dim(strips * rows))
+                self._block(Rows(scores, numbers, batch, top, count), panels, queries)
+
+    def _strips(self) -> Dim:
+        """Strips of rows in a block: as many as have room in half of the second-level cache."""
+        row_bytes = byte_size(self.what.scores.element) * self.tiles.rows
+        room = self.kernel.target.l2_bytes // 2 // row_bytes
+        most = min(MOST_STRIPS, self.tiles.height // self.tiles.rows)
+        fitting = floordiv(constant(room), maximum(self.n, constant(1)))
+        return maximum(
+            minimum(minimum(fitting, ceildiv(self.m, constant(self.tiles.rows))), constant(most)), constant(1)
+        )
+
+    def _block(self, rows: Rows, panels: _Panels, queries: RowPanels) -> None:
+        code, height = self.code, self.tiles.rows
+        strips = code.divide(code.add(rows.count, height - 1), height)
+        zero, features = code.index(0), code.dim(self.scores.k)
+        coords = self.all_coords(rows.batch, None)[0]
+        if not queries.direct:
+            with code.loop(strips, "strip") as strip:
+                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, height)), zero, features)
+
+        def query(strip: SSAValue) -> Element:
+            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, height)), zero)
+
+        def weight(strip: SSAValue) -> Element:
+            return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, height), i), r])
+
+        end = self._end(rows)
+        last = code.dim(self.n) if end is None else end
+        self._product(self.scores, rows, panels.keys, query, features, last)
+        with code.loop(rows.count, "row") as row:
+            self.chain(rows, row, end)
+        self._clear(rows, code.mul(strips, height))
+        self._product(self.totals, rows, panels.values, weight, last, code.dim(self.totals.n))
+
+    def _end(self, rows: Rows) -> SSAValue | None:
+        """The number of columns that count for some row of a block; `None` if all may."""
+        code, bound, axes = self.code, self.what.bound, self.what.scores.row
+        moving = [] if bound is None else [axis for axis, stride in enumerate(bound.strides) if stride.terms]
+        if bound is None or len(moving) != 1 or bound.strides[moving[0]].constant_value != 1 or not axes:
+            return None
+        form = row_forms(self.what.scores)[moving[0]]
+        if form.base.terms or form.terms != frozenset(((axes[-1], constant(1)),)):
+            return None
+        # Rows that count as one with others begin anew after the last one.
+        length = code.dim(self.what.scores.stage.extents[axes[-1]])
+        first = code.remainder(rows.top, length) if len(axes) > 1 else rows.top
+        last = code.minimum(code.add(first, rows.count), length)
+        end = code.add(last, code.dim(bound.base))
+        return code.maximum(code.minimum(end, code.dim(self.n)), 0)
+
+    def _clear(self, rows: Rows, end: SSAValue) -> None:
+        """Zeros in the rows up to the end of the last strip: what lies there might be numbers that take long."""
+        code, lanes = self.code, self.tiles.lanes
+        zeros = code.zeros(self.what.scores.element, lanes)
+        vectors = ceildiv(self.n, constant(lanes))
+        with code.loop(end, "row", lower=rows.count) as row, code.loop(code.dim(vectors), "v") as v:
+            code.store(zeros, rows.scores, [row, code.mul(v, lanes)])
+
+    def _product(
+        self,
+        product: Product,
+        rows: Rows,
+        panels: PackedColumns,
+        reader: Callable[[SSAValue], Element],
+        length: SSAValue,
+        columns: SSAValue,
+    ) -> None:
+        """One of the products for a block of rows, panel by panel."""
+        code, tiles = self.code, self.tiles
+        strips = code.divide(code.add(rows.count, tiles.rows - 1), tiles.rows)
+        put = self.put_scores if product is self.scores else self.put_totals
+        with (
+            code.loop(code.divide(code.add(columns, tiles.width - 1), tiles.width), "panel") as number,
+            code.loop(strips, "strip") as strip,
+        ):
+            panel = panels.panel(number)
+            done = code.mul(strip, tiles.rows)
+            left = code.sub(rows.count, done)
+            tile = self._tile(product, reader(strip), panel, left, length)
+            with code.loop(code.minimum(left, tiles.rows), "i") as i:
+                put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.width))
+
+    def _tile(
+        self, product: Product, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue
+    ) -> SSAValue:
+        """A tile of sums, by the smallest micro-kernel with `left` rows: queries in memory have no more."""
+        code, tiles = self.code, self.tiles
+        tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
+        bounds = code.index(0), length
+
+        def emit(heights: Sequence[int]) -> None:
+            height, *smaller = heights
+            if not smaller:
+                emit_tile(grid(product), bounds, height, element, panel.vector, tile)
+                return
+            with code.when(code.compare("sgt", left, smaller[0])) as branch:
+                emit_tile(grid(product), bounds, height, element, panel.vector, tile)
+            with code.otherwise(branch):
+                emit(smaller)
+
+        emit(product.heights[:2])
+        return tile
+
+
+class _Panels:
+    """The packed keys and values of a batch."""
+
+    def __init__(self, attention: PackedAttention):
+        self.attention = attention
+        self.keys = self._columns(attention.scores)
+        self.values = self._columns(attention.totals)
+
+    def _columns(self, product: Product) -> PackedColumns:
+        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.width)), product.k)
+
+    def pack(self, batch: SSAValue) -> None:
+        """Packs all panels of a batch."""
+        mine, theirs = self.attention.all_coords(batch, None)
+        self._pack(self.attention.scores, mine, self.keys)
+        self._pack(self.attention.totals, theirs, self.values)
+
+    def _pack(self, product: Product, coords: Coords, panels: PackedColumns) -> None:
+        code, width = product.code, product.tiles.width
+        with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
+            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))

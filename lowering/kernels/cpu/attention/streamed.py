@@ -1,0 +1,122 @@
+"""Attention of few rows, as when a token is added to a sequence: keys and values are read once, in place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.attention.code import AttentionCode, Rows
+from lowering.kernels.cpu.attention.packed import PackedAttention
+from lowering.kernels.cpu.attention.rows import Attention
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.gemm.dot.dot import DotProduct, can_dot
+from lowering.kernels.cpu.gemm.finish import Finish
+from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.gemm.skinny.streamed import MAX_ROWS, PRODUCTS_PER_TASK
+from lowering.kernels.cpu.gemm.tile import emit_tile, grid
+from lowering.kernels.cpu.gemm.tiling import Tiling, tiling
+from lowering.kernels.cpu.structure.epilogue import Epilogue
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+from tir_dialect.dtypes import byte_size
+
+GROUPS = (4, 1)
+"""Rows that share a vector of values once it is loaded; four of them keep the multipliers busy."""
+
+
+class StreamedAttention(AttentionCode):
+    """Emits attention of at most `MAX_ROWS` rows for each batch."""
+
+    def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
+        super().__init__(kernel, what, tiles)
+        self.wide = replace(tiles, vectors=self._vectors())
+        self.totals = Product(kernel, what.totals, Epilogue(), self.wide)
+        self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(what.totals.columns, what.totals.column)
+        """Whether there may be few rows, and keys and values lie as they are read."""
+
+    def _vectors(self) -> int:
+        """Vectors in a row of the tile: all features if registers suffice, so that values are read in one go."""
+        features, tiles = self.totals.n.constant_value, self.tiles
+        most = (self.kernel.target.tile_registers - 2) // (GROUPS[0] + 1)
+        return tiles.vectors if features is None else max(1, min(most, -(-features // tiles.lanes)))
+
+    def emit(self) -> None:
+        """All batches; threads take ranges of them."""
+        code = self.code
+        work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
+        tasks = minimum(self.batches, self.scores.threads(PRODUCTS_PER_TASK, work))
+        with shared_units(code, self.batches, tasks) as (lower, upper):
+            scores, numbers = self.memory(constant(min(self.m.constant_value or MAX_ROWS, MAX_ROWS)))
+            with code.loop(upper, "batch", lower=lower) as batch:
+                rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
+                mine, theirs = self.all_coords(batch, None)
+                product = DotProduct(self.scores)
+                product.finish = _IntoScores(self, rows)
+                product.emit(mine)
+                with code.loop(rows.count, "row") as row:
+                    self.chain(rows, row)
+                self._totals(rows, theirs)
+
+    def _totals(self, rows: Rows, coords: Coords) -> None:
+        """The second product, in groups of rows that share the values once they are loaded."""
+        code = self.code
+        with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
+            done = constant(0)
+            for height in GROUPS:
+                first, end = floordiv(done, constant(height)), floordiv(self.m, constant(height))
+                if (end - first).constant_value != 0:
+                    self._group(rows, coords, code.mul(panel, self.wide.width), height, (first, end))
+                done = end * height
+
+    def _group(self, rows: Rows, coords: Coords, left: SSAValue, height: int, bounds: tuple[Dim, Dim]) -> None:
+        code, tiles, what, product = self.code, self.wide, self.what.totals, self.totals
+        tile = code.alloc([height, tiles.width], what.element, "tile")
+        starts = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
+        counts = [code.sub(code.dim(product.n), column) for column in starts]
+        ends = code.index(0), code.dim(self.n)
+        with code.loop(code.dim(bounds[1]), "group", lower=code.dim(bounds[0])) as group:
+            top = code.mul(group, height)
+            lines = [code.add(top, i) for i in range(height)]
+
+            def element(i: int, r: SSAValue) -> SSAValue:
+                return code.load(rows.scores, [lines[i], r])
+
+            def emit(masked: bool) -> None:
+                def vector(r: SSAValue, v: int) -> SSAValue:
+                    here = {**coords, what.reduced: r, what.column: starts[v]}
+                    return product.vector(what.columns, here, what.column, counts[v] if masked else None)
+
+                emit_tile(grid(product), ends, height, element, vector, tile)
+
+            product.masked(counts[0], tiles.width, emit)
+            for i, line in enumerate(lines):
+                self.put_totals(rows, line, self.vectors(tile, code.index(i), tiles.vectors), left)
+
+
+class _IntoScores(Finish):
+    """Puts dot products into the scores of their row."""
+
+    def __init__(self, attention: AttentionCode, rows: Rows):
+        super().__init__(attention.scores, None, None)
+        self.attention, self.rows = attention, rows
+
+    def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
+        """A vector of which `count` lanes are on."""
+        what = self.attention.what.scores
+        row = coords[what.row] if what.row else self.code.index(0)
+        self.attention.put_scores(self.rows, row, [sums], coords[what.column], count)
+
+
+def emit_attention(kernel: Kernel, what: Attention) -> None:
+    """The code of attention, by the way that suits the number of rows."""
+    tiles = tiling(kernel.target, byte_size(what.scores.element))
+    few, many = StreamedAttention(kernel, what, tiles), PackedAttention(kernel, what, tiles)
+    code = kernel.code
+    if not few.is_possible or few.m.constant_value is not None:
+        (few if few.is_possible else many).emit()
+        return
+    with code.when(code.compare("sle", code.dim(few.m, "m"), MAX_ROWS)) as branch:
+        few.emit()
+    with code.otherwise(branch):
+        many.emit()

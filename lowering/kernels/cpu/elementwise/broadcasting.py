@@ -1,0 +1,203 @@
+"""Maps with operands that may be broadcast, which only the call knows: their strides are flags, 0 or 1.
+
+What follows from the flags is decided before all loops: inner axes that are contiguous in this call are collapsed, and
+the innermost loop is versioned on how its operands advance, with constant strides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import BoolAttr, i1
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.groups import Group, accesses_of, group_axes, lane_group
+from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.flags import has_flag, is_flag
+from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.traversal.sweep import Sweep
+from lowering.kernels.cpu.traversal.vector_loop import LONG
+from tir_dialect.dims import Dim, constant, product
+from tir_dialect.types import LoopKind
+
+MOST_FLAGS = 2
+"""Of so many innermost strides every combination has a loop; of more, all ones and anything else."""
+
+
+@dataclass(frozen=True)
+class Broadcasts:
+    """A map whose last group of axes has the lanes, and some of whose strides are flags."""
+
+    stage: Stage
+    groups: tuple[Group, ...]
+    flags: tuple[Dim, ...]
+    """Strides along the lanes that are flags."""
+
+    @property
+    def lane(self) -> Group:
+        """The innermost group."""
+        return self.groups[-1]
+
+
+def find_broadcasts(kernel: Kernel, stage: Stage) -> Broadcasts | None:
+    """The operands of a map that may be broadcast; `None` if there are none, or the lanes lie otherwise."""
+    accesses = list(accesses_of(kernel, stage))
+    if not any(has_flag(stride) for access in accesses for stride in access.strides):
+        return None
+    groups = tuple(group_axes(kernel, [stage], range(len(stage.axes))))
+    flags = dict.fromkeys(stride for access in accesses if is_flag(stride := access.strides[groups[-1].last]))
+    with settled(kernel, dict.fromkeys(flags, 1)):
+        lane = lane_group(kernel, [stage], groups)
+    return Broadcasts(stage, groups, tuple(flags)) if lane is groups[-1] else None
+
+
+@contextmanager
+def settled(kernel: Kernel, flags: Mapping[Dim, int]) -> Generator[None]:
+    """Code in which the values of some flags are known."""
+    outer = kernel.settled
+    kernel.settled = {**outer, **{flag: constant(value) for flag, value in flags.items()}}
+    yield
+    kernel.settled = outer
+
+
+def emit_broadcasts(kernel: Kernel, what: Broadcasts) -> None:
+    """The code of the map; threads have parts of the outermost axis, or of the innermost if it is all there is."""
+    _Emitter(kernel, what).emit()
+
+
+@dataclass
+class _Run:
+    """The range of the innermost loop in a call."""
+
+    length: SSAValue
+    counts: list[SSAValue]
+    """How often the loops around are iterated: once where they are part of the run."""
+    is_all: SSAValue | None
+    """Whether the run is all there is; `None` if it never is."""
+
+
+class _Emitter:
+    """Emits the code of one map."""
+
+    def __init__(self, kernel: Kernel, what: Broadcasts):
+        self.kernel, self.code, self.what = kernel, kernel.code, what
+
+    def emit(self) -> None:
+        """Decides what is one run, shares it out, and goes through it."""
+        run, groups = self._run(), self.what.groups
+        with self._part(run) as (low, high):
+            outer = [(self.code.index(0), count) for count in run.counts]
+            inner = (self.code.index(0), run.length)
+            if not outer:
+                inner = (low, high)
+            elif run.is_all is None:
+                outer[0] = (low, high)
+            else:
+                outer[0] = self._either(run.is_all, (self.code.index(0), self.code.index(1)), (low, high))
+                inner = self._either(run.is_all, (low, high), inner)
+            for known in self._versions(self.what.flags):
+                with settled(self.kernel, known):
+                    self._loops(list(zip(groups[:-1], outer, strict=True)), {}, inner)
+
+    def _run(self) -> _Run:
+        """Joins axes from the innermost on."""
+        code, groups, accesses = self.code, self.what.groups, list(accesses_of(self.kernel, self.what.stage))
+        lane, pinned = self.what.lane, self.what.stage.pinned
+        length, joined = code.dim(lane.extent), None
+        counts: list[SSAValue] = []
+        can_join = lane.last not in pinned
+        for number in reversed(range(len(groups) - 1)):
+            group = groups[number]
+            can_join = can_join and group.last not in pinned
+            extent = code.dim(group.extent)
+            if not can_join:
+                counts.insert(0, extent)
+                continue
+            joined = self._are_joined(accesses, group.last, [each.extent for each in groups[number + 1 :]], joined)
+            counts.insert(0, code.select(joined, code.index(1), extent))
+            length = code.select(joined, code.mul(length, extent), length)
+        return _Run(length, counts, joined if can_join else None)
+
+    def _are_joined(
+        self, accesses: Sequence[AffineAccess], axis: int, inner: Sequence[Dim], joined: SSAValue | None
+    ) -> SSAValue:
+        """Whether no access jumps when an axis goes on, and the axes inside of it are one already."""
+        code, size = self.code, product(inner)
+        pairs = {(access.strides[axis], access.strides[self.what.lane.last] * size): None for access in accesses}
+        for step, wanted in pairs:
+            if step is not wanted:
+                same = code.compare("eq", code.dim(step), code.dim(wanted))
+                joined = same if joined is None else code.value(arith.AndIOp(joined, same))
+        return code.value(arith.ConstantOp(BoolAttr.from_bool(True), i1)) if joined is None else joined
+
+    def _either(
+        self, condition: SSAValue, yes: tuple[SSAValue, SSAValue], no: tuple[SSAValue, SSAValue]
+    ) -> tuple[SSAValue, SSAValue]:
+        low, high = (self.code.select(condition, a, b) for a, b in zip(yes, no, strict=True))
+        return low, high
+
+    @contextmanager
+    def _part(self, run: _Run) -> Generator[tuple[SSAValue, SSAValue]]:
+        """The part of the outermost loop, or of a run that is all there is, that a thread has."""
+        code, tasks = self.code, self.kernel.tasks(work_of(self.what.stage))
+        extent, step = (run.counts[0], code.index(1)) if run.counts else (run.length, self._lanes())
+        if run.counts and run.is_all is not None:
+            extent, step = code.select(run.is_all, run.length, extent), code.select(run.is_all, self._lanes(), step)
+        if tasks.constant_value == 1:
+            yield code.index(0), extent
+            return
+        share = code.divide(code.add(extent, code.sub(code.dim(tasks), 1)), code.dim(tasks))
+        height = code.mul(code.divide(code.add(share, code.sub(step, 1)), step), step)
+        height = code.maximum(height, 1)
+        count = code.divide(code.add(extent, code.sub(height, 1)), height)
+        with code.loop(count, "task", kind=LoopKind.PARALLEL) as task:
+            low = code.mul(task, height)
+            yield low, code.minimum(extent, code.add(low, height))
+
+    def _lanes(self) -> SSAValue:
+        return self.code.index(self._sweep().width)
+
+    def _sweep(self) -> Sweep:
+        return Sweep(self.kernel, [self.what.stage], self.what.lane.axes)
+
+    def _versions(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
+        """The values of flags for which the innermost loop has code, each inside of its condition."""
+        if len(flags) > MOST_FLAGS or (flags and len(self.what.stage.needed) > LONG):
+            yield from self._all_or_any(flags)
+        elif not flags:
+            yield {}
+        else:
+            with self.code.when(self.code.compare("eq", self.code.dim(flags[0]), 1)) as branch:
+                for known in self._versions(flags[1:]):
+                    yield {flags[0]: 1, **known}
+            with self.code.otherwise(branch):
+                for known in self._versions(flags[1:]):
+                    yield {flags[0]: 0, **known}
+
+    def _all_or_any(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
+        ones: SSAValue | None = None
+        for flag in flags:
+            one = self.code.compare("eq", self.code.dim(flag), 1)
+            ones = one if ones is None else self.code.value(arith.AndIOp(ones, one))
+        assert ones is not None  # there are flags
+        with self.code.when(ones) as branch:
+            yield dict.fromkeys(flags, 1)
+        with self.code.otherwise(branch):
+            yield {}
+
+    def _loops(
+        self,
+        rest: Sequence[tuple[Group, tuple[SSAValue, SSAValue]]],
+        at: Mapping[int, SSAValue],
+        run: tuple[SSAValue, SSAValue],
+    ) -> None:
+        if not rest:
+            self._sweep().emit(at, run)
+            return
+        (group, (low, high)), *others = rest
+        with self.code.loop(high, self.what.stage.axes[group.last].value.name_hint or "i", lower=low) as index:
+            self._loops(others, {**at, group.last: index}, run)

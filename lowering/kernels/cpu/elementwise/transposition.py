@@ -1,0 +1,236 @@
+"""Transposing maps: square tiles are transposed in registers, so that loads and stores are both whole cache lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.body import Body
+from lowering.kernels.cpu.emit.groups import Group, group_axes
+from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.emit.transpose import transposed
+from lowering.kernels.cpu.emit.vectors import vector_iteration
+from lowering.kernels.cpu.emit.widths import masks_are_cheap
+from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.stages import Stage
+from lowering.tir_to_llvm.memory.strided import MOST_STEPS
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
+from tir_dialect.types import BufferType
+
+MOST_LANES, MOST_OPS = 16, 20
+TILES_AT_ONCE = 8
+"""So many tiles beside each other: the processor still has their pages at hand when it comes to the tiles below."""
+
+
+@dataclass(frozen=True)
+class Transposition:
+    """A map whose stores are contiguous along one group of axes and some of whose loads are along another."""
+
+    stage: Stage
+    others: tuple[Group, ...]
+    stored: Group
+    loaded: Group
+    lanes: int
+    transposed: tuple[LoadOp, ...]
+    """The loads that are contiguous along `loaded`."""
+    overlaps: bool
+    """Whether elements may be stored twice, so that the last tiles can begin early enough to be whole."""
+    masks: bool
+    """Whether loads of fewer rows than a tile has can be masked."""
+
+    @property
+    def is_panel(self) -> bool:
+        """Whether one tile is as wide as the stores."""
+        return self.overlaps and self.masks and self.stored.extent.constant_value == self.lanes
+
+
+def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
+    """The transposition that a map is; `None` if it is none, or takes more than a few ops for each element."""
+    if len(stage.stores) != 1 or len(stage.needed) > MOST_OPS or any(isinstance(op, IfOp) for op in stage.needed):
+        return None
+    groups = group_axes(kernel, [stage], range(len(stage.axes)))
+    store = kernel.access(stage, stage.stores[0])
+    stored = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
+    if stored is None or any(kernel.access(stage, op).computed for op in stage.accesses):
+        return None
+    loads = {load: kernel.access(stage, load) for load in stage.loads}
+    transposed = {load: access for load, access in loads.items() if _is_far(access, stored)}
+    loaded = next((group for group in groups if group is not stored and _contiguous(transposed.values(), group)), None)
+    sizes = {byte_size(load.buffer_type.dtype) for load in (*loads, stage.stores[0])}
+    if not transposed or loaded is None or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
+        return None
+    lanes = min(kernel.target.lanes(8 * max(sizes)), MOST_LANES)
+    others = tuple(group for group in groups if group not in (stored, loaded))
+    steps = [access.strides[stored.last].constant_value for access in transposed.values()]
+    if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
+        return None  # Every second to fourth element is faster taken from vectors side by side.
+    # Elements may be stored twice if they are not what is loaded.
+    again = not any(load.buffer is stage.stores[0].buffer for load in loads)
+    masks = masks_are_cheap(kernel, [stage])
+    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(transposed), again, masks)
+
+
+def _is_far(access: AffineAccess, group: Group) -> bool:
+    stride = access.strides[group.last]
+    return bool(stride.terms) and stride.constant_value != 1
+
+
+def _contiguous(accesses: Iterable[AffineAccess], group: Group) -> bool:
+    return all(access.strides[group.last].constant_value == 1 for access in accesses)
+
+
+def emit_transposition(kernel: Kernel, what: Transposition) -> None:
+    """The loops over tiles, and over what is left at the edges."""
+    first = what.others[0].extent if what.others else None
+    with kernel.shared_by_parts(first, what.loaded.extent, work_of(what.stage), what.lanes) as (outer, inner):
+        _loops(kernel, what, list(what.others), {}, outer, inner)
+
+
+def _loops(
+    kernel: Kernel,
+    what: Transposition,
+    groups: Sequence[Group],
+    at: Mapping[int, SSAValue],
+    outer: tuple[SSAValue, SSAValue] | None,
+    inner: tuple[SSAValue, SSAValue] | None,
+) -> None:
+    if not groups:
+        _Tiles(kernel, what, at, inner).emit()
+        return
+    low, high = (None, kernel.code.dim(groups[0].extent)) if outer is None else outer
+    with kernel.code.loop(high, "o", lower=low) as index:
+        _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None, inner)
+
+
+class _Tiles:
+    """The tiles of two groups of axes, for given values of the others."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        what: Transposition,
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+    ):
+        self.kernel, self.code, self.what, self.at = kernel, kernel.code, what, at
+        self.low, self.high = (self.code.index(0), self.code.dim(what.loaded.extent)) if part is None else part
+        self.width = self.code.dim(what.stored.extent)
+
+    def emit(self) -> None:
+        """Whole tiles, and what is left at the edges."""
+        code, what = self.code, self.what
+        length = code.sub(self.high, self.low)
+        if what.is_panel:
+            self._cover(length)
+        elif what.overlaps:
+            self._overlapping(length)
+        else:
+            blocks, columns = code.divide(length, what.lanes), code.divide(self.width, what.lanes)
+            self._whole(blocks, columns, None)
+            end = code.add(self.low, code.mul(blocks, what.lanes))
+            self._edge(self.low, end, code.mul(columns, what.lanes))
+            self._edge(end, self.high, code.index(0))
+
+    def _overlapping(self, length: SSAValue) -> None:
+        """Whole tiles, of which the last begin in those before; fewer rows under masks, fewer columns one by one."""
+        code, lanes, known = self.code, self.what.lanes, self.what.stored.extent.constant_value
+        if known is not None and known >= lanes:
+            self._wide(length)
+            return
+        with code.when(code.compare("sge", self.width, lanes)) as is_wide:
+            self._wide(length)
+        with code.otherwise(is_wide):
+            self._edge(self.low, self.high, code.index(0))
+
+    def _wide(self, length: SSAValue) -> None:
+        """As many columns as a tile has or more."""
+        code, lanes = self.code, self.what.lanes
+        blocks, columns = (code.divide(code.add(size, lanes - 1), lanes) for size in (length, self.width))
+        with code.when(code.compare("sge", length, lanes)) as is_high:
+            self._whole(blocks, columns, length)
+        with code.otherwise(is_high):
+            if self.what.masks:
+                with code.loop(columns, "tile") as tile:
+                    self._tile(self.low, self._column(tile), length)
+            else:
+                self._edge(self.low, self.high, code.index(0))
+
+    def _column(self, tile: SSAValue) -> SSAValue:
+        """Where a tile begins that has no column beyond the last."""
+        code, lanes = self.code, self.what.lanes
+        return code.minimum(code.mul(tile, lanes), code.sub(self.width, lanes))
+
+    def _whole(self, blocks: SSAValue, columns: SSAValue, length: SSAValue | None) -> None:
+        """Whole tiles; with a `length`, the last end with the last of so many rows and with the last column."""
+        code, lanes = self.code, self.what.lanes
+        panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
+        with code.loop(panels, "panel") as panel:
+            first = code.mul(panel, TILES_AT_ONCE)
+            last = code.minimum(columns, code.add(first, TILES_AT_ONCE))
+            with code.loop(blocks, "block") as block:
+                row = code.mul(block, lanes)
+                start = code.add(self.low, row if length is None else code.minimum(row, code.sub(length, lanes)))
+                with code.loop(last, "tile", lower=first) as tile:
+                    self._tile(start, code.mul(tile, lanes) if length is None else self._column(tile), None)
+
+    def _cover(self, length: SSAValue) -> None:
+        """Nothing but tiles, of which the last begins in the one before, if there is one."""
+        code, lanes = self.code, self.what.lanes
+        with code.loop(code.divide(code.add(length, lanes - 1), lanes), "block") as block:
+            first = code.maximum(code.minimum(code.mul(block, lanes), code.sub(length, lanes)), 0)
+            self._tile(code.add(self.low, first), code.index(0), length)
+
+    def _tile(self, start: SSAValue, column: SSAValue, length: SSAValue | None) -> None:
+        """A tile; of `length` rows, if there are fewer than it has."""
+        code, what = self.code, self.what
+        at = {**self.at, what.loaded.last: start}
+        mask = None if length is None else code.leading(length, what.lanes)
+        tiles = {load: self._transposed(load, at, column, mask) for load in what.transposed}
+        for number in range(what.lanes):
+            with ExitStack() as scope:
+                if length is not None:
+                    scope.enter_context(code.when(code.compare("sgt", length, number)))
+                self._row(number, start, column, tiles)
+
+    def _row(self, number: int, start: SSAValue, column: SSAValue, tiles: Mapping[LoadOp, SSAValue]) -> None:
+        """What is stored side by side."""
+        code, what = self.code, self.what
+        here = {**self.at, what.loaded.last: code.add(start, number)}
+        shared = Body(self.kernel, what.stage, here, what.stored.last)
+        shared.hoist(what.stage.body, {store.buffer for store in what.stage.stores})
+
+        def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body, lane = shared.at_index(index), code.sub(index, column)
+            for load, tile in tiles.items():
+                body.values[load.result] = code.load(tile, [code.add(lane, number * what.lanes)])
+            body.run(what.stage.body)
+            return []
+
+        vector_iteration(self.kernel, column, what.lanes, None, [], step)
+
+    def _transposed(
+        self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None
+    ) -> SSAValue:
+        """A tile of what is loaded, with lanes along the stores, in a buffer that LLVM keeps in registers."""
+        code, what = self.code, self.what
+        rows: list[SSAValue] = []
+        for number in range(what.lanes):
+            body = Body(self.kernel, what.stage, {**at, what.stored.last: code.add(column, number)})
+            rows.append(code.load(self.kernel.memory(load), [body.index(load)], what.lanes, mask))
+        kind = BufferType([what.lanes * what.lanes], load.buffer_type.dtype, scope="local", align=64)
+        tile = code.value(AllocBufferOp(kind), "tile")
+        for number, row in enumerate(transposed(code, rows)):
+            code.store(row, tile, [code.index(number * what.lanes)])
+        return tile
+
+    def _edge(self, low: SSAValue, high: SSAValue, first: SSAValue) -> None:
+        """Elements one by one."""
+        code, what = self.code, self.what
+        with code.loop(high, "i", lower=low) as row, code.loop(self.width, "j", lower=first, vectorize=False) as column:
+            at = {**self.at, what.loaded.last: row, what.stored.last: column}
+            Body(self.kernel, what.stage, at).run(what.stage.body)

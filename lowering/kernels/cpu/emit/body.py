@@ -1,0 +1,255 @@
+"""The code of a stage at given axis values; what is invariant along an axis is emitted once, before the loop over
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, f32, f64
+from xdsl.ir import Block, Operation, SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.guards import unneeded
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.streams import streamed_from
+from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.stages import Stage
+from tir_dialect.dims import Dim
+from tir_dialect.new_ops import new_op
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+
+
+class Body:
+    """A stage whose axes have values."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue], axis: int | None = None):
+        """`at` has the values of axes, or of the last of those that count as one; `axis` is the innermost one."""
+        self.kernel = kernel
+        self.stage = stage
+        self.code = kernel.code
+        self.axis = axis
+        self.at = dict(at)
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.forwarded: dict[tuple[SSAValue, AffineAccess], SSAValue] = {}
+        self.fills_lines = False
+        """Whether the loops around write results line by line, so that these may go past the caches."""
+        self.multiply = True
+        """Whether quotients by a divisor of the whole row become products with its reciprocal."""
+        self._taken: Mapping[Operation, Block] = {}
+        self._skipped: frozenset[Operation] = frozenset()
+        self._staying: set[Operation] = set()
+        self._before: dict[Operation, SSAValue | None] = {}
+        self.reciprocals: dict[SSAValue, SSAValue] = {}
+        """Of divisors of the whole row."""
+
+    def take(self, branches: frozenset[IfOp], *, holds: bool = True) -> None:
+        """From here on the conditions of some branches are known to hold, or not to."""
+        self._taken = {op: (op.then_body if holds else op.else_body).block for op in branches}
+        self._skipped = unneeded(self.stage, branches)
+
+    def give(self, values: Mapping[SSAValue, SSAValue], skipped: frozenset[Operation]) -> None:
+        """From here on some values are known, and nothing needs some ops."""
+        self.values |= values
+        self._skipped |= skipped
+
+    # What comes before the loop.
+
+    def hoist(self, ops: Sequence[Operation], written: AbstractSet[SSAValue]) -> None:
+        """Emits what of `ops` depends neither on the innermost axis nor on buffers that are written meanwhile."""
+        ops = self._with_taken(ops)
+        for op in ops:
+            if self._stays(op, written):
+                self._staying.add(op)
+        for op in ops:
+            if op not in self._staying and op not in self._skipped and not self._is_known(op):
+                self._emit(op)
+        for op in self._accesses(ops):
+            self._before[op] = self._offset(op, self.kernel.access(self.stage, op))
+        for op in ops:
+            if op in self._staying and isinstance(op, arith.DivfOp) and self._is_row_divisor(op):
+                self._invert(op.rhs)
+
+    def _with_taken(self, ops: Sequence[Operation]) -> list[Operation]:
+        """The ops, and before each branch whose way is known what is on it."""
+        found: list[Operation] = []
+        for op in ops:
+            if op in self._taken:
+                found += [inner for inner in self._taken[op].ops if inner in self.stage.needed]
+            found.append(op)
+        return found
+
+    def _stays(self, op: Operation, written: AbstractSet[SSAValue]) -> bool:
+        return isinstance(op, StoreOp) or any(self._varies(inner, written) for inner in op.walk())
+
+    def _varies(self, op: Operation, written: AbstractSet[SSAValue]) -> bool:
+        operands: Iterable[SSAValue] = op.operands
+        if isinstance(op, LoadOp):
+            access = self.kernel.access(self.stage, op)
+            stride = self._stride(access)
+            if stride is None or stride.terms or op.buffer in written:
+                return True
+            operands = [value for value, _ in access.computed]
+        return any(operand.owner in self._staying or operand is self._axis_value for operand in operands)
+
+    @property
+    def _axis_value(self) -> SSAValue | None:
+        return None if self.axis is None else self.stage.axes[self.axis].value
+
+    def _stride(self, access: AffineAccess) -> Dim | None:
+        return None if self.axis is None else access.strides[self.axis]
+
+    def _accesses(self, ops: Iterable[Operation]) -> list[LoadOp | StoreOp]:
+        inner = (each for op in ops if op in self._staying for each in op.walk())
+        return [op for op in inner if isinstance(op, LoadOp | StoreOp) and op in self.stage.needed]
+
+    def _is_row_divisor(self, op: arith.DivfOp) -> bool:
+        value = self.values.get(op.rhs)
+        return (
+            value is not None
+            and has_reciprocal(value)
+            and op.rhs in self.kernel.divisors
+            and op.lhs.owner in self._staying
+        )
+
+    def _invert(self, divisor: SSAValue) -> None:
+        if divisor not in self.reciprocals:
+            self.reciprocals[divisor] = reciprocal(self.code, self.values[divisor])
+
+    @property
+    def unsafe_divisors(self) -> list[SSAValue]:
+        """Divisors whose reciprocals might not be normal numbers. A square root's always is, or it is 0 or infinite."""
+        return [self.values[old] for old in self.reciprocals if not _is_root(old)]
+
+    # Emission.
+
+    def at_index(self, index: SSAValue) -> Body:
+        """The same at an index of the innermost axis."""
+        assert self.axis is not None
+        copy = Body(self.kernel, self.stage, {**self.at, self.axis: index}, self.axis)
+        copy.values = dict(self.values)
+        copy.multiply, copy.fills_lines = self.multiply, self.fills_lines
+        copy._taken, copy._skipped = self._taken, self._skipped
+        copy._staying, copy._before, copy.reciprocals = self._staying, self._before, self.reciprocals
+        return copy
+
+    def run(self, ops: Iterable[Operation]) -> None:
+        """Emits ops that have not been emitted before the loop."""
+        for op in ops:
+            if op not in self._skipped and not self._is_known(op):
+                self._emit(op)
+
+    def _is_known(self, op: Operation) -> bool:
+        return bool(op.results) and op.results[0] in self.values
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The value here of a value of the old function."""
+        found = self.values.get(old)
+        if found is None:
+            found = self.kernel.values.get(old)
+        if found is None:
+            number = next(number for number, axis in enumerate(self.stage.axes) if axis.value is old)
+            return self.at[number]
+        return found
+
+    def _emit(self, op: Operation) -> None:
+        match op:
+            case LoadOp():
+                access = self.kernel.access(self.stage, op)
+                known = self.forwarded.get((op.buffer, access))
+                if known is None:
+                    known = self.code.load(self.kernel.memory(op), [self._index(op, access)])
+                self.values[op.result] = known
+            case StoreOp():
+                access = self.kernel.access(self.stage, op)
+                self.forwarded[op.buffer, access] = self.value(op.value)
+                if op.buffer not in self.kernel.unread:
+                    value, memory, index = self.value(op.value), self.kernel.memory(op), self._index(op, access)
+                    least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
+                    self.code.store(value, memory, [index], streamed_from=least)
+            case IfOp():
+                self._branch(op)
+            case arith.DivfOp() if self.multiply and op.rhs in self.reciprocals and op in self._staying:
+                product = arith.MulfOp(self.value(op.lhs), self.reciprocals[op.rhs])
+                self.values[op.result] = self.code.value(product)
+            case _:
+                self.values[op.results[0]] = repeat(self.kernel, op, [self.value(each) for each in op.operands])
+
+    def index(self, op: LoadOp | StoreOp) -> SSAValue:
+        """The index of an access in its flat buffer."""
+        return self._index(op, self.kernel.access(self.stage, op))
+
+    def _index(self, op: LoadOp | StoreOp, access: AffineAccess) -> SSAValue:
+        """The index of an access in its flat buffer."""
+        code = self.code
+        total = self._before[op] if op in self._before else self._offset(op, access)
+        if self.axis is not None and access.strides[self.axis].terms and self.axis in self.at:
+            total = self._plus(total, self.at[self.axis], access.strides[self.axis])
+        for value, step in access.computed:
+            total = self._plus(total, self.value(value), step)
+        return code.index(0) if total is None else total
+
+    def _offset(self, op: LoadOp | StoreOp, access: AffineAccess) -> SSAValue | None:
+        """The linear part of an access without the innermost axis; `None` for 0."""
+        total = self.code.dim(access.base) if access.base.terms else None
+        block = self.kernel.block
+        if block is not None and op.buffer in self.kernel.rows and access.strides[block.axis].terms:
+            total = self._plus(total, block.back, access.strides[block.axis])
+        for number, stride in enumerate(access.strides):
+            if stride.terms and number != self.axis and number in self.at:
+                total = self._plus(total, self.at[number], stride)
+        return total
+
+    def _plus(self, total: SSAValue | None, value: SSAValue, step: Dim) -> SSAValue:
+        term = value if step.constant_value == 1 else self.code.mul(value, self.code.dim(step))
+        return term if total is None else self.code.add(total, term)
+
+    def _branch(self, op: IfOp) -> None:
+        if op in self._taken:
+            self.values |= zip(op.outputs, self._yielded(self._taken[op].ops), strict=True)
+            return
+        branch = IfOp(self.value(op.condition), result_types=op.outputs.types)
+        self.code.emit(branch)
+        for region, source in ((branch.then_body, op.then_body), (branch.else_body, op.else_body)):
+            with self.code.inside(region.block):
+                self.code.emit(YieldOp(*self._yielded(source.block.ops)))
+        for old, new in zip(op.outputs, branch.outputs, strict=True):
+            self.values[old] = new
+
+    def _yielded(self, ops: Iterable[Operation]) -> list[SSAValue]:
+        outer, values = dict(self.values), list[SSAValue]()
+        for op in ops:
+            if isinstance(op, YieldOp):
+                values = [self.value(value) for value in op.values]
+            elif op in self.stage.needed and op.results[0] not in self.values:
+                self._emit(op)
+        self.values = outer
+        return values
+
+
+def repeat(kernel: Kernel, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """A pure op with one result on other operands."""
+    copy = new_op(type(op), operands, op.result_types, op.properties)
+    return kernel.code.value(copy, op.results[0].name_hint)
+
+
+def has_reciprocal(value: SSAValue) -> bool:
+    """Whether products with its reciprocal may stand for quotients by a value."""
+    return isinstance(value.type, Float32Type | Float64Type)
+
+
+def reciprocal(code: Code, value: SSAValue) -> SSAValue:
+    """1 divided by a value."""
+    return code.value(arith.DivfOp(code.value(arith.ConstantOp(number_like(1.0, value))), value))
+
+
+def number_like(number: float, value: SSAValue) -> FloatAttr:
+    """A constant of the type of another value, which is f32 or f64."""
+    return FloatAttr(number, f64 if isinstance(value.type, Float64Type) else f32)
+
+
+def _is_root(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == "math.sqrt"

@@ -1,0 +1,71 @@
+"""Interleaving of vectors in registers, and its inverse: `a0 a1 ..` and `b0 b1 ..` as `a0 b0 a1 b1 ..`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.transpose import shuffle
+
+Sources = Sequence[tuple[int, int]]
+"""For each lane the number of a vector, and the lane there."""
+
+
+def split(code: Code, vectors: Sequence[SSAValue], count: int) -> list[list[SSAValue]]:
+    """So many lines of vectors, which are interleaved in vectors side by side.
+
+    Even elements are parted from odd ones as long as the number of lines is even: for `2**k` lines, `k` shuffles each.
+    """
+    if count == 1:
+        return [list(vectors)]
+    lanes = _lanes(vectors)
+    if count % 2:
+        length = len(vectors) // count * lanes
+        lines = [[divmod(position * count + line, lanes) for position in range(length)] for line in range(count)]
+        return [_taken(code, vectors, sources) for sources in lines]
+    pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
+    halves = ([shuffle(code, pair, range(first, 2 * lanes, 2)) for pair in pairs] for first in (0, 1))
+    evens, odds = (split(code, half, count // 2) for half in halves)
+    return [line for pair in zip(evens, odds, strict=True) for line in pair]
+
+
+def interleaved(code: Code, lines: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
+    """The inverse: vectors side by side in which lines are interleaved."""
+    count = len(lines)
+    if count == 1:
+        return list(lines[0])
+    lanes, each = _lanes(lines[0]), len(lines[0])
+    if count % 2:
+        elements = (divmod(number, count) for number in range(count * each * lanes))
+        sources = [(line * each + position // lanes, position % lanes) for position, line in elements]
+        return _taken(code, [vector for line in lines for vector in line], sources)
+    evens, odds = interleaved(code, lines[::2]), interleaved(code, lines[1::2])
+    order = [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)]
+    halves = (order[:lanes], order[lanes:])
+    return [shuffle(code, pair, half) for pair in zip(evens, odds, strict=True) for half in halves]
+
+
+def _taken(code: Code, vectors: Sequence[SSAValue], sources: Sources) -> list[SSAValue]:
+    """Vectors of the elements of some lanes, in their order."""
+    lanes = _lanes(vectors)
+    return [_gathered(code, vectors, sources[first : first + lanes]) for first in range(0, len(sources), lanes)]
+
+
+def _gathered(code: Code, vectors: Sequence[SSAValue], sources: Sources) -> SSAValue:
+    """A vector of the elements of some lanes: of the first two vectors, then of this and the next, and so on."""
+    lanes = len(sources)
+    first, *others = sorted({vector for vector, _ in sources})
+    value, lane_of = vectors[first], [lane for _, lane in sources]
+    for number in others:
+        order = [
+            lanes + lane if vector == number else old for (vector, lane), old in zip(sources, lane_of, strict=True)
+        ]
+        value, lane_of = shuffle(code, (value, vectors[number]), order), list(range(lanes))
+    return value
+
+
+def _lanes(vectors: Sequence[SSAValue]) -> int:
+    return SSAValue.get(vectors[0], type=VectorType).type.get_shape()[0]

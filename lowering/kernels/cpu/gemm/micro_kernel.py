@@ -1,0 +1,214 @@
+"""The micro-kernel as a routine: a register tile of accumulators from rows and columns in memory.
+
+Where possible it is a function of its own, shared by all kernels with tiles of the same kind, whatever their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from typing_extensions import override
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type
+from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.gemm.operands import Matrix, Operand
+from lowering.kernels.cpu.gemm.product import Product
+from lowering.kernels.cpu.gemm.results import Results
+from lowering.kernels.cpu.gemm.tile import Grid, emit_panel_tile, emit_tile
+from tir_dialect.types import BufferType
+
+Masks: TypeAlias = Literal["never", "always", "if needed"]
+"""Whether columns may be missing, and if so whether vectors are masked always or only then."""
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """A prefetch in each step: column `column` of so many steps later, to the cache of this level.
+
+    Without a number the call says which column.
+    """
+
+    steps: int
+    column: int | None
+    level: int
+
+
+@dataclass(frozen=True)
+class MicroKernel(Routine):
+    """The kind of a register tile.
+
+    The call adds the layout of its operands: strides are constants, or `None` if they are arguments.
+    """
+
+    dtype: AnyFloat
+    height: int
+    vectors: int
+    lanes: int
+    unroll: int = 1
+    parts: int = 1
+    """In how many parts of the sums it is made."""
+    masks: Masks = "never"
+    prefetches: tuple[Prefetch, ...] = ()
+    ahead: tuple[tuple[int, int], ...] = ()
+    """What else is asked for: how far from one element each is, and how far it moves on in a step."""
+    packs: bool = False
+    """Whether the columns are also stored, vector beside vector."""
+    rows: tuple[int | None, int | None] = (None, None)
+    columns: int | None = None
+    room: tuple[int, ...] = ()
+    """The shape of the memory that the sums go to; nothing if these are rows of the output."""
+
+    @property
+    @override
+    def label(self) -> str:
+        """The shape of the tile."""
+        return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}"
+
+    def call(self, kernel: Kernel, where: TileOperands) -> None:
+        """The sums, into memory; computed operands are known to one kernel only, which has the code itself."""
+        rows, columns = where.rows, where.columns
+        if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or where.soon is not None:
+            self.emit(kernel.code, where)
+            return
+        if self.packs and isinstance(columns.step, int):  # any matrix may be packed by one function
+            columns = replace(columns, step=kernel.code.index(columns.step))
+        spacings = [each if isinstance(each, int) else None for each in (rows.each, rows.step, columns.step)]
+        tile = where.tile.buffer if isinstance(where.tile, Results) else where.tile
+        shape = () if isinstance(where.tile, Results) else buffer_type(where.tile).shape
+        room = tuple(dim.constant_value or 0 for dim in shape)
+        routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
+        into = [] if where.into is None else [where.into]
+        more = [each for each in (where.ahead, where.into) if each is not None]
+        told = [each for each in (where.count, where.prefetched) if each is not None]
+        values = [where.lower, where.upper, *told, rows.first, columns.first]
+        values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
+        values += [each.first for each in more]
+        if isinstance(where.tile, Results):
+            assert where.tile.k_block is not None  # what is called has a block of the reduction
+            values += [where.tile.first, where.tile.each, where.tile.k_block]
+        buffers = [*(each.buffer for each in (rows, columns, *into)), tile]
+        kernel.routines.call(kernel.code, routine, values, buffers)
+
+    # As a routine.
+
+    @property
+    def _is_told(self) -> bool:
+        """Whether a call says which column is asked for."""
+        return any(each.column is None for each in self.prefetches)
+
+    @property
+    def _spacings(self) -> Mapping[str, int | None]:
+        return dict(zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True))
+
+    @override
+    def sizes(self) -> Sequence[str]:
+        sizes = ["lower", "upper", *["count"] * (self.masks != "never"), *["asked"] * self._is_told, "row", "column"]
+        sizes += [name for name, known in self._spacings.items() if known is None]
+        sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
+        return sizes + ["first", "each", "k_block"] * (not self.room)
+
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        operands = flat(self.dtype, "rows", "columns", *["into"] * self.packs)
+        tile = {"tile": BufferType(self.room, self.dtype, align=64)} if self.room else flat(self.dtype, "tile")
+        return {**operands, **tile}
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
+        """The code of the function."""
+        spacing = {name: size[name] if known is None else known for name, known in self._spacings.items()}
+        rows = Matrix(buffer["rows"], size["row"], spacing["row_each"], spacing["row_step"], self.lanes)
+        columns = Matrix(buffer["columns"], size["column"], 1, spacing["column_step"], self.lanes)
+        ahead = Matrix(buffer["columns"], size["ahead"], 1, 1, self.lanes) if self.ahead else None
+        width = self.vectors * self.lanes
+        into = Matrix(buffer["into"], size["packed"], 1, width, self.lanes) if self.packs else None
+        tile = buffer["tile"] if self.room else Results(buffer["tile"], size["first"], size["each"], size["k_block"])
+        count, prefetched = size.get("count"), size.get("asked")
+        self.emit(code, TileOperands(rows, columns, size["lower"], size["upper"], tile, count, into, ahead, prefetched))
+
+    def emit(self, code: Code, where: TileOperands) -> None:
+        """The sums, into memory, by inlined code: for short sums, where a call would take long."""
+        if self.masks != "if needed" or where.count is None:
+            self._tile(code, where, self.masks == "always")
+            return
+        with code.when(code.compare("sge", where.count, self.vectors * self.lanes)) as branch:
+            self._tile(code, where, False)
+        with code.otherwise(branch):
+            self._tile(code, where, True)
+
+    def _tile(self, code: Code, where: TileOperands, masked: bool) -> None:
+        starts = range(0, self.vectors * self.lanes, self.lanes)
+        counts = [code.sub(where.count, j) if masked and where.count is not None else None for j in starts]
+
+        def element(i: int, r: SSAValue) -> SSAValue:
+            return where.rows.element(code, i, r)
+
+        def vector(r: SSAValue, v: int) -> SSAValue:
+            value = where.columns.vector(code, r, starts[v], counts[v])
+            if where.into is not None:
+                where.into.store(code, r, starts[v], value)
+            return value
+
+        def prefetch(r: SSAValue) -> None:
+            self._prefetch(code, where, r)
+
+        grid, tile = Grid(code, self.dtype, self.lanes, self.vectors), where.tile
+        if isinstance(tile, Results) and masked:
+            tile = replace(tile, count=where.count)
+        if self.parts > 1:
+            emit_panel_tile(grid, where.upper, self.height, element, vector, tile, prefetch, self.parts)
+        else:
+            bounds = where.lower, where.upper
+            emit_tile(grid, bounds, self.height, element, vector, tile, prefetch, self.unroll)
+
+    def _prefetch(self, code: Code, where: TileOperands, r: SSAValue) -> None:
+        for each in self.prefetches:
+            column = where.prefetched if each.column is None else each.column
+            assert column is not None  # a call says which
+            where.columns.prefetch(code, r, each.steps, column, each.level)
+        if where.soon is not None:
+            where.soon.prefetch(code, r, 0, 0, 1)
+        if where.ahead is not None:
+            for away, step in self.ahead:
+                position = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
+                code.prefetch(where.ahead.buffer, [position], 2)
+
+
+@dataclass(frozen=True)
+class TileOperands:
+    """The operands of a tile, and the destination of its accumulators."""
+
+    rows: Operand
+    columns: Operand
+    lower: SSAValue
+    upper: SSAValue
+    """The first step along the reduction, and the one behind the last."""
+    tile: SSAValue | Results
+    """Memory that the sums go to."""
+    count: SSAValue | None = None
+    """How many columns there are, if some may be missing."""
+    into: Matrix | None = None
+    """Where the columns are stored."""
+    ahead: Matrix | None = None
+    """An element in the buffer of the columns that is asked for too."""
+    prefetched: SSAValue | None = None
+    """The column that is asked for, where the tile does not say it."""
+    soon: Matrix | None = None
+    """What is also asked for, an element in each step; a tile that does so is no function of its own."""
+
+
+def micro_kernel(product: Product, height: int) -> MicroKernel:
+    """A tile of a product with so many rows, all of whose columns are there."""
+    tiles = product.tiles
+    return MicroKernel(product.what.element, height, tiles.vectors, tiles.lanes)
+
+
+def masks_of(product: Product) -> Masks:
+    """How columns past the end are left out."""
+    return "always" if masks_are_registers(product.kernel) else "if needed"

@@ -1,0 +1,283 @@
+"""A few rows times contiguous columns, as a routine: some rows of the second operand at a time, for all rows of the
+first.
+
+The accumulators of all rows are interleaved vector by vector. If those of a row were contiguous, they and some row of
+the second operand would often be a multiple of 4 KiB apart, and loads would wait for recent stores to aliasing
+addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from typing_extensions import override
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.routines import Routine, flat
+from tir_dialect.types import BufferType
+
+_SIZES = ("m", "k", "n", "first", "vectors", "shift", "row", "row_each", "row_step", "column", "column_step")
+_BUFFERS = ("rows", "columns", "sums")
+
+BURST = 16
+"""Vectors of a line that are asked for at once, where groups are so low that memory takes longer than products."""
+
+_Range = tuple[SSAValue, SSAValue]
+"""Where some numbers begin, and how many these are or what is behind them."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is multiplied at once."""
+
+    lines: int
+    """Lines of columns that are read side by side."""
+    heights: tuple[int, ...]
+    """Rows of a group, which share those lines, in falling order down to two. Where registers do not hold all their
+    elements, some come from memory, as vectors."""
+    asks: bool = False
+    """Whether lines of the next iteration may be asked for."""
+    low: int = 0
+    """Groups of at most so many rows ask in bursts, if they are alone: memory takes longer than their products, so that
+    nothing is gained by asking evenly. One loop does for lines that are not asked for too."""
+
+
+@dataclass(frozen=True)
+class FewRowsRoutine(Routine):
+    """Accumulators `[vectors, m, lanes]` of the products of two or more rows with some vectors of columns."""
+
+    dtype: AnyFloat
+    lanes: int
+    grid: Grid
+    stores: bool
+    """Whether they go on to the output, block by block; else there is one block."""
+
+    @property
+    @override
+    def label(self) -> str:
+        """The shape of a group."""
+        return f"rows.{self.dtype}.{self.grid.heights[0]}x{self.grid.lines * self.lanes}"
+
+    @override
+    def sizes(self) -> Sequence[str]:
+        return [*_SIZES, *["asked"] * self.grid.asks, *("most", "out", "out_each") * self.stores]
+
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(self.dtype, *_BUFFERS, *["output"] * self.stores)
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
+        """The code of the function."""
+        body = _Body(code, self.dtype, self.grid, Columns(code, self.lanes, size["n"], size["shift"]), size, buffer)
+        extent = size["first"], size["vectors"]
+        if not self.stores:
+            body.sums(extent)
+            return
+        with blocks(code, extent, size["most"]) as block:
+            body.sums(block)
+            body.store(block)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns as vectors, of which vector 0 starts `shift` columns before column 0.
+
+    All lanes of each vector are read, but nothing before column 0 or after the last one: a vector at either end also
+    contains columns of its neighbour.
+    """
+
+    code: Code
+    lanes: int
+    n: SSAValue
+    shift: SSAValue
+
+    def read(self, number: SSAValue) -> SSAValue:
+        """The first column that a vector reads."""
+        begin = self.code.sub(self.code.mul(number, self.lanes), self.shift)
+        return self.code.minimum(self.code.maximum(begin, 0), self.code.sub(self.n, self.lanes))
+
+    def own(self, number: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The first column that a vector alone has, how many these are, and the lanes before it."""
+        code, begin = self.code, self.code.sub(self.code.mul(number, self.lanes), self.shift)
+        column = code.maximum(begin, 0)
+        count = code.sub(code.minimum(code.add(begin, self.lanes), self.n), column)
+        return column, count, code.sub(column, self.read(number))
+
+
+@contextmanager
+def blocks(code: Code, extent: tuple[SSAValue, SSAValue], most: SSAValue) -> Generator[tuple[SSAValue, SSAValue]]:
+    """Numbers from one on, so many, in blocks of at most some that are about as large: the same of each."""
+    begin, count = extent
+    number = code.divide(code.add(count, code.sub(most, 1)), most)
+    each = code.divide(code.add(count, code.sub(number, 1)), code.maximum(number, 1))
+    with code.loop(number, "block") as block:
+        done = code.mul(block, each)
+        yield code.add(begin, done), code.minimum(code.sub(count, done), each)
+
+
+def offset_of_sums(code: Code, m: SSAValue, vector: SSAValue, row: SSAValue, lanes: int) -> SSAValue:
+    """Where those of a vector of a block and a row begin."""
+    return code.mul(code.add(code.mul(vector, m), row), lanes)
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """Groups of one height."""
+
+    height: int
+    count: SSAValue
+    top: SSAValue
+    """The first row."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows, to be multiplied with some lines of columns."""
+
+    first: SSAValue
+    """The number of the first vector of a block."""
+    top: SSAValue
+    """The first row."""
+    factors: Sequence[Sequence[SSAValue]]
+    """The elements of the rows in vectors, by line."""
+    columns: Sequence[SSAValue]
+    """Where the lines begin."""
+
+
+@dataclass(frozen=True)
+class _Body:
+    code: Code
+    dtype: AnyFloat
+    grid: Grid
+    columns: Columns
+    size: Mapping[str, SSAValue]
+    buffer: Mapping[str, SSAValue]
+
+    @property
+    def lanes(self) -> int:
+        return self.columns.lanes
+
+    def sums(self, extent: tuple[SSAValue, SSAValue]) -> None:
+        """All lines: some at a time, then what is left one by one."""
+        code, size, each, (_, vectors) = self.code, self.size, self.grid.lines, extent
+        with code.loop(code.mul(vectors, size["m"]), "sum", vectorize=False) as number:
+            code.store(code.zeros(self.dtype, self.lanes), self.buffer["sums"], [code.mul(number, self.lanes)])
+        iterations = code.divide(size["k"], each)
+        groups = self._groups()
+        with code.loop(iterations, "iteration") as iteration:
+            lines = [code.add(code.mul(iteration, each), line) for line in range(each)]
+            for some in groups:
+                with code.loop(some.count, "group") as group:
+                    top = code.add(some.top, code.mul(group, some.height))
+                    self._rows(extent, top, some.height, lines, self._soon(groups, some, group))
+        with code.loop(size["k"], "line", lower=code.mul(iterations, each)) as line, code.loop(size["m"], "i") as i:
+            self._rows(extent, i, 1, [line])
+
+    def _groups(self) -> list[_Groups]:
+        """The tallest groups but where that would leave a single row."""
+        code, found, top, left = self.code, list[_Groups](), self.code.index(0), self.size["m"]
+        for height in self.grid.heights:
+            single = code.compare("eq", code.remainder(left, height), 1)
+            count = code.divide(code.sub(left, code.select(single, code.index(height), code.index(0))), height)
+            found.append(_Groups(height, count, top))
+            taken = code.mul(count, height)
+            top, left = code.add(top, taken), code.sub(left, taken)
+        return found
+
+    def _soon(self, groups: Sequence[_Groups], some: _Groups, group: SSAValue) -> _Range | None:
+        """The lines of the next iteration that a group asks for: each has a part of them, so that all take as long. Low
+        ones leave it to those that are not, if there are any.
+        """
+        if not self.grid.asks:
+            return None
+        code, asked, is_low = self.code, self.size["asked"], some.height <= self.grid.low
+        if is_low:
+            others = self._count(each for each in groups if each.height > self.grid.low)
+            asked = code.select(code.compare("eq", others, 0), asked, code.index(0))
+        alike = [each for each in groups if (each.height <= self.grid.low) is is_low]
+        number = code.maximum(self._count(alike), 1)
+        begin = code.add(self._count(each for each in alike if each.height > some.height), group)
+        lower, upper = (code.divide(code.mul(asked, each), number) for each in (begin, code.add(begin, 1)))
+        return lower, upper
+
+    def _count(self, groups: Iterable[_Groups]) -> SSAValue:
+        return reduce(self.code.add, (each.count for each in groups), self.code.index(0))
+
+    def _rows(
+        self, extent: _Range, top: SSAValue, height: int, lines: Sequence[SSAValue], soon: _Range | None = None
+    ) -> None:
+        """Some lines for some rows. Where nothing is asked for the loop has no code for it, which takes time too."""
+        code, size = self.code, self.size
+        starts = [code.add(size["row"], code.mul(code.add(top, i), size["row_each"])) for i in range(height)]
+        positions = [[code.add(start, code.mul(line, size["row_step"])) for start in starts] for line in lines]
+        factors = [[code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in line] for line in positions]
+        columns = [code.add(size["column"], code.mul(line, size["column_step"])) for line in lines]
+        first, vectors = extent
+        every, rows = (code.index(0), vectors), _Rows(first, top, factors, columns)
+        if soon is None:
+            self._vectors(rows, every)
+        elif height <= self.grid.low:
+            self._in_bursts(rows, vectors, soon)
+        else:
+            with code.when(code.compare("ne", size["asked"], 0)) as branch:
+                self._vectors(rows, every, soon)
+            with code.otherwise(branch):
+                self._vectors(rows, every)
+
+    def _in_bursts(self, rows: _Rows, vectors: SSAValue, soon: _Range) -> None:
+        """All vectors, some at a time behind what they ask for; at once where nothing is asked for."""
+        code = self.code
+        asks = code.compare("slt", *soon)
+        each = code.select(asks, code.index(BURST), code.maximum(vectors, 1))
+        with code.loop(code.divide(code.add(vectors, code.sub(each, 1)), each), "burst") as burst:
+            begin = code.mul(burst, each)
+            end = code.minimum(code.add(begin, each), vectors)
+            with (
+                code.loop(soon[1], "soon", lower=soon[0], vectorize=False) as line,
+                code.loop(end, "asked", lower=begin, vectorize=False) as v,
+            ):
+                self._ask(rows, v, line)
+            self._vectors(rows, (begin, end))
+
+    def _vectors(self, rows: _Rows, some: _Range, soon: _Range | None = None) -> None:
+        """Vector by vector: all sums are read before one is written."""
+        code, size, sums = self.code, self.size, self.buffer["sums"]
+        with code.loop(some[1], "v", lower=some[0], vectorize=False) as v:
+            if soon is not None:
+                with code.loop(soon[1], "soon", lower=soon[0], vectorize=False) as line:
+                    self._ask(rows, v, line)
+            j = self.columns.read(code.add(rows.first, v))
+            position, factors = offset_of_sums(code, size["m"], v, rows.top, self.lanes), rows.factors
+            at = [code.add(position, i * self.lanes) for i in range(len(factors[0]))]
+            totals = [code.load(sums, [each], self.lanes) for each in at]
+            for own, column in zip(factors, rows.columns, strict=True):
+                vector = code.load(self.buffer["columns"], [code.add(column, j)], self.lanes)
+                totals = [code.fma(factor, vector, total) for factor, total in zip(own, totals, strict=True)]
+            for each, total in zip(at, totals, strict=True):
+                code.store(total, sums, [each])
+
+    def _ask(self, rows: _Rows, v: SSAValue, line: SSAValue) -> None:
+        """Asks for what a line of the next iteration has for a vector of this one."""
+        code = self.code
+        position = code.add(rows.columns[0], self.columns.read(code.add(rows.first, v)))
+        away = code.mul(code.add(line, self.grid.lines), self.size["column_step"])
+        code.prefetch(self.buffer["columns"], [code.add(position, away)], 2)
+
+    def store(self, extent: tuple[SSAValue, SSAValue]) -> None:
+        """The sums of a block, to the output."""
+        code, size, lanes, output, (first, vectors) = self.code, self.size, self.lanes, self.buffer["output"], extent
+        with code.loop(size["m"], "i") as i, code.loop(vectors, "v", vectorize=False) as v:
+            column, count, skipped = self.columns.own(code.add(first, v))
+            position = code.add(offset_of_sums(code, size["m"], v, i, lanes), skipped)
+            value = code.load(self.buffer["sums"], [position], lanes)
+            target = code.add(code.add(size["out"], code.mul(i, size["out_each"])), column)
+            with code.when(code.compare("sge", count, lanes)) as branch:
+                code.store(value, output, [target])
+            with code.otherwise(branch):
+                code.store(value, output, [target], code.leading(count, lanes))

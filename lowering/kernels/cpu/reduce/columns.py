@@ -1,0 +1,246 @@
+"""A range of adjacent results of a reduction whose lanes run along a kept axis.
+
+Some vectors of results stay in registers while the reduced axes run. A matrix larger than the caches is read in bands
+of a few whole rows instead: its pages are visited in order, and the results are kept in memory between two bands. Where
+masks are expensive, lanes after the last column accumulate what the next row begins with, and are not stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation, SSAValue
+
+from lowering.kernels.cpu.emit.body import Body
+from lowering.kernels.cpu.emit.groups import Group
+from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
+from lowering.kernels.cpu.emit.vectors import Step, vector_iteration
+from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.reduce.bands import BAND, NextBand
+from lowering.kernels.cpu.reduce.borders import Border, Ranges, no_cuts
+from lowering.kernels.cpu.structure.reduction import Reduction
+from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.traversal.accumulators import accumulator
+from lowering.kernels.cpu.traversal.vector_loop import constant_of
+from tir_dialect.dims import ceildiv, maximum, minimum
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import StoreOp
+
+VECTORS_AT_ONCE, VECTORS_OF_BAND = 8, 4
+"""Of a row that is read by itself, and of each row of a band."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How a stage reduces along some axes, with `lanes` results in a vector."""
+
+    kernel: Kernel
+    stage: Stage
+    reduction: Reduction
+    reduced: Sequence[Group]
+    lane: Group
+    lanes: int
+    border: Border | None
+    ahead: NextBand | None
+    """What is asked for in a band, with several vectors of a row at a time."""
+
+    @property
+    def unroll(self) -> int:
+        """How many vectors of results there are at once."""
+        branches = self.border is None or self.border.edges
+        simple = not any(is_heavy(op) or (branches and isinstance(op, IfOp)) for op in self.stage.needed)
+        return VECTORS_AT_ONCE if simple and len(self.stage.stores) == 1 else 1
+
+    def emit(
+        self,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        rows: tuple[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        """The results from `low` on, for given values of the other axes that stay.
+
+        With a range of `rows`, which needs a single reduced axis without borders, what these contribute.
+        """
+        code, known = self.kernel.code, constant_of(length)
+        cuts = no_cuts() if self.border is None else self.border.ranges(code, self.stage, at)
+        if rows is not None:
+            cuts = {self.reduced[0].last: rows}
+        whole = _Part(self, at, low, length, cuts, None)
+        if len(self.reduced) > 1 or self.border is not None or self.unroll == 1:
+            whole.emit()
+        elif known is not None:
+            self._bands(at, low, length, rows) if known > self.lanes * self.unroll else whole.emit()
+        else:
+            with code.when(code.compare("sgt", length, self.lanes * self.unroll)) as is_wide:
+                self._bands(at, low, length, rows)
+            with code.otherwise(is_wide):
+                whole.emit()
+
+    def _bands(
+        self,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        rows: tuple[SSAValue, SSAValue] | None,
+    ) -> None:
+        """Some whole rows at a time."""
+        code, axis = self.kernel.code, self.reduced[0].last
+        begin, end = rows or (code.index(0), code.dim(self.reduced[0].extent))
+        # Without rows there is still a band, which writes the first values.
+        bands = code.maximum(code.divide(code.add(code.sub(end, begin), BAND - 1), BAND), 1)
+        with code.loop(bands, "band") as band:
+            first = code.add(begin, code.mul(band, BAND))
+            rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), end))}
+            _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
+
+
+Iteration: TypeAlias = Callable[[Step], None]
+"""Does a step for some lanes."""
+
+
+def _is_harmless(op: Operation) -> bool:
+    """Whether an op may have any operands, as no number of a float traps."""
+    return not op.regions and all(isinstance(result.type, AnyFloat) for result in op.results)
+
+
+class _Part:
+    """The contribution of some ranges of the reduced axes."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        cuts: Ranges,
+        is_first: SSAValue | None,
+    ):
+        """If it is not always the first, there are results already unless `is_first`."""
+        self.columns, self.kernel, self.code, self.stage = columns, columns.kernel, columns.kernel.code, columns.stage
+        self.reduction, self.lane, self.lanes = columns.reduction, columns.lane, columns.lanes
+        self.at, self.low, self.length, self.cuts, self.is_first = at, low, length, cuts, is_first
+
+    def emit(self) -> None:
+        """As many vectors at once as there are; then single ones, then what is left."""
+        code, done = self.code, self.code.index(0)
+        most = self.columns.unroll if self.is_first is None else VECTORS_OF_BAND
+        for unroll in (most, 1) if most > 1 else (1,):
+            done = self._blocks(done, unroll)
+        known = constant_of(self.length)
+        if known is not None and known == constant_of(done):
+            return
+        left = code.sub(self.length, done)
+        with code.when(code.compare("sgt", left, 0)):
+            self._block(done, 1, left)
+
+    def _blocks(self, done: SSAValue, unroll: int) -> SSAValue:
+        """Full blocks of some vectors from `done` on; gives where they end."""
+        code, step, known = self.code, unroll * self.lanes, constant_of(self.length)
+        if known is not None and known // step * step <= (constant_of(done) or 0):
+            return done
+        end = code.index(known // step * step) if known is not None else code.mul(code.divide(self.length, step), step)
+        first = None if constant_of(done) == 0 else code.divide(done, step)
+        with code.loop(code.divide(end, step), "block", lower=first) as block:
+            self._block(code.mul(block, step), unroll, None)
+        return end
+
+    def _block(self, done: SSAValue, unroll: int, left: SSAValue | None) -> None:
+        """The results of some vectors; with `left`, of the first lanes of one."""
+        kernel, reduction, code = self.kernel, self.reduction, self.code
+        start, lanes = done if self.low is None else code.add(self.low, done), unroll * self.lanes
+        sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
+
+        def iterate(step: Step) -> None:
+            vector_iteration(kernel, start, lanes, left, sums, step)
+
+        if self.is_first is None:
+            iterate(self._first)
+        else:
+            with code.when(self.is_first) as branch:
+                iterate(self._first)
+            with code.otherwise(branch):
+                iterate(self._so_far)
+        safe = None if left is None else self._last_whole_row()
+        if safe is None:
+            asks = self.is_first is not None and unroll > 1
+            self._reduce(list(self.columns.reduced), self.at, iterate, (start, lanes) if asks else None)
+        else:
+            self._reduce_beyond(safe, iterate, partial(vector_iteration, kernel, start, lanes, None, sums))
+        iterate(self._store)
+
+    def _reduce_beyond(self, safe: SSAValue, iterate: Iteration, whole: Iteration) -> None:
+        """The rows before `safe` without a mask: the other lanes have what the next rows begin with."""
+        code, group = self.code, self.columns.reduced[0]
+        low, high = self.cuts.get(group.last, (code.index(0), code.dim(group.extent)))
+        for first, end, some in ((low, code.minimum(high, safe), whole), (code.maximum(low, safe), high, iterate)):
+            with code.loop(end, "row", lower=first) as index:
+                self._reduce([], {**self.at, group.last: index}, some)
+
+    def _last_whole_row(self) -> SSAValue | None:
+        """Up to which row there is a whole vector of memory behind any element; `None` if masks cost nothing."""
+        groups, code = self.columns.reduced, self.code
+        if len(groups) != 1 or self.columns.border is not None or masks_are_registers(self.kernel):
+            return None
+        loads = [load for load in self.stage.loads if load not in self.reduction.accumulators]
+        accesses = [self.kernel.access(self.stage, load) for load in loads]
+        moving = [access for access in accesses if access.strides[self.lane.last].terms]
+        steps = {access.strides[groups[0].last] for access in moving}
+        known = all(access.strides[self.lane.last].constant_value == 1 and not access.computed for access in moving)
+        if not known or len(steps) != 1 or not all(map(_is_harmless, self.stage.body)):
+            return None
+        (step,) = steps
+        ahead = maximum(groups[0].extent - ceildiv(self.lanes, maximum(step, 1)), 0)
+        return code.dim(ahead * maximum(minimum(step, 1), 0))  # rows that lie apart
+
+    def _first(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        body = self._body(index)
+        body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
+        return [body.value(first) for first in self.reduction.first]
+
+    def _so_far(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        body = self._body(index)
+        body.run(self.reduction.accumulators)
+        return [body.value(load.result) for load in self.reduction.accumulators]
+
+    def _store(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        body = self._body(index)
+        body.values |= {store.value: value for store, value in zip(self.reduction.stores, old, strict=True)}
+        body.run(self.reduction.stores)
+        return list(old)
+
+    def _body(self, index: SSAValue) -> Body:
+        return Body(self.kernel, self.stage, {**self.at, self.lane.last: index}, self.lane.last)
+
+    def _reduce(
+        self,
+        groups: list[Group],
+        at: Mapping[int, SSAValue],
+        iterate: Iteration,
+        asked: tuple[SSAValue, int] | None = None,
+    ) -> None:
+        """The rest of the loops and their body; what is `asked` for, from which element on how many, is ahead."""
+        if groups:
+            axis = groups[0].last
+            low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
+            with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
+                self._reduce(groups[1:], {**at, axis: index}, iterate, asked)
+            return
+        if asked is not None and self.columns.ahead is not None:
+            self.columns.ahead.ask(at, *asked)
+        shared, border = Body(self.kernel, self.stage, at, self.lane.last), self.columns.border
+        if border is not None and not border.edges:
+            shared.take(frozenset((border.guard.op,)))
+        shared.hoist(self.stage.body, {store.buffer for store in self.stage.stores})
+
+        def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body, pairs = shared.at_index(index), zip(self.reduction.accumulators, old, strict=True)
+            body.values |= {load.result: value for load, value in pairs}
+            body.run([op for op in self.stage.body if not isinstance(op, StoreOp)])
+            return [body.value(store.value) for store in self.reduction.stores]
+
+        iterate(step)

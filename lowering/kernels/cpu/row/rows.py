@@ -1,0 +1,218 @@
+"""The code of stages that share rows, in the order that suits them (`row_order.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.groups import Group, group_axes
+from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.emit.prefetching import PrefetchedAccess, prefetched_accesses
+from lowering.kernels.cpu.reduce.column_reduction import ColumnReduction
+from lowering.kernels.cpu.row.one_pass_moments import join_moments
+from lowering.kernels.cpu.row.row_blocks import find_row_blocks
+from lowering.kernels.cpu.row.row_order import RowOrder
+from lowering.kernels.cpu.row.row_pairs import ROWS, RowPairs, go_by_pairs, twins_of
+from lowering.kernels.cpu.row.row_pipeline import Passes, RowPipeline, find_passes
+from lowering.kernels.cpu.row.window_maps import map_of_windows
+from lowering.kernels.cpu.structure.alone import reduction_of
+from lowering.kernels.cpu.structure.chains import Row, find_row
+from lowering.kernels.cpu.structure.reduction import Reduction
+from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten
+from lowering.kernels.cpu.traversal.sweep import Sweep
+from tir_dialect.dims import maximum
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass
+class Rows:
+    """Stages that share rows."""
+
+    kernel: Kernel
+    func: PrimFuncOp
+    program: Program
+    stages: Sequence[Stage]
+    reductions: Mapping[Stage, Reduction]
+    columns: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
+    short: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
+    """Windows of short rows, and what the next sweep computes of them."""
+    ahead: Mapping[Stage, Sequence[PrefetchedAccess]] = field(
+        default_factory=dict[Stage, Sequence[PrefetchedAccess]], init=False
+    )
+
+    def emit(self, row: Row) -> None:
+        """Short rows side by side, the others one after the other, shared among threads."""
+        kernel = self.kernel
+        self._locate_rows(row)
+        groups = group_axes(kernel, self.stages, range(row.depth))
+        most = max(len(stage.axes) for stage in self.stages)
+        work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
+        with kernel.shared(groups[0].extent, work) as part:
+            blocks = find_row_blocks(kernel, row, groups[-1], self.reductions)
+            suits = False if blocks is None else blocks.suits()
+            if blocks is not None and suits is not False:
+                with ExitStack() as scope:
+                    branch = scope.enter_context(kernel.code.when(suits)) if isinstance(suits, SSAValue) else None
+                    self._allocate_rows(row, blocks.size)
+                    self._row_loops(row, groups, {}, part, blocks)
+                if branch is not None:
+                    with kernel.code.otherwise(branch):
+                        self._rows_alone(row, groups, part)
+                return
+            self._rows_alone(row, groups, part)
+
+    def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
+        """Rows by pairs, in a pipeline, or one after the other."""
+        row = self._with_joined_moments(row)
+        passes = find_passes(self.kernel, row, self.reductions)
+        by_pairs = passes is not None and go_by_pairs(self.kernel, row, groups[-1], self.reductions)
+        if isinstance(by_pairs, SSAValue):
+            with self.kernel.code.when(by_pairs) as branch:
+                self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
+            with self.kernel.code.otherwise(branch):
+                self._rows_one_by_one(row, groups, part, passes)
+        elif by_pairs:
+            self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
+        else:
+            self._rows_one_by_one(row, groups, part, passes)
+
+    def _rows_one_by_one(
+        self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None, passes: Passes | None
+    ) -> None:
+        """Rows in a pipeline, if there are passes for one, or one after the other."""
+        self._find_columns(row)
+        row = self._with_maps_of_windows(row)
+        self._allocate_rows(row, 1)
+        for columns in (*self.columns.values(), *self.short.values()):
+            columns.prepare()
+        self.ahead = {} if passes else prefetched_accesses(self.kernel, row.sweeps, row.depth)
+        pipeline = None if passes is None else RowPipeline(self.kernel, row, groups[-1], passes, self._row_part)
+        self._row_loops(row, groups, {}, part, pipeline)
+
+    def _pairs(self, row: Row, along: Group) -> RowPairs:
+        self._allocate_rows(row, ROWS)
+        twins = twins_of(row)
+        twin_reductions = {twins[stage]: each for stage, each in self.reductions.items() if stage in twins}
+        self.reductions = {**self.reductions, **twin_reductions}
+        return RowPairs(self.kernel, row, along, twins, self._row_part)
+
+    def _locate_rows(self, row: Row) -> None:
+        self.kernel.unread = row.unread
+        for buffer in row.buffers:
+            self.kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
+
+    def _with_joined_moments(self, row: Row) -> Row:
+        """The row with one pass for what took two; rows side by side, which are short, take no longer for two."""
+        known = frozenset(self.program.header)
+        if not join_moments(self.stages):
+            return row
+        self.program, self.stages = rewritten(self.func)
+        self.reductions = {stage: found for stage in self.stages if (found := reduction_of(stage)) is not None}
+        self.kernel.repeat(op for op in self.program.header if op not in known)
+        self.kernel.divisors = reduced_values(self.stages, self.reductions, self.program)
+        own = [alloc.buffer for alloc in self.program.buffers]
+        joined = find_row(self.kernel, self.stages, self.reductions, own)
+        assert joined is not None  # as before
+        self._locate_rows(joined)
+        return joined
+
+    def _allocate_rows(self, row: Row, count: int) -> None:
+        for buffer in row.buffers:
+            if buffer not in row.unread:
+                self.kernel.allocate_row(buffer, row.depth, count)
+
+    def _find_columns(self, row: Row) -> None:
+        for first, *_ in row.sweeps:
+            reduction = self.reductions.get(first)
+            if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
+                self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
+
+    def _with_maps_of_windows(self, row: Row) -> Row:
+        """The row without the maps that are computed together with results of windows."""
+        for stage, columns in self.columns.items():
+            last = map_of_windows(self.kernel, row, stage, self.reductions) if columns.may_map_windows else None
+            if last is None:
+                continue
+            short = columns.map_windows(last)
+            if short is not None:
+                self.short[stage] = short
+                continue
+            sweeps = tuple(sweep for sweep in row.sweeps if sweep != (last,))
+            row = replace(row, sweeps=sweeps, unread=row.unread | {self.reductions[stage].stores[0].buffer})
+        self.kernel.unread = row.unread
+        return row
+
+    def _row_loops(
+        self,
+        row: Row,
+        groups: Sequence[Group],
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+        order: RowOrder | None,
+    ) -> None:
+        if not groups:
+            self._row(row, at)
+            return
+        low, high = (None, self.kernel.code.dim(groups[0].extent)) if part is None else part
+        if order is not None and len(groups) == 1:
+            order.emit(at, low, high)
+            return
+        with self.kernel.code.loop(high, "row", lower=low) as index:
+            self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, order)
+
+    def _row(self, row: Row, at: Mapping[int, SSAValue]) -> None:
+        """All stages of a row."""
+        sweeps = iter(row.sweeps)
+        for items in sweeps:
+            short = self.short.get(items[0])
+            if short is None:
+                self._row_part(items, row.depth, at)
+                continue
+            with self.kernel.code.when(short.is_short) as is_short:
+                short.emit(at)
+            with self.kernel.code.otherwise(is_short):
+                self._row_part(items, row.depth, at)
+                self._row_part(next(sweeps), row.depth, at)
+
+    def _row_part(
+        self,
+        stages: Sequence[Stage],
+        depth: int,
+        at: Mapping[int, SSAValue],
+        elsewhere: Mapping[Stage, Mapping[int, SSAValue]] | None = None,
+    ) -> None:
+        first = stages[0]
+        if first in self.columns:
+            self.columns[first].emit(at)
+            return
+        found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
+        ahead = self.ahead.get(first, ())
+        axes = range(depth, len(first.axes))
+        accumulators = Sweep(self.kernel, stages, axes, found, ahead, elsewhere=elsewhere or {}).emit(at)
+        if accumulators is not None:
+            accumulators.write(accumulators.finish())
+
+
+def reduced_values(
+    stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], program: Program
+) -> frozenset[SSAValue]:
+    """The values that are computed from nothing but results of reductions of this function, and constants."""
+    from_reductions = {store.buffer for reduction in reductions.values() for store in reduction.stores}
+    own = {alloc.buffer for alloc in program.buffers}
+    found: set[SSAValue] = set()
+    for stage in stages:
+        for op in stage.body:
+            if isinstance(op, LoadOp):
+                if op.buffer in from_reductions and op.buffer in own:
+                    found.add(op.result)
+            elif isinstance(op, StoreOp):
+                if op.value in found:
+                    from_reductions.add(op.buffer)
+            elif op.operands and any(operand in found for operand in op.operands) and not op.regions:
+                found.update(op.results)
+    return frozenset(found)

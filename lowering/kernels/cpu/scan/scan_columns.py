@@ -1,0 +1,175 @@
+"""Scans side by side: each lane has one of its own, so nothing is reassociated.
+
+Rows are read one after the other, as they lie in memory. Where results go past the caches, or are not sums but made of
+them, the sums of the row before are in memory of their own. Else they are in the results, and loops are left as they
+are written, of which LLVM makes vectors: threads share the axes around, since parts of rows in the caches would be read
+more slowly than whole ones. So are rows that are not whole vectors: few lines of them could go past the caches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.body import Body, repeat
+from lowering.kernels.cpu.emit.groups import Group, group_axes
+from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.emit.streams import streamed_from
+from lowering.kernels.cpu.emit.vectors import vector_iteration
+from lowering.kernels.cpu.emit.widths import lane_count, masks_are_cheap
+from lowering.kernels.cpu.reduce.bands import NextBand
+from lowering.kernels.cpu.scan.scan import Scan, neutral
+from tir_dialect.dims import minimum, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
+from tir_dialect.types import BufferType
+
+VECTORS_AT_ONCE = 4
+
+LEAST_BYTES, LEAST_BYTES_UNASKED = 8192, 32768
+"""Of a row for a thread, where later rows are asked for, and elsewhere: at the ends of its parts prefetchers stop."""
+
+LEAST_VECTORS = 8
+"""Of shorter rows the ends count more than what goes past the caches."""
+
+Part = tuple[SSAValue, SSAValue] | None
+"""A range of an axis; `None` for all of it."""
+
+
+def emit_scan_columns(kernel: Kernel, scan: Scan) -> None:
+    """The loops over all scans."""
+    code, columns, (store,) = kernel.code, _Columns(kernel, scan), scan.last.stores
+    least, rest = streamed_from(kernel, scan.last, store), columns.lane.extent % columns.lanes
+    if scan.result is not None:
+        columns.emit()
+    elif least is None or rest.constant_value:
+        columns.as_written()
+    else:
+        large = product(store.buffer_type.shape) * byte_size(store.buffer_type.dtype) - least
+        long = columns.lane.extent - LEAST_VECTORS * columns.lanes
+        with code.when(code.compare("sge", code.dim(minimum(large, long, -1 * rest)), 0)) as branch:
+            columns.emit()
+        with code.otherwise(branch):
+            columns.as_written()
+
+
+class _Columns:
+    """All scans: those that lie side by side, and the axes around them."""
+
+    def __init__(self, kernel: Kernel, scan: Scan):
+        self.kernel, self.scan = kernel, scan
+        stages = [scan.stage] if scan.result is None else [scan.stage, scan.result]
+        outer = group_axes(kernel, stages, range(scan.axis))
+        *inner, self.lane = group_axes(kernel, stages, range(scan.axis + 1, len(scan.stage.axes)))
+        self.around, self.lanes = [*outer, *inner], lane_count(kernel, stages, self.lane)
+        data = [op for op in scan.element_ops if isinstance(op, LoadOp)]
+        self.ahead = NextBand.of(kernel, scan.stage, data, scan.axis, self.lane.last)
+        least = LEAST_BYTES if self.ahead is not None else LEAST_BYTES_UNASKED
+        self.step = max(self.lanes, least // byte_size(scan.before.buffer_type.dtype))
+
+    def emit(self) -> None:
+        """Shared among threads."""
+        first, work = self.around[0].extent if self.around else None, work_of(self.scan.stage)
+        with self.kernel.shared_by_parts(first, self.lane.extent, work, self.step) as (part, columns):
+            self._loops(self.around, {}, part, columns)
+
+    def _loops(self, around: Sequence[Group], at: Mapping[int, SSAValue], part: Part, columns: Part) -> None:
+        """The loops around; `part` is the range of the first."""
+        code = self.kernel.code
+        if not around:
+            _Rows(self, at, columns or (code.index(0), code.dim(self.lane.extent))).emit()
+            return
+        low, high = (None, code.dim(around[0].extent)) if part is None else part
+        with code.loop(high, "i", lower=low) as index:
+            self._loops(around[1:], {**at, around[0].last: index}, None, columns)
+
+    def as_written(self) -> None:
+        """Loops over all axes, the first of those around, if there are any, shared among threads."""
+        if not self.around:
+            self.kernel.repeat([self.scan.stage.nest])
+            return
+        rows = Group((self.scan.axis,), self.scan.stage.axes[self.scan.axis].extent)
+        with self.kernel.shared(self.around[0].extent, work_of(self.scan.stage)) as part:
+            self._as_written([*self.around, rows, self.lane], {}, part)
+
+    def _as_written(self, groups: Sequence[Group], at: Mapping[int, SSAValue], part: Part) -> None:
+        code = self.kernel.code
+        if not groups:
+            Body(self.kernel, self.scan.stage, at).run(self.scan.stage.body)
+            return
+        low, high = (None, code.dim(groups[0].extent)) if part is None else part
+        with code.loop(high, "i", lower=low) as index:
+            self._as_written(groups[1:], {**at, groups[0].last: index}, None)
+
+
+class _Rows:
+    """The rows along the axis that is scanned, of a range of columns."""
+
+    def __init__(self, columns: _Columns, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue]):
+        self.kernel, self.code, self.scan = columns.kernel, columns.kernel.code, columns.scan
+        self.lane, self.lanes, self.at, self.low = columns.lane, columns.lanes, at, part[0]
+        self.length = self.code.sub(part[1], part[0])
+        kind = self.scan.before.buffer_type
+        own = BufferType([columns.lane.extent], kind.dtype, align=64)
+        self.before = self.code.value(AllocBufferOp(own), "before")
+        self.ahead = columns.ahead
+
+    def emit(self) -> None:
+        """Before the first row, there are numbers that change none."""
+        code, axis, first = self.code, self.scan.stage.axes[self.scan.axis], neutral(self.scan.combine)
+        assert first is not None  # as `find_scan` has found
+        with code.loop(self.length, "column") as column:
+            code.store(code.value(arith.ConstantOp(first)), self.before, [column])
+        with code.loop(code.dim(axis.extent), "row") as row:
+            self._row(_Step(self, {**self.at, self.scan.axis: row}))
+
+    def _row(self, step: _Step) -> None:
+        """Some vectors at a time, single ones, and what is left: under a mask, or one by one."""
+        code, kernel, lanes, done = self.code, self.kernel, self.lanes, self.code.index(0)
+        for width in (VECTORS_AT_ONCE * lanes, lanes):
+            count, first = code.divide(self.length, width), code.divide(done, width)
+            with code.loop(count, "block", lower=first, vectorize=width > lanes) as number:
+                start = code.mul(number, width)
+                if self.ahead is not None and width > lanes:
+                    self.ahead.ask(step.at, code.add(self.low, start), width)
+                vector_iteration(kernel, start, width, None, [], step)
+            done = code.mul(count, width)
+        if self.scan.result is None:  # results go past the caches: their rows are whole vectors
+            return
+        if masks_are_cheap(kernel, [self.scan.stage, self.scan.last]):
+            left = code.sub(self.length, done)
+            with code.when(code.compare("sgt", left, 0)):
+                vector_iteration(kernel, done, lanes, left, [], step)
+            return
+        with code.loop(self.length, "e", lower=done, vectorize=False) as element:
+            vector_iteration(kernel, element, 1, None, [], step)
+
+
+class _Step:
+    """A row of sums, and what is made of them."""
+
+    def __init__(self, rows: _Rows, at: Mapping[int, SSAValue]):
+        self.kernel, self.scan, self.before, self.low, self.at = rows.kernel, rows.scan, rows.before, rows.low, at
+        scan, axis = self.scan, rows.lane.last
+        self.sums, self.last = (Body(self.kernel, stage, at, axis) for stage in (scan.stage, scan.last))
+        written = {store.buffer for stage in (scan.stage, scan.last) for store in stage.stores}
+        self.sums.hoist(scan.element_ops, written)
+        self.ops = scan.stage.stores if scan.result is None else scan.result.body
+        self.last.fills_lines = True
+        self.last.hoist(self.ops, written)
+
+    def __call__(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Emits an element."""
+        code, scan = self.kernel.code, self.scan
+        position = code.add(self.low, index)
+        sums, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
+        sums.run(scan.element_ops)
+        known = {scan.before.result: code.load(self.before, [index]), scan.element: sums.value(scan.element)}
+        total = repeat(self.kernel, scan.combine, [known[operand] for operand in scan.combine.operands])
+        code.store(total, self.before, [index])
+        reads = [load.result for load in scan.last.loads if load.buffer is store.buffer]
+        last.values |= {value: total for value in (store.value, *reads)}
+        last.run(self.ops)
+        return old

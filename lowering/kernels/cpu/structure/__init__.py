@@ -1,0 +1,1 @@
+"""The structure of a kernel: its stages, accesses, contractions and reductions."""

@@ -1,0 +1,277 @@
+"""What a contraction is: a stage that adds up products of two factors, whose axes it divides by who depends on them.
+
+`C[i, j] += A[i, r] * B[r, j]` and its relatives: batched, transposed, with several row, column or reduced axes, with
+windows (convolutions), with factors that are converted or scaled on the way. Recognised by structure: the name of the
+kernel, and where it comes from, play no role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
+from xdsl.ir import Operation, SSAValue
+
+from lowering.kernels.cpu.structure.accesses import AffineAccess, affine_access
+from lowering.kernels.cpu.structure.panels import find_panels
+from lowering.kernels.cpu.structure.stages import Stage
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One of the two values that are multiplied, and the code that computes it."""
+
+    stage: Stage
+    value: SSAValue
+    element: AnyFloat
+    """What it is multiplied as."""
+    panels: int | None = None
+    """If it lies in panels, how many columns each has; the accesses are those of the first panel."""
+
+    @cached_property
+    def ops(self) -> tuple[Operation, ...]:
+        """The ops of the stage that compute the value, in order."""
+        wanted: set[Operation] = set()
+        pending = [self.value]
+        while pending:
+            op = pending.pop().owner
+            if isinstance(op, Operation) and op not in wanted:
+                wanted.add(op)
+                pending += self._inputs(op)
+        return tuple(op for op in self.stage.body if op in wanted)
+
+    def _inputs(self, op: Operation) -> list[SSAValue]:
+        if isinstance(op, LoadOp):
+            return [index.value for index in self.stage.accesses[op] if index.value is not None]
+        nested = [operand for inner in op.walk() if inner is not op for operand in inner.operands]
+        return [*op.operands, *nested]
+
+    @property
+    def loads(self) -> tuple[LoadOp, ...]:
+        """Its loads, those in branches included."""
+        return tuple(inner for op in self.ops for inner in op.walk() if isinstance(inner, LoadOp))
+
+    @cached_property
+    def accesses(self) -> tuple[AffineAccess, ...]:
+        """Where its loads are."""
+        return tuple(access_of(self.stage, load) for load in self.loads)
+
+    @cached_property
+    def pinned(self) -> frozenset[int]:
+        """The axes that it uses otherwise than in accesses."""
+        used = {operand for op in self.ops for inner in op.walk() if _uses_values(inner) for operand in inner.operands}
+        return frozenset(number for number, axis in enumerate(self.stage.axes) if axis.value in used)
+
+    @cached_property
+    def axes(self) -> frozenset[int]:
+        """The axes that it depends on."""
+        count = len(self.stage.axes)
+        strides = {number for each in self.accesses for number in range(count) if each.strides[number].terms}
+        computed = {number for number in range(count) if self._is_computed_from(number)}
+        return frozenset(strides | computed | self.pinned)
+
+    def _is_computed_from(self, number: int) -> bool:
+        value = self.stage.axes[number].value
+        return any(value is operand for op in self.ops if not isinstance(op, LoadOp) for operand in op.operands)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether all its accesses are linear in the axes and it branches nowhere."""
+        return not self.pinned and not any(isinstance(op, IfOp) for op in self.ops) and self._is_affine
+
+    @property
+    def _is_affine(self) -> bool:
+        return all(not each.computed for each in self.accesses)
+
+    def stride(self, axis: int) -> int | None:
+        """The one step that all loads that move along an axis make; 0 if none moves, `None` if it is no number."""
+        steps = {each.strides[axis] for each in self.accesses if each.strides[axis].terms}
+        if not self.is_linear or len(steps) > 1:
+            return None
+        return steps.pop().constant_value if steps else 0
+
+
+def _uses_values(op: Operation) -> bool:
+    return not isinstance(op, LoadOp | StoreOp) and bool(op.operands)
+
+
+def access_of(stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
+    """Where an access is, in its buffer seen as one row."""
+    whole = stage.wholes.get(op)
+    return affine_access(stage.accesses[op], op.buffer_type.strides, len(stage.axes)) if whole is None else whole
+
+
+EXACT_PRODUCTS = 256
+"""A sum of so many products of two bytes is exact in `f32`."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """`output[spatial] = sum over reduced of rows[...] * columns[...]`.
+
+    The axes are numbers of iterators; those of extent 1 are left out. `row` axes move only `rows`; `column` and `outer`
+    axes move only `columns`, the output is contiguous along all `column` axes as one; `batch` axes move both.
+    """
+
+    stage: Stage
+    store: StoreOp
+    rows: Factor
+    columns: Factor
+    batch: tuple[int, ...]
+    row: tuple[int, ...]
+    outer: tuple[int, ...]
+    column: tuple[int, ...]
+    reduced: tuple[int, ...]
+
+    @property
+    def along(self) -> tuple[int, ...]:
+        """The axes along which the output is contiguous, as one: the columns, or else its last axis, if it has one."""
+        if self.column:
+            return self.column
+        return tuple(axis for axis in self.batch if self.output.strides[axis].constant_value == 1)
+
+    @property
+    def element(self) -> AnyFloat:
+        """What products are computed in; sums of bytes are exact in it for a while."""
+        return self.rows.element
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the output is of integers."""
+        return self.store.value.type == i32
+
+    @property
+    def longest(self) -> int | None:
+        """How many products may be added before they have to be rounded; `None` if rounding is allowed."""
+        return EXACT_PRODUCTS if self.is_integer else None
+
+    @property
+    def output(self) -> AffineAccess:
+        """Where the output is stored."""
+        return access_of(self.stage, self.store)
+
+
+def find_contraction(stage: Stage) -> Contraction | None:
+    """The contraction that a stage is, or `None`."""
+    stores = stage.stores
+    if len(stores) != 1 or any(axis.kind not in _KINDS for axis in stage.axes):
+        return None
+    (store,) = stores
+    values = _factors(stage, store)
+    if values is None or not _starts_at_zero(stage, store) or not _writes_each_element_once(stage, store):
+        return None
+    elements = [_element_of(value) for value in values]
+    if elements[0] is None or elements[0] != elements[1]:
+        return None
+    left, right = (Factor(stage, value, elements[0]) for value in values)
+    buffers = {inner.buffer for op in (*left.ops, *right.ops) for inner in op.walk() if isinstance(inner, LoadOp)}
+    return None if store.buffer in buffers else _classify(stage, store, left, right)
+
+
+def from_panels(what: Contraction, width: int) -> Contraction:
+    """The same contraction; if its columns lie in panels that tiles of this width divide, it says so."""
+    panels = find_panels(what.stage)
+    found = None if panels is None or panels.width % width else find_contraction(panels.stage)
+    if panels is None or found is None:
+        return what
+    along = found.column == (panels.column,) and found.reduced == (panels.reduced,) and not found.outer
+    if not along or found.columns.loads != (panels.load,):
+        return what
+    return replace(found, columns=replace(found.columns, panels=panels.width))
+
+
+_KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
+
+
+def _factors(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
+    """The two factors of `C[..] = C[..] + a * b`."""
+    total = store.value.owner
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
+        return None
+    for old, new in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
+        load, product = old.owner, new.owner
+        earlier = (
+            isinstance(load, LoadOp) and load.buffer is store.buffer and stage.accesses[load] == stage.accesses[store]
+        )
+        if earlier and isinstance(product, arith.MulfOp | arith.MuliOp):
+            return product.lhs, product.rhs
+    return None
+
+
+def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
+    firsts = [op for op in stage.init if isinstance(op, StoreOp)]
+    if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.accesses[firsts[0]] != stage.accesses[store]:
+        return False
+    zero = firsts[0].value.owner
+    if not isinstance(zero, arith.ConstantOp):
+        return False
+    value = zero.value
+    return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
+
+
+def _writes_each_element_once(stage: Stage, store: StoreOp) -> bool:
+    """Whether each result has an element of its own: each spatial axis moves an index, or they fill the buffer."""
+    spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if stage.extents[axis].constant_value != 1]
+    indices = stage.accesses[store]
+    found = [axis for index in indices for axis in spatial if index.follows(axis)]
+    if len(found) == len(spatial) and set(found) == set(spatial):
+        return True
+    strides, step = access_of(stage, store).strides, constant(1)
+    while spatial:
+        axis = next((axis for axis in spatial if strides[axis] is step), None)
+        if axis is None:
+            return False
+        spatial.remove(axis)
+        step = step * stage.extents[axis]
+    return True
+
+
+def _element_of(value: SSAValue) -> AnyFloat | None:
+    """What a factor is multiplied as: itself, or `f32` if it is a byte, since products of bytes are exact there."""
+    if isinstance(value.type, Float32Type | Float64Type):
+        return value.type
+    op = value.owner
+    is_byte = value.type == i32 and isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and op.input.type == i8
+    return f32 if is_byte else None
+
+
+def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Contraction | None:
+    spatial, reduced = (
+        tuple(axis for axis in stage.of_kind(kind) if stage.extents[axis].constant_value != 1) for kind in _KINDS
+    )
+    target = access_of(stage, store)
+    if not reduced or not any((axis in left.axes) != (axis in right.axes) for axis in spatial):
+        return None  # products, one for each result; a reduction of products that share nothing
+    last = next((axis for axis in spatial if target.strides[axis].constant_value == 1), None)
+    if last is not None and last in left.axes and last not in right.axes:
+        left, right = right, left
+    batch = tuple(axis for axis in spatial if (axis in left.axes) == (axis in right.axes))
+    row = tuple(axis for axis in spatial if axis in left.axes and axis not in right.axes)
+    free = [axis for axis in spatial if axis in right.axes and axis not in left.axes]
+    column = () if last is None or last not in free else _contiguous(stage, target, free, last)
+    outer = tuple(axis for axis in free if axis not in column)
+    return Contraction(stage, store, left, right, batch, row, outer, column, reduced)
+
+
+def _contiguous(stage: Stage, target: AffineAccess, axes: Sequence[int], last: int) -> tuple[int, ...]:
+    """The axes up to `last` along which the output lies without gaps."""
+    found = [last]
+    while True:
+        length = stage.extents[found[0]] * target.strides[found[0]]
+        before = next((axis for axis in axes if axis not in found and target.strides[axis] is length), None)
+        if before is None:
+            return tuple(found)
+        found.insert(0, before)
+
+
+def is_chain(accesses: Iterable[AffineAccess], extents: Sequence[Dim], axes: Sequence[int]) -> bool:
+    """Whether some axes count as one: no access jumps where an axis ends and the one before it moves on."""
+    return all(each.strides[a] is each.strides[b] * extents[b] for each in accesses for a, b in pairwise(axes))

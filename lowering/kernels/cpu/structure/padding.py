@@ -1,0 +1,109 @@
+"""Recognises maps that pad data with a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from lowering.kernels.cpu.structure.stages import Stage
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.memory import LoadOp
+
+Comparison: TypeAlias = tuple[str, Dim | None, Dim | None]
+"""What is asked of two indices."""
+
+
+@dataclass(frozen=True)
+class Padding:
+    """`Y[i] = X[i - low]` where that is inside of `X`, else a constant."""
+
+    stage: Stage
+    load: LoadOp
+    filler: arith.ConstantOp
+    low: tuple[int, ...]
+    """The elements in front of the data, by dimension."""
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the constant is zero."""
+        value = self.filler.value
+        return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
+
+    @property
+    def row(self) -> int:
+        """The last dimension that is padded: what comes after it is copied with it."""
+        changed = [axis for axis in range(len(self.low)) if self.is_padded(axis)]
+        return changed[-1]
+
+    def is_padded(self, axis: int) -> bool:
+        """Whether there are more padding than elements along a dimension."""
+        return bool(self.low[axis]) or self.data[axis] is not self.stage.extents[axis]
+
+    @property
+    def data(self) -> tuple[Dim, ...]:
+        """The shape of the data."""
+        return tuple(self.load.buffer_type.shape)
+
+
+def find_padding(stage: Stage) -> Padding | None:
+    """The padding that a map is; `None` if it is none."""
+    store = stage.stores[0] if len(stage.stores) == 1 else None
+    branch = None if store is None else store.value.owner
+    if store is None or not isinstance(branch, IfOp) or len(branch.outputs) != 1:
+        return None
+    load, filler = _yielded(branch, True), _yielded(branch, False)
+    if not isinstance(load, LoadOp) or not isinstance(filler, arith.ConstantOp):
+        return None
+    if not all(index.is_axis(axis) for axis, index in enumerate(stage.accesses[store])):
+        return None
+    found = _offsets(stage, load, branch.condition)
+    if found is None or len(found) != len(stage.axes) or tuple(store.buffer_type.shape) != stage.extents:
+        return None
+    padding = Padding(stage, load, filler, found)
+    ends = ((padding.stage.extents[axis] - padding.data[axis]).constant_value for axis in range(len(found)))
+    known = all(end is not None and end >= low >= 0 for end, low in zip(ends, found, strict=True))
+    return padding if known and any(map(padding.is_padded, range(len(found)))) else None
+
+
+def _yielded(branch: IfOp, taken: bool) -> Operation | None:
+    block = (branch.then_body if taken else branch.else_body).block
+    last = block.last_op
+    owner = last.values[0].owner if isinstance(last, YieldOp) else None
+    return owner if isinstance(owner, Operation) else None
+
+
+def _offsets(stage: Stage, load: LoadOp, condition: SSAValue) -> tuple[int, ...] | None:
+    """How far each index is behind its axis, if the condition says that all indices are inside, and no more."""
+    space = IndexSpace(stage.block)
+    indices = [space.dim_of(index) for index in load.indices]
+    axes = [space.variable(axis.value).dim for axis in stage.axes]
+    if len(indices) != len(axes) or any(index is None for index in indices):
+        return None
+    shape = load.buffer_type.shape
+    behind = [axis - index for axis, index in zip(axes, indices, strict=True) if index is not None]
+    bounds = [{("sge", index, constant(0)), ("slt", index, size)} for index, size in zip(indices, shape, strict=True)]
+    moved = [d for d, low in enumerate(behind) if low.terms or shape[d] is not stage.extents[d]]
+    wanted = set[Comparison]().union(*(bounds[d] for d in moved))
+    asked = {(kind, space.dim_of(a), space.dim_of(b)) for kind, a, b in _comparisons(condition)}
+    known = set[Comparison]().union(*bounds)  # An axis that is not padded may be asked for, too.
+    found = tuple(low.constant_value for low in behind)
+    return tuple(low for low in found if low is not None) if wanted <= asked <= known and None not in found else None
+
+
+def _comparisons(condition: SSAValue) -> Iterator[tuple[str, SSAValue, SSAValue]]:
+    """What a conjunction asks; something that is not among `sge` and `slt` for anything else."""
+    op = condition.owner
+    if isinstance(op, arith.AndIOp):
+        yield from _comparisons(op.lhs)
+        yield from _comparisons(op.rhs)
+    elif isinstance(op, arith.CmpiOp):
+        yield arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], op.lhs, op.rhs
+    else:
+        yield "unknown", condition, condition

@@ -1,0 +1,185 @@
+"""Splits reductions, so that lanes and threads have accumulators of their own that are combined at the end."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from lowering.kernels.cpu.emit.body import repeat
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.structure.arithmetic import evaluated
+from lowering.kernels.cpu.structure.stages import Stage
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.relaxed_float import GreaterOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """How a stage updates its results: `store[k] = combine(accumulator[0], ..., source[0], ...)`."""
+
+    accumulators: tuple[LoadOp, ...]
+    stores: tuple[StoreOp, ...]
+    first: tuple[SSAValue, ...]
+    """The value that each accumulator starts with, computed by the init of the block."""
+    sources: tuple[SSAValue, ...]
+    combine: tuple[Operation, ...]
+    """The ops from accumulators and sources to what is stored; empty if parts cannot be combined."""
+
+    def combined(self, kernel: Kernel, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
+        """The result of two parts, numbers or vectors."""
+        values: dict[SSAValue, SSAValue] = {load.result: a for load, a in zip(self.accumulators, left, strict=True)}
+        values |= dict(zip(self.sources, right, strict=True))
+        for op in self.combine:
+            values[op.results[0]] = repeat(kernel, op, [values[operand] for operand in op.operands])
+        return [values[store.value] for store in self.stores]
+
+
+def find_reduction(stage: Stage) -> Reduction | None:
+    """How a stage reduces; `None` if it does not load each result once, or not where it stores it, or has no init."""
+    stores = {store.buffer: store for store in stage.stores}
+    loads = [load for load in stage.loads if load.buffer in stores]
+    accumulators = {load.buffer: load for load in loads if load in stage.body}
+    starts = {op.buffer: op.value for op in stage.init if isinstance(op, StoreOp)}
+    if len(stores) != len(stage.stores) or len(loads) != len(accumulators) or set(starts) != set(stores):
+        return None
+    if set(accumulators) != set(stores):
+        return None
+    reduced = stage.of_kind(IteratorKind.REDUCE)
+    for buffer, store in stores.items():
+        indices = stage.accesses[store]
+        if indices != stage.accesses[accumulators[buffer]] or any(index.value is not None for index in indices):
+            return None
+        if any(index.strides[axis].terms for index in indices for axis in reduced):
+            return None
+    order = list(stores)
+    ordered = tuple(accumulators[buffer] for buffer in order)
+    result = tuple(stores[buffer] for buffer in order)
+    first = tuple(starts[buffer] for buffer in order)
+    sources = _sources(stage, ordered)
+    combine = None if sources is None else _combine(stage, ordered, sources, result)
+    if sources is None or combine is None or not _is_identity(combine, first):
+        return Reduction(ordered, result, first, (), ())
+    found = Reduction(ordered, result, first, sources, combine)
+    return found if len(first) == 1 or _commutes(found) else Reduction(ordered, result, first, (), ())
+
+
+def _commutes(reduction: Reduction) -> bool:
+    """Whether a selection gives the same for two parts in either order: tried on numbers, equal ones among them.
+
+    An arg-maximum that keeps the first of equals as they come does not: lanes and threads meet them in other orders.
+    """
+    kinds = [(0.0, 1.0, -1.0) if isinstance(source.type, AnyFloat) else (0, 3, 5) for source in reduction.sources]
+    for left, right in combinations(product(*kinds), 2):
+        results: list[list[object]] = []
+        for one, other in ((left, right), (right, left)):
+            known: dict[SSAValue, object] = dict(zip(reduction.sources, other, strict=True))
+            known |= {load.result: value for load, value in zip(reduction.accumulators, one, strict=True)}
+            if not evaluated(reduction.combine, known):
+                return False
+            results.append([known[store.value] for store in reduction.stores])
+        if results[0] != results[1]:
+            return False
+    return True
+
+
+def _dependent(stage: Stage, accumulators: Sequence[LoadOp]) -> list[Operation]:
+    values: set[SSAValue] = {load.result for load in accumulators}
+    found: list[Operation] = []
+    for op in stage.body:
+        if not isinstance(op, StoreOp) and any(operand in values for inner in op.walk() for operand in inner.operands):
+            found.append(op)
+            values.update(op.results)
+    return found
+
+
+def _sources(stage: Stage, accumulators: Sequence[LoadOp]) -> tuple[SSAValue, ...] | None:
+    """The value that each accumulator meets: the one operand beside it that does not depend on accumulators."""
+    dependent = _dependent(stage, accumulators)
+    inside = {result for op in dependent for result in op.results} | {load.result for load in accumulators}
+    meets: dict[SSAValue, set[SSAValue]] = {load.result: set() for load in accumulators}
+    for op in dependent:
+        own = [operand for operand in op.operands if operand in meets]
+        for accumulator in own:
+            meets[accumulator].update(operand for operand in op.operands if operand not in inside)
+    if any(len(found) != 1 for found in meets.values()):
+        return None
+    sources = tuple(next(iter(meets[load.result])) for load in accumulators)
+    same = all(source.type == load.result.type for source, load in zip(sources, accumulators, strict=True))
+    return sources if same and len(set(sources)) == len(sources) else None
+
+
+def _combine(
+    stage: Stage, accumulators: Sequence[LoadOp], sources: Sequence[SSAValue], stores: Sequence[StoreOp]
+) -> tuple[Operation, ...] | None:
+    """The ops between accumulators and sources, and the stored values; `None` if they use anything else."""
+    known = {load.result for load in accumulators} | set(sources)
+    wanted: set[Operation] = set()
+    pending = [store.value for store in stores]
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if value in known or op in wanted:
+            continue
+        if not isinstance(op, Operation) or op.regions or len(op.results) != 1 or isinstance(op, LoadOp):
+            return None
+        if not op.operands and not isinstance(op, arith.ConstantOp):
+            return None
+        wanted.add(op)
+        pending += op.operands
+    inside = set(stage.block.body.walk())
+    ordered = [op for op in stage.block.body.walk() if op in wanted]
+    return tuple(ordered) if wanted <= inside else None
+
+
+_FLOATS = {
+    arith.AddfOp: 0.0,
+    arith.MulfOp: 1.0,
+    arith.MaximumfOp: -math.inf,
+    GreaterOp: -math.inf,
+    arith.MaxnumfOp: -math.inf,
+    arith.MinimumfOp: math.inf,
+    arith.MinnumfOp: math.inf,
+}
+_SELECTION = (arith.CmpfOp, arith.CmpiOp, arith.SelectOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ConstantOp)
+
+
+def _is_identity(combine: Sequence[Operation], first: Sequence[SSAValue]) -> bool:
+    """Whether the first values change nothing, however often they are combined with others.
+
+    Of a selection by comparisons, as for the index of the greatest element, that is so for any first values: what is
+    chosen is one of the operands, and the first values lose, or are chosen only where they are chosen anyway.
+    """
+    constants = [value.owner for value in first]
+    if len(combine) == 1 and len(first) == 1 and isinstance(constants[0], arith.ConstantOp):
+        return _is_neutral(type(combine[0]), constants[0])
+    return len(first) > 1 and all(isinstance(op, _SELECTION) for op in combine)
+
+
+def _is_neutral(kind: type[Operation], constant: arith.ConstantOp) -> bool:
+    value = constant.value
+    if isinstance(value, FloatAttr):
+        return kind in _FLOATS and value.value.data == _FLOATS[kind]
+    if not isinstance(value, IntegerAttr):
+        return False
+    number, bits = value.value.data, _width(value)
+    ones, top = (-1, (1 << bits) - 1), 1 << (bits - 1)
+    if kind in (arith.AddiOp, arith.OrIOp, arith.XOrIOp, arith.MaxUIOp):
+        return number == 0
+    if kind in (arith.AndIOp, arith.MinUIOp):
+        return number in ones
+    if kind is arith.MuliOp:
+        return number == 1
+    return (kind is arith.MaxSIOp and number in (-top, top)) or (kind is arith.MinSIOp and number == top - 1)
+
+
+def _width(value: IntegerAttr) -> int:
+    from xdsl.dialects.builtin import IntegerType
+
+    return value.type.width.data if isinstance(value.type, IntegerType) else 64

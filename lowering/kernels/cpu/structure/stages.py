@@ -1,0 +1,250 @@
+"""A kernel as a list of stages: each a perfect loop nest around one block of scalar code.
+
+Addresses are linear functions of a stage's axes wherever possible; the rest of the code is kept as ops, without the
+arithmetic that only served to compute addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from lowering.kernels.cpu.structure.accesses import AffineAccess, Index, IndexTuple, linear, whole_access
+from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
+from tir_dialect.analysis.dims import dim_of
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import has_no_effects
+from tir_dialect.dims import Dim
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.buffer_views import BufferViewOp
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.scalars import AssertOp, DimOp
+from tir_dialect.types import IteratorKind
+
+Access: TypeAlias = LoadOp | StoreOp
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An iterator of a stage."""
+
+    value: BlockArgument
+    extent: Dim
+    kind: IteratorKind
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One loop nest and its code."""
+
+    nest: Operation
+    """The outermost loop, or the block if there is none."""
+    block: BlockOp
+    axes: tuple[Axis, ...]
+    accesses: Mapping[Access, tuple[Index, ...]]
+    """The indices of each load and store."""
+    wholes: Mapping[Access, AffineAccess]
+    """Those accesses that are linear only as a whole."""
+    needed: frozenset[Operation]
+    """The ops that compute what is stored."""
+    pinned: frozenset[int]
+    """The axes whose values the code uses otherwise than in indices that are linear in them."""
+
+    @property
+    def body(self) -> Sequence[Operation]:
+        """The code, in order."""
+        return [op for op in self.block.body.block.ops if op in self.needed]
+
+    @property
+    def init(self) -> Sequence[Operation]:
+        """The code for the first values of a reduction, in order."""
+        init = self.block.init
+        return [] if init is None else [op for op in init.body.block.ops if op in self.needed]
+
+    @property
+    def stores(self) -> Sequence[StoreOp]:
+        """The stores of the code, in order."""
+        return [op for op in self.body if isinstance(op, StoreOp)]
+
+    @property
+    def loads(self) -> Iterator[LoadOp]:
+        """All loads, those of branches included."""
+        return (op for op in self.accesses if isinstance(op, LoadOp))
+
+    def of_kind(self, *kinds: IteratorKind) -> tuple[int, ...]:
+        """The numbers of the axes of some kinds."""
+        return tuple(number for number, axis in enumerate(self.axes) if axis.kind in kinds)
+
+    @property
+    def extents(self) -> tuple[Dim, ...]:
+        """How many values each axis has."""
+        return tuple(axis.extent for axis in self.axes)
+
+
+@dataclass
+class Program:
+    """A kernel as stages."""
+
+    header: list[Operation] = field(default_factory=list[Operation])
+    """Constants and dimensions that the stages use, and what is asserted before them, perhaps in loops."""
+    buffers: list[AllocBufferOp] = field(default_factory=list[AllocBufferOp])
+    """The kernel's own memory."""
+    nests: list[tuple[Operation, BlockOp]] = field(default_factory=list[tuple[Operation, BlockOp]])
+
+
+def find_program(func: PrimFuncOp) -> Program | None:
+    """The nests of a function; `None` if it has anything else."""
+    program = Program()
+    return program if _collect(func.body.block.ops, program) and program.nests else None
+
+
+def find_stages(program: Program) -> list[Stage] | None:
+    """The stages of a function; `None` if the code of one is not understood."""
+    stages = [find_stage(nest, block) for nest, block in program.nests]
+    return None if any(stage is None for stage in stages) else [stage for stage in stages if stage is not None]
+
+
+def rewritten(func: PrimFuncOp) -> tuple[Program, Sequence[Stage]]:
+    """A function that was rewritten, of ops that are understood."""
+    program = find_program(func)
+    stages = None if program is None else find_stages(program)
+    assert program is not None
+    assert stages is not None
+    return program, stages
+
+
+def _collect(ops: Iterable[Operation], program: Program) -> bool:
+    for op in ops:
+        if isinstance(op, AllocBufferOp):
+            program.buffers.append(op)
+        elif isinstance(op, BlockOp) and not op.iterators and op.init is None and op.condition is None:
+            inner = op.body.block.ops
+            if any(isinstance(each, LoadOp | StoreOp) for each in inner):
+                program.nests.append((op, op))
+            elif not _collect([each for each in inner if not isinstance(each, ReadsOp | WritesOp)], program):
+                return False
+        elif not program.nests and _only_asserts(op):
+            program.header.append(op)
+        elif isinstance(op, ForOp | BlockOp):
+            block = _block_of_nest(op, program)
+            if block is None:
+                return False
+            program.nests.append((op, block))
+        elif op.regions or not has_no_effects(op) or isinstance(op, LoadOp | BufferViewOp):
+            return False
+        else:
+            program.header.append(op)
+    return True
+
+
+def _only_asserts(op: Operation) -> bool:
+    """Whether nothing is left of an op but that it may fail, as of loops that `check-accesses` has made."""
+    if isinstance(op, AssertOp):
+        return True
+    if not isinstance(op, ForOp | IfOp):
+        return False
+    inner = list(op.walk())
+    changing = (each for each in inner if not isinstance(each, ForOp | IfOp | AssertOp | LoadOp | YieldOp))
+    return any(isinstance(each, AssertOp) for each in inner) and all(map(has_no_effects, changing))
+
+
+def _block_of_nest(op: Operation, program: Program) -> BlockOp | None:
+    """The block of a perfect nest of serial loops from 0, each of which drives one iterator over its whole domain."""
+    loops: dict[SSAValue, ForOp] = {}
+    while isinstance(op, ForOp):
+        if op.kind.data is not LoopKind.SERIAL or op.lower is not None or op.annotations is not None:
+            return None
+        loops[op.induction_var] = op
+        nested = [inner for inner in op.body.block.ops if not isinstance(inner, arith.ConstantOp | DimOp)]
+        program.header += [inner for inner in op.body.block.ops if isinstance(inner, arith.ConstantOp | DimOp)]
+        if len(nested) != 1:
+            return None
+        op = nested[0]
+    if not isinstance(op, BlockOp) or op.condition is not None or op.annotations is not None:
+        return None
+    for iterator in op.iterators:
+        loop = loops.pop(iterator.binding, None)
+        if loop is None or dim_of(loop.upper) is not dim_of(iterator.extent) or dim_of(loop.upper) is None:
+            return None
+    return None if loops else op
+
+
+def find_stage(nest: Operation, block: BlockOp) -> Stage | None:
+    """The stage of a nest; `None` if its code is not scalar arithmetic, loads, stores and branches without stores."""
+    if not all(map(_is_understood, block.body.walk())):
+        return None
+    space = IndexSpace(block)
+    names = [space.variable(iterator.value).dim.as_symbol or "" for iterator in block.iterators]
+    axes = tuple(
+        Axis(iterator.value, extent, iterator.kind)
+        for iterator in block.iterators
+        if (extent := dim_of(iterator.extent)) is not None
+    )
+    accesses = {
+        op: tuple(linear(space, names, index) for index in op.indices)
+        for op in block.body.walk()
+        if isinstance(op, LoadOp | StoreOp)
+    }
+    if len(axes) != len(names) or any(axis.kind is IteratorKind.OPAQUE for axis in axes):
+        return None
+    wholes = {
+        op: whole
+        for op, indices in accesses.items()
+        if _computed(indices) and (whole := whole_access(indices, op.buffer_type.strides, names)) is not None
+    }
+    needed, used = _needed({op: () if op in wholes else indices for op, indices in accesses.items()}, block)
+    pinned = frozenset(number for number, axis in enumerate(axes) if axis.value in used)
+    accesses = {op: indices for op, indices in accesses.items() if op in needed}
+    return Stage(nest, block, axes, accesses, wholes, needed, pinned)
+
+
+def _is_understood(op: Operation) -> bool:
+    match op:
+        case LoadOp():
+            return op.lanes is None
+        case StoreOp():
+            parent = op.parent_op()
+            return op.lanes is None and isinstance(parent, BlockOp | InitOp)
+        case IfOp():
+            return bool(op.outputs)
+        case YieldOp() | DimOp() | InitOp() | ReadsOp() | WritesOp():
+            return True
+        case _:
+            return type(op) in SCALAR_LOWERINGS
+
+
+def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[frozenset[Operation], frozenset[SSAValue]]:
+    """The ops that stores need, and the block arguments that these ops use but for linear accesses."""
+    found: set[Operation] = {op for op in accesses if isinstance(op, StoreOp)}
+    arguments: set[SSAValue] = set()
+    pending = [value for op in found if isinstance(op, StoreOp) for value in (op.value, *_computed(accesses[op]))]
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if not isinstance(op, Operation):
+            arguments.add(value)
+            continue
+        if op in found:
+            continue
+        found.add(op)
+        if isinstance(op, LoadOp) and op in accesses:
+            pending += _computed(accesses[op])
+        else:
+            pending += op.operands
+        pending += [
+            operand for inner in op.walk() if isinstance(inner, YieldOp) and inner is not op for operand in inner.values
+        ]
+    inside = set(block.body.walk())
+    return frozenset(op for op in found if op in inside), frozenset(arguments)
+
+
+def _computed(indices: IndexTuple) -> list[SSAValue]:
+    return [index.value for index in indices if index.value is not None]

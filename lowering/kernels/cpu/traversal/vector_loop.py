@@ -1,0 +1,182 @@
+"""The vectorised loop over a row: iterations of whole vectors, and a remainder.
+
+The last, incomplete vector is masked, or its elements are computed one by one where the target cannot mask. Long code
+is emitted once: there every vector is masked. Reductions have iterations of several vectors with accumulators of their
+own, to hide the latency of additions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.prefetching import FarRow, PrefetchedRow
+from lowering.kernels.cpu.emit.vectors import vector_iteration
+from lowering.kernels.cpu.traversal.accumulators import Accumulators
+from lowering.kernels.cpu.traversal.several_rows import emit_rows
+from lowering.kernels.cpu.traversal.shared_vectors import SharedVectors
+from lowering.kernels.cpu.traversal.step import Step
+
+LONG = 64
+"""More ops for an element take so long that a mask costs nothing beside them, but twice as long to compile if they are
+written twice."""
+
+
+@dataclass(frozen=True)
+class IterationShape:
+    """How much an iteration covers."""
+
+    lanes: int
+    """Elements of a vector, which may fill several registers."""
+
+    registers: int
+    """How many it fills."""
+
+    width: int
+    """Elements of an iteration."""
+
+    unroll: int
+    """Vectors in a wide iteration of sums."""
+
+    masks: bool
+    """Whether a masked vector costs little."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row, or the part of it from `low` on."""
+
+    kernel: Kernel
+    step: Step
+    shape: IterationShape
+    shared: SharedVectors | None
+    prefetched: Sequence[PrefetchedRow]
+    """What is asked for on the way."""
+    low: SSAValue | None
+    high: SSAValue
+    far: Sequence[FarRow]
+    """What wide iterations ask for."""
+    is_first: bool
+    """Whether nothing was gathered before."""
+
+    def emit(self, accumulators: Accumulators | None) -> None:
+        """The iterations; what they gather goes into the accumulators."""
+        code, shape = self.kernel.code, self.shape
+        sums = [] if accumulators is None else accumulators.all
+        length = self.high if self.low is None else code.sub(self.high, self.low)
+        if self._is_written_once(length, sums):
+            self._masked_iterations(length)
+            return
+        done: SSAValue = code.index(0)
+        if accumulators is not None and shape.unroll > 1:
+            done = self._wide_iterations(length, accumulators)
+        done = self._iterations(length, done, shape.width, sums)
+        if shape.registers > 1 and not shape.masks:
+            done = self._iterations(length, done, shape.lanes // shape.registers, sums)
+        self._rest(length, done, sums)
+
+    def _from(self, done: SSAValue) -> SSAValue:
+        """The index of the element behind so many."""
+        return done if self.low is None else self.kernel.code.add(self.low, done)
+
+    def _end(self, length: SSAValue, step: int) -> SSAValue:
+        """Where full iterations of `step` elements end."""
+        code, known = self.kernel.code, constant_of(length)
+        return code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
+
+    def _wide_iterations(self, length: SSAValue, accumulators: Accumulators) -> SSAValue:
+        """Iterations of several vectors with accumulators of their own, if the row is so long; gives where they end."""
+        code, known, step = self.kernel.code, constant_of(length), self.shape.lanes * self.shape.unroll
+        if known is not None and known < step:
+            return code.index(0)
+        end = self._end(length, step)
+        with ExitStack() as scope:
+            if known is None:
+                scope.enter_context(code.when(code.compare("sgt", end, 0)))
+            wide = replace(accumulators, width=step)
+            wide.start()
+            self._iterations(length, code.index(0), step, wide.all)
+            accumulators.take(wide, are_first=self.is_first)
+        return end
+
+    def _is_written_once(self, length: SSAValue, sums: Sequence[SSAValue]) -> bool:
+        """Whether all iterations go under a mask: long code, of whose iterations the last may be incomplete."""
+        known, lanes = constant_of(length), self.shape.lanes
+        rests = known is None or (known > lanes and known % lanes > 0)
+        is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG
+        return is_long and rests and lanes > 1 and not sums and self.shape.masks
+
+    def _masked_iterations(self, length: SSAValue) -> None:
+        code, width = self.kernel.code, self.shape.width
+        with code.loop(code.divide(code.add(length, width - 1), width), "v") as iteration:
+            done = code.mul(iteration, width)
+            start = self._from(done)
+            self._prefetch(start, self.shape.lanes)
+            self._iteration(start, self.shape.lanes, code.sub(length, done), ())
+
+    def _prefetch(self, start: SSAValue, count: int) -> None:
+        for each in self.prefetched:
+            each.prefetch(self.kernel.code, start, count)
+
+    def _iterations(self, length: SSAValue, done: SSAValue, step: int, sums: Sequence[SSAValue]) -> SSAValue:
+        """Full iterations of `step` elements from `done` on; gives where they end."""
+        code, known = self.kernel.code, constant_of(length)
+        if step == 1 or (known is not None and known // step * step <= (constant_of(done) or 0)):
+            return done
+        end = self._end(length, step)
+        first = None if constant_of(done) == 0 else code.divide(done, step)
+        with code.loop(code.divide(end, step), "v", lower=first) as iteration:
+            start = self._from(code.mul(iteration, step))
+            self._prefetch(start, step)
+            for each in self.far if step > self.shape.width else ():
+                each.prefetch(code, start, step)
+            self._iteration(start, step, None, sums)
+        return end
+
+    def _rest(self, length: SSAValue, done: SSAValue, sums: Sequence[SSAValue]) -> None:
+        """What is left for less than a vector."""
+        code, known = self.kernel.code, constant_of(length)
+        if known is not None and known == constant_of(done):
+            return
+        start = self._from(done)
+        if self.shape.lanes == 1 or (not self.shape.masks and not sums):
+            with code.loop(self.high, "e", lower=start, vectorize=False) as index:
+                vector_iteration(self.kernel, index, 1, None, sums, self.step)
+            return
+        left = code.sub(length, done)
+        if self.shape.registers > 2:
+            self._single_registers(start, left)
+            return
+        with code.when(code.compare("sgt", left, 0)):
+            self._iteration(start, self.shape.lanes, left, sums)
+
+    def _single_registers(self, start: SSAValue, left: SSAValue) -> None:
+        """The first `left` elements, less than an iteration, one register at a time, which is less code."""
+        code, lanes = self.kernel.code, self.shape.lanes // self.shape.registers
+        with code.loop(code.divide(code.add(left, lanes - 1), lanes), "rest") as number:
+            done = code.mul(number, lanes)
+            self._iteration(code.add(start, done), lanes, code.sub(left, done), ())
+
+    def _iteration(self, start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]) -> None:
+        """The elements from `start` on: all of an iteration, or the first `left`."""
+        if self.shared is None:
+            if self.step.rows > 1 and not sums:
+                emit_rows(self.kernel, self.step, start, step, left)
+            else:
+                vector_iteration(self.kernel, start, step, left, sums, self.step)
+        else:
+            self.shared.emit(self.step.bodies[0], start, left)
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The number that an index is, if it is a constant."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None

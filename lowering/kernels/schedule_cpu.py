@@ -1,0 +1,71 @@
+"""`schedule-cpu`: kernels get the loops that suit a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from lowering.kernels.cpu.memory_bound import schedule_memory_bound
+from lowering.pass_target import pass_target
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class ScheduleCPUPass(ModulePass):
+    """Schedules every PrimFunc for the CPU, by the first rule that matches its structure; others stay as they are.
+
+    ```mlir
+    tir.for (%i, %j, %r) in (%m, %n, %k) {
+      tir.block "matmul" (...) { ... C[i, j] += A[i, r] * B[r, j] }
+    }
+    // becomes packed panels and a tile of sums in registers
+    ```
+
+    Tiles of sums become private functions, which are equal in all kernels and are compiled once.
+
+    Sums may be made in another order, as with any matrix library, and products fused with sums; nothing else changes a
+    result.
+    """
+
+    name = "schedule-cpu"
+
+    target: str = ""
+    """The machine; this one if it is not named."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Schedules each function by itself."""
+        schedule_module(op, pass_target(self.target))
+
+
+def schedule_module(module: ModuleOp, target: Target) -> None:
+    """Rewrites all PrimFuncs of a module for a machine."""
+    for func in [op for op in module.ops if isinstance(op, PrimFuncOp)]:
+        schedule(func, target)
+
+
+def schedule(func: PrimFuncOp, target: Target) -> None:
+    """Rewrites one function for a machine."""
+    if not (_has_reduction(func) and _schedule_compute_bound(func, target)):
+        schedule_memory_bound(func, target)
+
+
+def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> bool:
+    # Not at the top: products, convolutions and attention are half of the rules, and many programs have none of them.
+    from lowering.kernels.cpu.compute_bound import schedule_compute_bound
+
+    return schedule_compute_bound(func, target)
+
+
+def _has_reduction(func: PrimFuncOp) -> bool:
+    """Whether there is a block that reduces: a function without one is no contraction."""
+    return any(_reduces(op) for op in func.body.walk() if isinstance(op, BlockOp))
+
+
+def _reduces(block: BlockOp) -> bool:
+    return block.init is not None or any(iterator.kind is IteratorKind.REDUCE for iterator in block.iterators)

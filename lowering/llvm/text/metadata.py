@@ -1,0 +1,54 @@
+"""LLVM metadata: loop hints and non-temporal marks, numbered as they are met."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, IntegerType, UnitAttr
+from xdsl.ir import Attribute
+
+from lowering.llvm.errors import CodegenError
+
+LOOP_HINTS = "llvm_ext.loop"
+"""Name of the attribute on the branch that closes a loop: a dictionary from LLVM's names of loop hints to values.
+
+`{llvm_ext.loop = {"llvm.loop.unroll.disable", "llvm.loop.interleave.count" = 2 : i32}}`
+"""
+
+
+class Metadata:
+    """The numbered metadata nodes of a module."""
+
+    def __init__(self) -> None:
+        self._nodes: list[str] = []
+        self._shared: dict[str, int] = {}
+
+    def lines(self) -> list[str]:
+        """The definitions, in order of their numbers."""
+        return [f"!{number} = {node}" for number, node in enumerate(self._nodes)]
+
+    def shared(self, node: str) -> str:
+        """A reference to a node that all its users share."""
+        if node not in self._shared:
+            self._shared[node] = len(self._nodes)
+            self._nodes.append(node)
+        return f"!{self._shared[node]}"
+
+    def loop(self, hints: Attribute) -> str:
+        """A reference to a node of its own for one loop, with `hints` as described at `LOOP_HINTS`."""
+        if not isinstance(hints, DictionaryAttr):
+            raise CodegenError(f"attribute {LOOP_HINTS} expects a dictionary, got {hints}")
+        parts = [self.shared(_hint(name, value)) for name, value in hints.data.items()]
+        number = len(self._nodes)
+        self._nodes.append(f"distinct !{{{', '.join([f'!{number}', *parts])}}}")
+        return f"!{number}"
+
+
+def _hint(name: str, value: Attribute) -> str:
+    match value:
+        case UnitAttr():
+            return f'!{{!"{name}"}}'
+        case IntegerAttr(type=IntegerType() as type_):
+            width = type_.width.data
+            number = value.value.data
+            return f'!{{!"{name}", i{width} {("false", "true")[bool(number)] if width == 1 else number}}}'
+        case _:
+            raise CodegenError(f"loop hint {name} expects a unit or an integer, got {value}")

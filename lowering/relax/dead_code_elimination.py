@@ -1,0 +1,162 @@
+"""`dead-code-elimination`: ops that nothing needs, outputs that nothing reads, functions that nothing reaches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
+from xdsl.transforms.dead_code_elimination import would_be_trivially_dead
+
+from lowering.diagnostics import fail
+from lowering.locations import inherit_location
+from lowering.relax.call_graph import CallGraph
+from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
+from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.scope import block_symbols_used, symbols_used, symbols_witnessed
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.witness_effects import CheckedWitness
+
+
+@dataclass(frozen=True)
+class DeadCodeEliminationPass(ModulePass):
+    """Removes what cannot change what an entry point returns or does.
+
+    Before:
+
+    ```mlir
+    relax.func private @helper(%x: !relax.object) -> !relax.object { relax.return %x }
+    relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
+      %0, %1 = relax.dataflow {
+        %2 = relax.exp %x
+        %3 = relax.call @helper(%x) : !relax.object
+        relax.output %2, %3
+      }
+      relax.return %0
+    }
+    ```
+
+    After:
+
+    ```mlir
+    relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
+      %0 = relax.dataflow {
+        %2 = relax.exp %x
+        relax.output %2
+      }
+      relax.return %0
+    }
+    ```
+
+    * Ops of relax functions without effects and without uses go, and what only they used. An op whose symbols a type
+      still names is used. A check that nothing depends on goes too: a program that failed may stop failing
+      (specification, "Purity and Dataflow Blocks").
+    * Unread results of dataflow regions and branches go, with what yields them.
+    * Functions and PrimFuncs go that no entry point refers to, directly or through others. Entry points are those that
+      are not private, or just the named ones: `dead-code-elimination{entry=main}`.
+
+    One walk from the end of each function. Idempotent; refuses an entry that is not there.
+    """
+
+    name = "dead-code-elimination"
+
+    entry: tuple[str, ...] = ()
+    """The functions to keep; without any, all that are not private."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Ops first: what they referred to may then be out of reach."""
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                _Sweep().region(func.body)
+        graph = CallGraph.of(op)
+        reached = graph.reachable(self._roots(op, graph))
+        for name, func in graph.functions.items():
+            if name not in reached:
+                Rewriter.erase_op(func, safe_erase=False)
+
+    def _roots(self, module: ModuleOp, graph: CallGraph) -> tuple[str, ...]:
+        for name in self.entry:
+            if name not in graph.functions:
+                listed = ", ".join(f"@{known}" for known in graph.functions) or "none"
+                fail(module, f"expected the entry @{name} among the functions, got {listed}")
+        return self.entry or tuple(name for name, func in graph.functions.items() if not _is_private(func))
+
+
+def _is_private(func: Operation) -> bool:
+    visibility = func.properties.get("sym_visibility")
+    return visibility is not None and str(visibility) == '"private"'
+
+
+class _Sweep:
+    """One walk backwards; `symbols` are those that an op behind the current one names."""
+
+    def __init__(self) -> None:
+        self.symbols: set[str] = set()
+
+    def region(self, region: Region) -> None:
+        """Sweeps the block of a region."""
+        for block in region.blocks:
+            self._block(block)
+
+    def _block(self, block: Block) -> None:
+        op = block.last_op
+        while op is not None:
+            before = op.prev_op
+            if self._is_dead(op):
+                Rewriter.erase_op(op)
+            else:
+                self._keep(_without_unread_results(op, self.symbols))
+            op = before
+        self.symbols |= block_symbols_used(block)
+
+    def _keep(self, op: Operation) -> None:
+        for region in op.regions:
+            self.region(region)
+        self.symbols |= symbols_used(op)
+
+    def _is_dead(self, op: Operation) -> bool:
+        if any(result.first_use is not None for result in op.results) or op.has_trait(IsTerminator):
+            return False
+        if not self.symbols.isdisjoint(symbols_witnessed(op)):
+            return False
+        # Whether a symbol is named is what the walk knows better.
+        return bool(op.get_traits_of_type(CheckedWitness)) or would_be_trivially_dead(op)
+
+
+def _without_unread_results(op: Operation, symbols: set[str]) -> Operation:
+    """The op, or one in its place without the results of a dataflow region or branch that nothing reads."""
+    if not isinstance(op, DataflowOp | IfOp):
+        return op
+    witnesses = {result for name, result in symbols_witnessed(op).items() if name in symbols}
+    kept = [result.index for result in op.results if result.first_use is not None or result in witnesses]
+    if len(kept) == len(op.results):
+        return op
+    if isinstance(op, DataflowOp):
+        _replace_end(op.body.block, OutputOp(*(op.output.values[index] for index in kept)))
+        new: Operation = DataflowOp(op.detach_region(op.body))
+    else:
+        for region in (op.then_region, op.else_region):
+            _replace_end(region.block, YieldOp(*(yielded(region)[index] for index in kept)))
+        types = as_struct_infos(op.res[index].type for index in kept)
+        else_region, then_region = op.detach_region(op.else_region), op.detach_region(op.then_region)
+        new = IfOp(op.condition, then_region, else_region, types)
+    new.attributes |= op.attributes
+    inherit_location(op, new)
+    for index, result in zip(kept, new.results, strict=True):
+        result.name_hint = op.results[index].name_hint
+        op.results[index].replace_all_uses_with(result)
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    Rewriter.erase_op(op)
+    return new
+
+
+def _replace_end(block: Block, terminator: Operation) -> None:
+    old = block.last_op
+    if old is not None:
+        inherit_location(old, terminator)
+        Rewriter.replace_op(old, terminator)

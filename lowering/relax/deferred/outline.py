@@ -1,0 +1,126 @@
+"""A group of ops as a function of its own, and that as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.printer import Printer
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax.deferred.candidates import is_literal
+from relax_dialect.ops.call_packed import CallPurePackedOp
+from relax_dialect.ops.shapes import TupleGetOp, TupleOp
+from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.values import PrimOp, StringOp
+from relax_dialect.scope import BindsBlockSymbols, symbols_used
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
+from relax_dialect.struct_info.types import ObjectType, TupleType
+from tir_dialect.dims import symbol
+from tir_dialect.symbols import SymbolAttr
+
+RUN = "vm.builtin.run_deferred"
+"""The function that is called with the text and the arguments."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ops that are compiled together."""
+
+    ops: Sequence[Operation]
+    literals: Sequence[Operation]
+    """Ops outside that are copied."""
+    inputs: Sequence[SSAValue]
+    outputs: Sequence[SSAValue]
+
+    @staticmethod
+    def of(ops: Sequence[Operation]) -> Group:
+        """What goes into the ops and what of them is used outside."""
+        members = set(ops)
+        operands = dict.fromkeys(value for op in ops for value in op.operands if value.owner not in members)
+        literals = [value.owner for value in operands if is_literal(value)]
+        inputs = [value for value in operands if not is_literal(value)]
+        results = [result for op in ops for result in op.results]
+        outputs = [result for result in results if any(use.operation not in members for use in result.uses)]
+        return Group(ops, [op for op in literals if isinstance(op, Operation)], inputs, outputs or results[-1:])
+
+    def symbols(self) -> list[str]:
+        """The symbols of the function."""
+        used = {name for value in self.inputs for name in iter_symbols(value.type)}
+        for op in (*self.literals, *self.ops):
+            used |= symbols_used(op)
+        return sorted(used)
+
+
+def defer(ops: Sequence[Operation], function: str) -> None:
+    """Replaces ops of a block by a call that compiles them; `function` is what errors begin with."""
+    group, last = Group.of(ops), ops[-1]
+    symbols = group.symbols()
+    told = {name for value in group.inputs for name in iter_bare_symbols(value.type)}
+    numbers = [PrimOp(symbol(name)) for name in symbols if name not in told]
+    inputs = [*(number.result for number in numbers), *group.inputs]
+    text = StringOp(_text(_outline(group, inputs, symbols, function)))
+    types = as_struct_infos(value.type for value in group.outputs)
+    call = CallPurePackedOp(RUN, [text.result, *inputs], types[0] if len(types) == 1 else TupleType(types))
+    fields = [] if len(types) == 1 else [TupleGetOp(call.result, index) for index in range(len(types))]
+    new = [*numbers, text, call, *fields]
+    inherit_location(last, new)
+    Rewriter.insert_op(new, InsertPoint.after(last))
+    for old, result in zip(group.outputs, [field.result for field in fields] or [call.result], strict=True):
+        result.name_hint = old.name_hint
+        old.replace_all_uses_with(result)
+    for op in (*reversed(ops), *group.literals):
+        if op in ops or not any(result.uses for result in op.results):
+            Rewriter.erase_op(op)
+
+
+def _outline(group: Group, inputs: Sequence[SSAValue], symbols: Sequence[str], name: str) -> ModuleOp:
+    """The function of a group, in a module of its own."""
+    params = as_struct_infos(value.type for value in inputs)
+    bounds = _bounds(group.ops[0])
+    signature = FuncType(params, ObjectType(), symbols=[bounds.get(each) or SymbolAttr(each) for each in symbols])
+    func = FuncOp(name, signature)
+    values: dict[SSAValue, SSAValue] = {}
+    for value, param in zip(inputs, func.params, strict=True):
+        param.name_hint = value.name_hint
+        values[value] = param
+    for op in (*group.literals, *group.ops):
+        func.body.block.add_op(op.clone(values))
+    outputs = [values[output] for output in group.outputs]
+    if len(outputs) > 1:
+        func.body.block.add_op(pack := TupleOp(*outputs))
+        outputs = [pack.result]
+    func.body.block.add_op(ReturnOp(outputs[0]))
+    inherit_location(group.ops[-1], func)
+    return ModuleOp([func])
+
+
+def _bounds(op: Operation) -> dict[str, SymbolAttr]:
+    """The bounds of the symbols around an op."""
+    bounds: dict[str, SymbolAttr] = {}
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, BindsBlockSymbols):
+            bounds = {bound.symbol.data: bound for bound in parent.symbols} | bounds
+        parent = parent.parent_op()
+    return bounds
+
+
+def _text(module: ModuleOp) -> str:
+    """The functions of a module with the locations of their ops."""
+    stream = StringIO()
+    printer = Printer(stream, print_debuginfo=True)
+    _print_all(printer, module.ops)
+    return stream.getvalue()
+
+
+def _print_all(printer: Printer, ops: Iterable[Operation]) -> None:
+    for op in ops:
+        printer.print_op(op)
+        printer.print_string("\n")

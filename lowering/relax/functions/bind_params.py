@@ -1,0 +1,176 @@
+"""`bind-params`: parameters of a function become constants."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from typing_extensions import override
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.arg_spec import ArgSpec
+from xdsl.utils.exceptions import VerifyException
+
+from lowering.diagnostics import fail
+from lowering.locations import inherit_location
+from lowering.relax.functions.specialization import bind_symbols, find_entry, settle_function
+from relax_dialect.builder.convert import elements
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.erase import erase_symbols
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.match import Mismatch, match_types
+from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
+from relax_dialect.struct_info.types import TensorType
+
+
+@dataclass(frozen=True)
+class BindParamsPass(ModulePass):
+    """Replaces parameters of a function by constants, and removes them from its signature.
+
+    `BindParamsPass("main", {"w": array, 2: "conv1.weight"})` takes parameters by name or index (counted without the
+    symbols), and arrays of any DLPack library, or the name under which a weight is kept outside of the module. In text
+    there are weights only: `bind-params{func=main w="conv1.weight"}`.
+
+    Before, with an array of shape `[2]` for `w`:
+
+    ```mlir
+    relax.func @main[%n, %k](%x: !relax.tensor<[n, k], f32>, %w: !relax.tensor<[k], f32>)
+        -> !relax.tensor<[n, k], f32> {
+      %0 = relax.add %x, %w
+      relax.return %0
+    }
+    ```
+
+    After:
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f32> {
+      %w = relax.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      %0 = relax.add %x, %w
+      relax.return %0
+    }
+    ```
+
+    Symbols that the arrays determine become numbers everywhere. Refuses a function that the module
+    itself uses, parameters that the function does not have, hence to bind one twice, arrays of another type, weights of
+    a type with unknown dimensions, and what `bind-symbolic-vars` refuses.
+    """
+
+    name = "bind-params"
+
+    func: str = "main"
+    """The function."""
+    params: Mapping[int | str, Any] = field(default_factory=dict[int | str, Any])
+    """An array or the name of a weight for each index or name of a parameter."""
+
+    @override
+    @classmethod
+    def from_spec(cls, spec: ArgSpec) -> Self:
+        """Reads the options; every one but `func` is a parameter. Raises `ValueError` at a value that is no name."""
+        names: dict[str, str] = {}
+        for name, given in spec.parameters.items():
+            if len(given) != 1 or not isinstance(given[0], str):
+                raise ValueError(f"'{cls.name}' expected one name for {name}")
+            names[name] = given[0]
+        func = names.pop("func", "main")
+        return cls(func, {**names})
+
+    @override
+    def spec(self, *, include_default: bool = False) -> ArgSpec:
+        """The options as text; raises `ValueError` if there are arrays or indices, which have none."""
+        options: dict[str, tuple[str]] = {"func": (self.func,)}
+        for key, value in self.params.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise ValueError(f"'{self.name}' expected names only, got an index or array for {key}")
+            options[key] = (value,)
+        return ArgSpec(self.name, {**options})
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Symbols first, then the constants, then the signature."""
+        func = find_entry(op, self.func)
+        given = _by_index(func, self.params)
+        constants = {i: ConstantOp(elements(value)) for i, value in given.items() if not isinstance(value, str)}
+        bind_symbols(func, _symbol_values(func, constants))
+        for index, value in sorted(given.items(), reverse=True):
+            _replace(func, index, constants.get(index) or _weight(func, index, value))
+        _remove(func, set(given))
+        settle_function(func)
+
+
+def _by_index(func: FuncOp, params: Mapping[int | str, Any]) -> dict[int, Any]:
+    """The values by the index of the parameter."""
+    names = [param.name_hint for param in func.params]
+    found: dict[int, Any] = {}
+    for key, value in params.items():
+        if key not in (names if isinstance(key, str) else range(len(names))):
+            listed = ", ".join(name or f"#{index}" for index, name in enumerate(names)) or "none"
+            fail(func, f"@{func.sym_name.data} has the parameters {listed}, got a value for {key}")
+        index = names.index(key) if isinstance(key, str) else key
+        if index in found:
+            fail(func, f"@{func.sym_name.data} got two values for parameter #{index}")
+        found[index] = value
+    return found
+
+
+def _symbol_values(func: FuncOp, constants: Mapping[int, ConstantOp]) -> dict[str, int]:
+    """The symbols that constants determine, and what they are; fails if the constants are wrong."""
+    declared = [func.function_type.params[index] for index in constants]
+    try:
+        try:
+            return _solve(func, constants, {name for info in declared for name in iter_symbols(info)})
+        except Mismatch:  # `n * m` alone says nothing of `n`
+            return _solve(func, constants, {name for info in declared for name in iter_bare_symbols(info)})
+    except Mismatch as mismatch:
+        index = list(constants)[mismatch.place.root]
+        where = f" {mismatch.place.path}" if mismatch.place.path else ""
+        fail(func, f"@{func.sym_name.data} parameter #{index}{where}: {mismatch.reason}", "bind an array of that type")
+
+
+def _solve(func: FuncOp, constants: Mapping[int, ConstantOp], wanted: Collection[str]) -> dict[str, int]:
+    """The values of the wanted symbols; raises `Mismatch`."""
+    ignored = [name for name in func.function_type.symbol_names if name not in wanted]
+    match = match_types(
+        [erase_symbols(func.function_type.params[index], ignored) for index in constants],
+        [constant.result.type for constant in constants.values()],
+        [bound for bound in func.symbols if bound.symbol.data in wanted],
+    )
+    known = {name: dim.constant_value for name, dim in match.bindings.items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _weight(func: FuncOp, index: int, name: str) -> ConstantOp:
+    info = func.params[index].type
+    if not isinstance(info, TensorType):
+        fail(func, f"@{func.sym_name.data} parameter #{index} expected a tensor to bind a weight, got {info}")
+    op = ConstantOp(name, info)
+    try:
+        op.verify_()
+    except VerifyException as error:
+        fail(func, f"@{func.sym_name.data} parameter #{index}: {error}", "run 'bind-symbolic-vars' first")
+    return op
+
+
+def _replace(func: FuncOp, index: int, constant: ConstantOp) -> None:
+    """Puts a constant at the start, with a cast to the type of the parameter if it is not of that type."""
+    param, info = func.params[index], func.function_type.params[index]
+    ops: list[ConstantOp | MatchCastOp] = [constant]
+    if constant.result.type != info:
+        ops.append(MatchCastOp(constant.result, info))
+    inherit_location(func, ops)
+    ops[-1].result.name_hint = param.name_hint
+    param.replace_all_uses_with(ops[-1].result)
+    Rewriter.insert_op(ops, InsertPoint.at_start(func.body.block))
+
+
+def _remove(func: FuncOp, indices: set[int]) -> None:
+    """Takes parameters without uses out of the signature."""
+    old, params = func.function_type, func.params
+    for index in indices:
+        func.body.block.erase_arg(params[index])
+    kept = [info for index, info in enumerate(old.params) if index not in indices]
+    func.function_type = FuncType(kept, old.ret, pure=old.pure, symbols=old.symbols)

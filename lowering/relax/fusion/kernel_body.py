@@ -1,0 +1,173 @@
+"""The body of a kernel that is put together from the bodies of others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from lowering.relax.fusion.kernel_constants import is_only_loaded
+from lowering.relax.fusion.kernel_maps import Map, Nest
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import BufferType
+
+Made: TypeAlias = tuple[Nest, tuple[Dim, ...]]
+"""The nest of a map, and the shape of what it writes."""
+
+
+@dataclass
+class KernelBody:
+    """The body of a function that is being put together: memory, then sizes, then loops."""
+
+    func: PrimFuncOp
+    _allocations: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    _header: list[Operation] = field(default_factory=list[Operation])
+    _nests: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    _maps: dict[PrimFuncOp, Map | None] = field(default_factory=dict[PrimFuncOp, "Map | None"])
+    _made: dict[SSAValue, Made] = field(default_factory=dict[SSAValue, "Made"])
+    """The nests of maps by what they write, as long as they may move to the end."""
+    _seen: set[SSAValue] = field(default_factory=set[SSAValue])
+    """The parameters of all copies so far."""
+    _sizes: dict[Dim, SSAValue] = field(default_factory=dict[Dim, SSAValue])
+    _names: dict[str, int] = field(default_factory=dict[str, int])
+
+    def allocate(self, kind: BufferType) -> SSAValue:
+        """New memory."""
+        op = AllocBufferOp(kind)
+        self._allocations[op] = None
+        return op.buffer
+
+    def append(
+        self,
+        callee: PrimFuncOp,
+        params: Sequence[SSAValue],
+        dims: Mapping[str, Dim],
+        passing: Collection[SSAValue] = (),
+    ) -> None:
+        """A copy of the body of another function, with its parameters and symbols replaced.
+
+        `passing` are parameters, in memory of this function, that nothing else reads. If the function that made one of
+        them and this one compute element by element, they share their loops, and the memory goes.
+        """
+        known = self._map_of(callee)
+        self._keep_in_place(callee, params)
+        read = None if known is None else self._joint(known, callee, params, dims, passing)
+        values: dict[SSAValue, SSAValue] = dict(zip(callee.params, params, strict=True))
+        for argument, name in zip(callee.symbol_args, callee.symbol_names, strict=True):
+            if argument.uses:
+                values[argument] = self._size(dims[name])
+        for op in callee.body.block.ops:
+            if isinstance(op, DimOp):
+                values[op.result] = self._size(op.dim.substitute(dims))
+            elif isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType):
+                values[op.result] = self._constant(op)
+            elif known is not None and op is known.nest.outermost:
+                nest = self._extended(read, known.nest, values, dims)
+                self._nests[nest.outermost] = None
+                self._made[params[-1]] = nest, known.shape_for(dims)
+            else:
+                clone = self._clone(op, values, dims)
+                (self._allocations if isinstance(clone, AllocBufferOp) else self._nests)[clone] = None
+
+    def _map_of(self, callee: PrimFuncOp) -> Map | None:
+        if callee not in self._maps:
+            self._maps[callee] = Map.of(callee)
+        return self._maps[callee]
+
+    def _keep_in_place(self, callee: PrimFuncOp, params: Sequence[SSAValue]) -> None:
+        """Where what is there already is written again, nothing that is in front may move behind."""
+        if any(v in self._seen and not is_only_loaded(p) for p, v in zip(callee.params, params, strict=True)):
+            self._made.clear()
+        self._seen.update(params)
+
+    def _joint(
+        self,
+        known: Map,
+        callee: PrimFuncOp,
+        params: Sequence[SSAValue],
+        dims: Mapping[str, Dim],
+        passing: Collection[SSAValue],
+    ) -> SSAValue | None:
+        """The parameter of a map whose maker the map can go on with."""
+        shape = known.shape_for(dims)
+        for place in known.elementwise:
+            if params[place] in passing and params[place] in self._made and self._made[params[place]][1] == shape:
+                return callee.params[place]
+        return None
+
+    def _extended(
+        self, read: SSAValue | None, more: Nest, values: dict[SSAValue, SSAValue], dims: Mapping[str, Dim]
+    ) -> Nest:
+        """A copy of a map's nest; or the nest that made what it reads, which goes on with what the map computes."""
+        if read is None:
+            copy = Nest.of(self._clone(more.outermost, values, dims))
+            assert copy is not None
+            return copy
+        buffer = values[read]
+        nest, _ = self._made.pop(buffer)
+        self._nests.pop(nest.outermost)
+        if isinstance(buffer.owner, AllocBufferOp):
+            del self._allocations[buffer.owner]
+        nest = nest.go_on(more, read, values, lambda op: self._clone(op, values, dims))
+        nest.block.block_name = StringAttr(self._unique(more.block.block_name.data))
+        return nest
+
+    def _clone(self, op: Operation, values: dict[SSAValue, SSAValue], dims: Mapping[str, Dim]) -> Operation:
+        """A copy of an op of another function."""
+        clone = op.clone(values)
+        self._adapt(clone, dims)
+        # Another type makes another value.
+        values.update(zip(op.results, clone.results, strict=True))
+        return clone
+
+    def finish(self) -> None:
+        """Puts everything into the function."""
+        self.func.body.block.add_ops([*self._allocations, *self._header, *self._nests])
+
+    def _constant(self, op: arith.ConstantOp) -> SSAValue:
+        value = op.value.value.data if isinstance(op.value, IntegerAttr) else 0
+        return self._size(constant(value))
+
+    def _size(self, dim: Dim) -> SSAValue:
+        name = dim.as_symbol
+        argument = None if name is None else self.func.symbol_arg(name)
+        if argument is not None:
+            return argument
+        if dim not in self._sizes:
+            value = dim.constant_value
+            op = DimOp(dim) if value is None else arith.ConstantOp(IntegerAttr(value, IndexType()))
+            op.result.name_hint = None if value is None or value < 0 else f"c{value}"
+            self._header.append(op)
+            self._sizes[dim] = op.result
+        return self._sizes[dim]
+
+    def _adapt(self, clone: Operation, dims: Mapping[str, Dim]) -> None:
+        """Symbols in the types and sizes of a copy, and names of blocks that are there already."""
+        for op in clone.walk():
+            if isinstance(op, DimOp):
+                op.dim_attr = DimAttr(op.dim.substitute(dims))
+            elif isinstance(op, BlockOp):
+                op.block_name = StringAttr(self._unique(op.block_name.data))
+            for result in op.results:
+                if isinstance(result.type, BufferType):
+                    _set_type(result, result.type.substitute(dims))
+
+    def _unique(self, name: str) -> str:
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return self._unique(f"{name}_{count}") if count else name
+
+
+def _set_type(result: OpResult, kind: BufferType) -> None:
+    if result.type != kind:
+        Rewriter.replace_value_with_new_type(result, kind)

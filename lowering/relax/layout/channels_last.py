@@ -1,0 +1,134 @@
+"""`channels-last`: integer convolutions compute on channels-last data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from lowering.relax.movement import (
+    dims_of,
+    is_elementwise,
+    is_single_element,
+    replace_with,
+    used_only_by,
+    with_operands,
+)
+from relax_dialect.canonicalization.reading import is_never_written, is_only_read
+from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
+from relax_dialect.ops.manipulation import PermuteDimsOp
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.padding import PadOp
+from relax_dialect.ops.windows import spatial_letters
+from relax_dialect.struct_info.types import TensorType
+
+
+class ChannelsLastPass(ModulePass):
+    """Converts integer convolutions to channels-last layouts, so that the channels of a pixel are contiguous.
+
+    Before:
+
+    ```mlir
+    %0 = relax.nn.conv2d %x, %w out_dtype = i32            // %x : [n, 64, h, w] of ui8, %w : [32, 64, 1, 1] of i8
+    ```
+
+    After:
+
+    ```mlir
+    %1 = relax.permute_dims %x axes = [0, 2, 3, 1]
+    %2 = relax.permute_dims %w axes = [0, 2, 3, 1]
+    %3 = relax.nn.conv2d %1, %2 data_layout = "NHWC" kernel_layout = "OHWI" out_dtype = i32
+    %0 = relax.permute_dims %3 axes = [0, 3, 1, 2]
+    ```
+
+    Then a sum of products of bytes is over neighbours in memory, for which machines have instructions; and a
+    convolution of each channel for itself has the channels as vectors. `simplify-permute-dims` merges the permutations
+    of convolutions that follow each other, across what is elementwise.
+
+    Converted are convolutions in the default layouts of one group, whose data are integers, and of each channel for
+    itself, whose data are integers or converted from such: less a zero point as numbers of `f32`, in which small sums
+    are exact. Padding and what is elementwise between integers and convolution is done in the new order. Other groups
+    stay: within them there are few channels. Nothing is converted that somebody may write into. Values are the same,
+    those of `f32` but for the order of their sums. Idempotent.
+    """
+
+    name = "channels-last"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Converts each by itself."""
+        for each in [inner for inner in op.walk() if isinstance(inner, ForwardConvolutionOp)]:
+            if _is_converted(each):
+                _convert(each)
+
+
+def _is_converted(op: ForwardConvolutionOp) -> bool:
+    if op.data_layout is not None or op.kernel_layout is not None or op.out_layout is not None:
+        return False
+    data, kernel = dims_of(op.x), dims_of(op.w)
+    if data is None or kernel is None or not (is_only_read(op.result) and is_never_written(op.x)):
+        return False
+    groups = op.groups.value.data
+    if groups == 1:
+        return _is_integers(op.x)
+    alone = data[1].constant_value == groups == kernel[0].constant_value
+    return alone and _is_from_integers(op.x)
+
+
+def _is_integers(value: SSAValue) -> bool:
+    info = value.type
+    return isinstance(info, TensorType) and isinstance(info.dtype, IntegerType)
+
+
+def _is_from_integers(value: SSAValue) -> bool:
+    """Whether a value is integers, or made of some one by one."""
+    op = value.owner
+    if _is_integers(value) or not isinstance(op, Operator) or not is_elementwise(op):
+        return _is_integers(value)
+    return all(map(is_single_element, op.operands[1:])) and _is_from_integers(op.operands[0])
+
+
+_FORWARD: dict[int, type[Conv1dOp | Conv2dOp | Conv3dOp]] = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
+
+
+def _convert(op: ForwardConvolutionOp) -> None:
+    rank, alone = op.RANK, op.groups.value.data > 1
+    letters = spatial_letters(rank)
+    last = (0, *range(2, rank + 2), 1)
+    new: list[Operation] = []
+    x = _permuted(op.x, op, last, new)
+    new.append(w := PermuteDimsOp(op.w, (*range(2, rank + 2), 1, 0) if alone else last))
+    windows = op.windows
+    made = _FORWARD[rank](
+        x,
+        w,
+        strides=windows.strides,
+        padding=windows.padding,
+        dilation=windows.dilation,
+        groups=op.groups.value.data,
+        data_layout=f"N{letters}C",
+        kernel_layout=f"{letters}IO" if alone else f"O{letters}I",
+        out_dtype=op.out_dtype,
+    )
+    result = PermuteDimsOp(made, (0, rank + 1, *range(1, rank + 1)))
+    replace_with(op, [*new, made, result], result.result)
+
+
+def _permuted(value: SSAValue, user: Operation, axes: Sequence[int], new: list[Operation]) -> SSAValue:
+    """A value with its dimensions in another order; what makes it for `user` alone is made in that order."""
+    op = value.owner
+    if isinstance(op, Operator) and used_only_by(value, user) and is_never_written(op.operands[0]):
+        if isinstance(op, PadOp):
+            widths = op.pad_width.get_values()
+            moved = [width for axis in axes for width in widths[2 * axis : 2 * axis + 2]]
+            made = PadOp(_permuted(op.x, op, axes, new), moved, op.mode.data, op.pad_value.value.data)
+            made.location = op.location
+            new.append(made)
+            return made.result
+        if is_elementwise(op) and all(map(is_single_element, op.operands[1:])):
+            new.append(inner := with_operands(op, [_permuted(op.operands[0], op, axes, new), *op.operands[1:]]))
+            return inner.results[0]
+    new.append(made := PermuteDimsOp(value, axes))
+    return made.result

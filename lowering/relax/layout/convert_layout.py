@@ -1,0 +1,147 @@
+"""`convert-layout`: networks of convolutions compute on channel-blocked data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.pass_target import pass_target
+from lowering.relax.dead import erase_dead
+from lowering.relax.layout.blocked_steps import Known, Role, Step
+from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_place
+from lowering.relax.layout.layout_plan import plan
+from relax_dialect.ops.convolution import Conv2dOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp
+
+
+@dataclass(frozen=True)
+class ConvertLayoutPass(ModulePass):
+    """Converts convolutions, and the operators between them, to a channel-blocked layout such as `NCHW16c`, whose block
+    is one vector of `f32`.
+
+    Before:
+
+    ```mlir
+    %0 = relax.nn.conv2d %x, %v                  // %x : !relax.tensor<[n, 3, h, w], f32>, %v of [32, 3, 1, 1]
+    %1 = relax.add %0, %bias                     // %bias : !relax.tensor<[32, 1, 1], f32>
+    %2 = relax.nn.conv2d %1, %w                  // %w : !relax.tensor<[64, 32, 1, 1], f32>
+    ```
+
+    After:
+
+    ```mlir
+    %0 = relax.nn.conv2d %x, %v1 kernel_layout = "OIHW16o" out_layout = "NCHW16c"
+    %1 = relax.add %0, %bias1                    // %bias1 : !relax.tensor<[2, 1, 1, 16], f32>
+    %2 = relax.nn.conv2d %1, %w1 data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
+    %3 = relax.layout_transform %2 source = "NCHW16c" target = "NCHW"
+    ```
+
+    Converted are convolutions of `f32` in `NCHW` of one group, of each channel for itself or of groups that divide
+    blocks or consist of some, and behind them elementwise operators, also with operands that broadcast, pooling,
+    reductions over places, joining, cutting, padding and resizing. Constant weights are rearranged when the program is
+    compiled, others in each call. Data with fewer channels than a block is read as it is. Where another operator needs
+    a value, `relax.layout_transform` gives it back; of one place (behind global pooling) that is a reshape.
+
+    The rule of costs: operators that hand blocks to each other are a group, and a group is converted if its
+    convolutions gain more than the weights that are not constant cost, and the values with more than one place that are
+    needed in both layouts. A convolution of a window with long sums gains more than both transposes around it, others
+    as much as one: a convolution of 1 x 1 between two transposes stays what it is.
+
+    Channels that blocks have beyond the end are what channels with weights and biases of zero would be. They pass
+    through operators that make finite numbers of finite numbers only, and the weights of zero of the next convolution
+    leave them out; elsewhere they are cut off. So results are the same, but for the order of sums, as long as values
+    are finite; if a value becomes infinite, the next convolution of such channels gives NaN, where it may have
+    given an infinity. With whole blocks there is no such difference.
+
+    Nothing is converted that somebody may write into while the function runs. Idempotent.
+    """
+
+    name = "convert-layout"
+
+    block: int = 0
+    """The channels of a block; 0 for the elements of a vector of the target."""
+
+    target: str = ""
+    """The machine; this one if it is not named."""
+
+    def __post_init__(self) -> None:
+        """`ValueError` for a block of fewer channels than none."""
+        if self.block < 0:
+            raise ValueError(f"block expected a number of channels, or 0, got {self.block}")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Converts each function by itself."""
+        blocking: Blocking | None = None
+        for func in op.ops:
+            if isinstance(func, FuncOp) and any(isinstance(inner, Conv2dOp) for inner in func.walk()):
+                blocking = blocking or Blocking(self.block or _lanes(self.target))
+                steps, known = plan(func, blocking)
+                if steps:
+                    _Conversion(blocking, steps, known).convert()
+
+
+def _lanes(target: str) -> int:
+    return pass_target(target).lanes(32)
+
+
+class _Conversion:
+    """The steps of one function, put in place of its operators."""
+
+    def __init__(self, blocking: Blocking, steps: Mapping[Operation, Step], known: Known):
+        self._blocking = blocking
+        self._steps = steps
+        self._known = known
+        self._conversions = Conversions(blocking)
+        self._blocked: dict[SSAValue, SSAValue] = {}
+
+    def convert(self) -> None:
+        """Makes the new operators, then gives others what they need of them."""
+        constants = {operand.owner for op in self._steps for operand in op.operands}
+        for op, step in self._steps.items():
+            self._make(op, step)
+        for op in reversed(list(self._steps)):
+            for result in op.results:
+                self._give_back(result)
+            Rewriter.erase_op(op)
+        erase_dead(owner for owner in constants if isinstance(owner, ConstantOp))
+
+    def _make(self, op: Operation, step: Step) -> None:
+        operands = [self._operand(value, role) for value, role in zip(op.operands, step.roles, strict=True)]
+        made = step.make(operands)
+        inherit_location(op, made)
+        Rewriter.insert_op(made, InsertPoint.before(op))
+        for old, new, channels in zip(op.results, made[-1].results, step.channels, strict=True):
+            new.name_hint = old.name_hint
+            if channels is None:
+                old.replace_all_uses_with(new)
+            else:
+                self._blocked[old] = new
+
+    def _operand(self, value: SSAValue, role: Role) -> SSAValue:
+        match role:
+            case Role.AS_IT_IS:
+                return value
+            case Role.BLOCKS:
+                return self._blocked.get(value) or self._conversions.data(value)
+            case Role.ALIGNED:
+                return self._conversions.aligned(value)
+            case Role.INNER_WEIGHTS:
+                return self._conversions.transformed(value, WEIGHTS, self._blocking.inner)
+            case Role.OUTER_WEIGHTS:
+                return self._conversions.transformed(value, WEIGHTS, self._blocking.outer)
+
+    def _give_back(self, result: OpResult) -> None:
+        """Data without blocks, where an op that stays uses it."""
+        channels, blocked = self._known.of(result), self._blocked.get(result)
+        if channels is None or blocked is None or not result.uses:
+            return
+        plain = self._conversions.plain(blocked, channels, is_one_place(result))
+        result.replace_all_uses_with(plain)

@@ -1,0 +1,94 @@
+"""`lines-as-pictures`: 1-D convolutions become 2-D convolutions of images with one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax.dead import erase_dead
+from lowering.relax.layout.blocking import array_of, dims_of
+from lowering.relax.layout.layout_plan import LONG_SUM
+from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp
+from relax_dialect.ops.manipulation import ExpandDimsOp, SqueezeOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.elements import tensor_attr
+
+CHANNELS = 16
+"""Of data and of filters there are multiples of so many, so that blocks of any machine are full."""
+
+
+@dataclass(frozen=True)
+class LinesAsPicturesPass(ModulePass):
+    """Rewrites 1-D convolutions as 2-D ones, which `convert-layout` can block.
+
+    Before:
+
+    ```mlir
+    %y = relax.nn.conv1d %x, %w padding = [1, 1]            // %x : [n, 64, w], %w : [32, 64, 3]
+    ```
+
+    After:
+
+    ```mlir
+    %v = ...                                                // [32, 64, 1, 3], the elements of %w
+    %0 = relax.expand_dims %x axes = [2]
+    %2 = relax.nn.conv2d %0, %v padding = [0, 1, 0, 1]      // [n, 32, 1, w]
+    %y = relax.squeeze %2 axes = [2]
+    ```
+
+    Changed are convolutions of `f32` of one group in the default layouts, with so many channels and products for each
+    result that blocks pay; without a stride only if the weights are known. Values are the same, but for the order of
+    sums. Idempotent.
+    """
+
+    name = "lines-as-pictures"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Changes each by itself."""
+        for each in [inner for inner in op.walk() if isinstance(inner, Conv1dOp)]:
+            if _pays(each):
+                _change(each)
+
+
+def _pays(op: Conv1dOp) -> bool:
+    data, weights = dims_of(op.x), dims_of(op.w)
+    types = [*op.operand_types, *op.result_types]
+    if data is None or weights is None or dims_of(op.result) is None:
+        return False
+    if not all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types):
+        return False
+    if [layout.text for layout in op.layouts] != ["NCW", "OIW", "NCW"]:
+        return False
+    filters, channels, size = (dim.constant_value or 0 for dim in weights)
+    whole = filters > 0 and filters % CHANNELS == channels % CHANNELS == 0
+    skips = max(op.windows.strides) > 1  # else windows are lines as they lie
+    return (
+        whole
+        and (skips or array_of(op.w) is not None)
+        and size > 1
+        and channels * size >= LONG_SUM
+        and op.groups.value.data == 1
+        and data[1] == weights[1]
+    )
+
+
+def _change(op: Conv1dOp) -> None:
+    windows, weights = op.windows, array_of(op.w)
+    x = ExpandDimsOp(op.x, [2])
+    w = ExpandDimsOp(op.w, [2]) if weights is None else ConstantOp(tensor_attr(np.expand_dims(weights, 2)))
+    low, high = windows.padding
+    made = Conv2dOp(x, w, strides=[1, *windows.strides], padding=[0, low, 0, high], dilation=[1, *windows.dilation])
+    result = SqueezeOp(made, [2])
+    if result.result.type == op.result.type:
+        result.result.name_hint = op.result.name_hint
+        inherit_location(op, [x, w, made, result])
+        known = op.w.owner
+        Rewriter.replace_op(op, [x, w, made, result])
+        erase_dead([known] if isinstance(known, ConstantOp) else [])

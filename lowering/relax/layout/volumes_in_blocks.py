@@ -1,0 +1,115 @@
+"""`volumes-in-blocks`: 3-D convolutions compute on channel-blocked data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from lowering.locations import inherit_location
+from lowering.pass_target import pass_target
+from lowering.relax.dead import erase_dead
+from lowering.relax.layout.blocking import Blocking, Conversions, dims_of
+from lowering.relax.layout.layout_plan import LONG_SUM
+from relax_dialect.ops.convolution import Conv3dOp
+from relax_dialect.ops.rearranging import LayoutTransformOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.types import TensorType
+
+DATA, WEIGHTS = "NCDHW", "OIDHW"
+
+
+@dataclass(frozen=True)
+class VolumesInBlocksPass(ModulePass):
+    """Converts 3-D convolutions to a channel-blocked layout such as `NCDHW16c`, whose block is one vector of `f32`.
+
+    Before:
+
+    ```mlir
+    %y = relax.nn.conv3d %x, %w padding = [1, 1, 1, 1, 1, 1]    // %x : [n, 32, d, h, w], %w : [64, 32, 3, 3, 3]
+    ```
+
+    After:
+
+    ```mlir
+    %v = ...                                                    // [4, 2, 3, 3, 3, 16, 16], the elements of %w
+    %0 = relax.layout_transform %x source = "NCDHW" target = "NCDHW16c"
+    %1 = relax.nn.conv3d %0, %v padding = [1, 1, 1, 1, 1, 1] data_layout = "NCDHW16c" kernel_layout = "OIDHW16i16o"
+    %y = relax.layout_transform %1 source = "NCDHW16c" target = "NCDHW"
+    ```
+
+    Without blocks the windows of each place are gathered, which takes as long as the products of some ten filters.
+    Changed are convolutions of `f32` of one group in the default layouts, with whole blocks of channels and filters,
+    and so many products for each result that the changes of layout pay. Values are the same, but for the order of
+    sums. Idempotent.
+    """
+
+    name = "volumes-in-blocks"
+
+    block: int = 0
+    """The channels of a block; 0 for the elements of a vector of the target."""
+
+    target: str = ""
+    """The machine; this one if it is not named."""
+
+    def __post_init__(self) -> None:
+        """`ValueError` for a block of fewer channels than none."""
+        if self.block < 0:
+            raise ValueError(f"block expected a number of channels, or 0, got {self.block}")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Changes each by itself."""
+        found = [inner for inner in op.walk() if isinstance(inner, Conv3dOp)]
+        if not found:
+            return
+        target = pass_target(self.target)
+        blocking = Blocking(self.block or target.lanes(32))
+        conversions = Conversions(blocking)
+        for each in found:
+            if _pays(each, blocking):
+                _change(each, blocking, conversions)
+
+
+def _pays(op: Conv3dOp, blocking: Blocking) -> bool:
+    data, weights = dims_of(op.x), dims_of(op.w)
+    types = [*op.operand_types, *op.result_types]
+    if data is None or weights is None or dims_of(op.result) is None:
+        return False
+    if not all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types):
+        return False
+    filters, channels, *window = (dim.constant_value or 0 for dim in weights)
+    places = window[0] * window[1] * window[2]
+    return (
+        [layout.text for layout in op.layouts] == [DATA, WEIGHTS, DATA]
+        and filters > 0
+        and blocking.is_whole(filters)
+        and blocking.is_whole(channels)
+        and places > 1
+        and channels * places >= LONG_SUM
+        and op.groups.value.data == 1
+        and data[1] == weights[1]
+    )
+
+
+def _change(op: Conv3dOp, blocking: Blocking, conversions: Conversions) -> None:
+    size, windows, known = blocking.size, op.windows, op.w.owner
+    blocks, kernel = f"{DATA}{size}c", f"{WEIGHTS}{size}i{size}o"
+    data = LayoutTransformOp(op.x, DATA, blocks)
+    made = Conv3dOp(
+        data,
+        conversions.transformed(op.w, WEIGHTS, kernel),
+        strides=windows.strides,
+        padding=windows.padding,
+        dilation=windows.dilation,
+        data_layout=blocks,
+        kernel_layout=kernel,
+    )
+    result = LayoutTransformOp(made, blocks, DATA)
+    if result.result.type == op.result.type:
+        result.result.name_hint = op.result.name_hint
+        inherit_location(op, [data, made, result])
+        Rewriter.replace_op(op, [data, made, result])
+        erase_dead([known] if isinstance(known, ConstantOp) else [])

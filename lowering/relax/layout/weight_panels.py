@@ -1,0 +1,158 @@
+"""Packed panels of the columns of products: which parameters of a PrimFunc can be packed, and what changes then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import BlockArgument
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.kernels.cpu.gemm.dot_groups.contraction import find_word_contraction
+from lowering.kernels.cpu.gemm.dot_groups.panels import VECTORS
+from lowering.kernels.cpu.gemm.tiling import tiling
+from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
+from lowering.kernels.cpu.structure.stages import find_program, find_stages
+from lowering.relax.layout.word_weights import Indices, is_transposed, pack_words, word_places, word_shape
+from tir_dialect.dims import constant
+from tir_dialect.dtypes import byte_size
+from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.target import Target
+from tir_dialect.types import BufferType
+from tir_dialect.weights import WeightAttr
+from vm_dialect.tensors import aligned_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class PanelLayout:
+    """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`.
+
+    In words, of several parts, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`; `k` may be several dimensions.
+    """
+
+    width: int
+    transposed: bool = False
+    parts: int = 1
+
+    @property
+    def suffix(self) -> str:
+        """What the name of a constant gets."""
+        words = f"x{self.parts}" if self.parts > 1 else ""
+        return f".{'transposed.' if self.transposed else ''}panels{self.width}{words}"
+
+
+def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
+    """The parameters that a PrimFunc reads as the columns of a product, and nowhere else, by their numbers."""
+    program = None if func.may_alias is not None else find_program(func)
+    stages = None if program is None else find_stages(program)
+    found: dict[int, PanelLayout] = {}
+    for stage in stages or ():
+        what = find_contraction(stage)
+        loads = () if what is None else what.columns.loads
+        if what is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
+            continue
+        layout = _layout(what, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
+        if layout is not None:
+            found[loads[0].buffer.index - len(func.symbols)] = layout
+    return found
+
+
+def _layout(what: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
+    """How the columns of a product should lie; `None` if they can or need not lie in panels."""
+    words = find_word_contraction(what, target)
+    if words is not None:
+        order = is_transposed(words, load)
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, words.parts)
+    indices, shape = what.stage.accesses[load], load.buffer_type.shape
+    if len(what.column) != 1 or len(what.reduced) != 1 or what.outer or len(indices) < 2:
+        return None
+    (column,), (reduced,) = what.column, what.reduced
+    transposed = indices[-1].is_axis(reduced) and indices[-2].is_axis(column)
+    straight = indices[-1].is_axis(column) and indices[-2].is_axis(reduced)
+    last = (column, reduced) if transposed else (reduced, column)
+    whole = tuple(shape[-2:]) == tuple(what.stage.extents[axis] for axis in last)
+    n, known = what.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
+    width = tiling(target, byte_size(what.element), what.longest).width
+    if n is None or 2 * (-(-n // width) * width) > 3 * n or any(index.value is not None for index in indices[:-2]):
+        return None
+    return PanelLayout(width, transposed) if (transposed or straight) and whole and known else None
+
+
+def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout]) -> PrimFuncOp:
+    """A copy of a function whose parameters with these numbers lie in panels."""
+    copy = func.clone()
+    copy.sym_name = StringAttr(name)
+    for number, layout in layouts.items():
+        parameter = copy.params[number]
+        (load,) = (use.operation for use in parameter.uses)
+        assert isinstance(load, LoadOp)  # as was found
+        kind = load.buffer_type
+        Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
+        _rewrite(load, layout, _sizes(kind))
+    return copy
+
+
+def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
+    if layout.parts > 1:
+        shape = word_shape(_sizes(kind), layout.transposed, layout.width, layout.parts)
+        return BufferType([*map(constant, shape)], kind.dtype, scope=kind.scope, align=kind.align)
+    *batch, k, n = kind.shape
+    k, n = (n, k) if layout.transposed else (k, n)
+    width = constant(layout.width)
+    panels = -(-(n.constant_value or 0) // layout.width)
+    return BufferType([*batch, constant(panels), k, width], kind.dtype, scope=kind.scope, align=kind.align)
+
+
+def _sizes(kind: BufferType) -> list[int]:
+    return [dim.constant_value or 0 for dim in kind.shape]
+
+
+def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
+    """Reads from panels what was in a buffer with dimensions of these sizes."""
+    indices = Indices([])
+    if layout.parts > 1:
+        places = word_places(indices, load, sizes, layout.transposed, layout.width, layout.parts)
+    else:
+        *batch, r, j = load.indices
+        r, j = (j, r) if layout.transposed else (r, j)
+        panel, within = indices.split(j, layout.width)
+        places = [*batch, panel, r, within]
+    new = LoadOp(load.buffer, places)
+    new.result.name_hint = load.result.name_hint
+    for op in (*indices.emitted, new):
+        op.location = load.location
+    Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
+    Rewriter.replace_op(load, new)
+
+
+def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
+    """A constant in panels; its name says so."""
+    array = elements_of(value)
+    assert array is not None  # as was asked
+    packed = pack(array, layout)
+    return tensor_attr(packed, value.weight_name + layout.suffix if isinstance(value, WeightAttr) else None)
+
+
+def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
+    """A copy in panels, aligned to a cache line; columns past the last one are 0."""
+    if layout.parts > 1:
+        return pack_words(array, layout.transposed, layout.width, layout.parts)
+    array = np.swapaxes(array, -1, -2) if layout.transposed else array
+    *batch, k, n = array.shape
+    width, whole = layout.width, n // layout.width
+    shape = (*batch, -(-n // width), k, width)
+    packed = aligned_bytes(array.dtype.itemsize * int(np.prod(shape))).view(array.dtype).reshape(shape)
+    columns = array[..., : whole * width].reshape(*batch, k, whole, width)
+    packed[..., :whole, :, :] = np.swapaxes(columns, -2, -3)
+    if whole * width < n:
+        packed[..., whole, :, : n - whole * width] = array[..., whole * width :]
+        packed[..., whole, :, n - whole * width :] = 0
+    return packed

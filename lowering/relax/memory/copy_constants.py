@@ -1,0 +1,67 @@
+"""`copy-constants`: what leaves the program, or is written in place, is a copy of a constant."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, Use
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax.memory.leaks import Leaks
+from relax_dialect.ops.manipulation import BroadcastToOp
+from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.ops.values import ConstantOp
+
+
+class CopyConstantsPass(ModulePass):
+    """Copies constants where others get hold of their memory.
+
+    Before:
+
+    ```mlir
+    %c = relax.constant dense<0.0> : tensor<4xf32>
+    %0 = relax.add %x, %c
+    %1 = relax.tuple(%0, %c)
+    relax.return %1
+    ```
+
+    After:
+
+    ```mlir
+    %c = relax.constant dense<0.0> : tensor<4xf32>
+    %0 = relax.add %x, %c
+    %shape = relax.shape [4]
+    %copy = relax.broadcast_to %c, %shape
+    %1 = relax.tuple(%0, %copy)
+    relax.return %1
+    ```
+
+    A constant is the program's own: each run has to find it as it was. Others get hold of it where a function returns
+    it or a closure captures it, where a packed function that may have effects gets it, and where `call_tir_inplace`
+    writes into it, here or in a function that is called. Operators, kernels and pure packed functions only read.
+
+    Expects that constants are folded already, which would undo it. Idempotent.
+    """
+
+    name = "copy-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Copies at each use, so that what only reads goes on with the constant."""
+        constants = [inner for inner in op.walk() if isinstance(inner, ConstantOp)]
+        if constants:
+            leaks = Leaks.of(op)
+            for constant in constants:
+                for use in list(leaks.uses(constant.result)):
+                    _copy(constant, use)
+
+
+def _copy(constant: ConstantOp, use: Use) -> None:
+    shape = ShapeOp(constant.result.type.known_dims or ())
+    copy = BroadcastToOp(constant.result, shape)
+    copy.result.name_hint = constant.result.name_hint
+    made: list[Operation] = [shape, copy]
+    inherit_location(constant, made)
+    Rewriter.insert_op(made, InsertPoint.before(use.operation))
+    use.operation.operands[use.index] = copy.result

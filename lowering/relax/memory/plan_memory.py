@@ -1,0 +1,154 @@
+"""`plan-memory`: tensors that do not leave their function share one arena."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax.memory.lifetime import Lifetimes, escapes, lifetimes
+from lowering.relax.memory.plan import Buffer, Plan, bounded, plan
+from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, StorageTensorOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect.dims import Dim, Prover, product
+from tir_dialect.dtypes import byte_size
+
+
+class PlanMemoryPass(ModulePass):
+    """Places every tensor that does not escape at an offset of a shared storage.
+
+    Before:
+
+    ```mlir
+    %a = relax.alloc_tensor : !relax.tensor<[n], f32>
+    relax.call_kernel @exp(%x, %a) sizes [n]
+    ```
+
+    After:
+
+    ```mlir
+    %s = relax.alloc_storage size 64 * floordiv(4 * n + 63, 64)
+    %a = relax.storage_tensor %s at 0 : !relax.tensor<[n], f32>
+    relax.call_kernel @exp(%x, %a) sizes [n]
+    ```
+
+    Expects `lower-call-tir`. A tensor escapes if it, or a view of it, is returned, yielded, captured, put into a tuple
+    or passed to anything but a kernel; it keeps memory of its own. There is one storage for each place where the last
+    symbol of some sizes becomes known, made right there, so that its size is always computable: as a rule one, at the
+    function's entry. Where the function's symbols have upper bounds, sizes are planned at their greatest values.
+    Tensors whose shape is a run-time value are not planned. Idempotent.
+    """
+
+    name = "plan-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Plans each function by itself."""
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                plan_function(func)
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A planned storage: its tensors and their offsets."""
+
+    storage: AllocStorageOp
+    plan: Plan
+
+
+def plan_function(func: FuncOp) -> list[Arena]:
+    """Plans one function; returns the arenas it made."""
+    facts = lifetimes(func.body)
+    prover = prover_at(func.body.block.first_op) if func.body.block.first_op is not None else Prover()
+    witnesses = _Witnesses(func.body, facts)
+    groups: dict[InsertPointKey, list[AllocTensorOp]] = {}
+    for alloc in _planned(func.body):
+        point = witnesses.known_at(alloc, bounded(tensor_bytes(alloc.result.type), prover))
+        groups.setdefault(point, []).append(alloc)
+    return [_place(point, allocs, facts, prover) for point, allocs in groups.items()]
+
+
+def tensor_bytes(tensor: TensorType) -> Dim:
+    """Bytes of a tensor whose shape and dtype are known."""
+    if tensor.known_dims is None or tensor.dtype is None:
+        raise ValueError(f"the size of {tensor} is not known")
+    return product(tensor.known_dims) * byte_size(tensor.dtype)
+
+
+@dataclass(frozen=True)
+class InsertPointKey:
+    """After an op, or at the start of a block: a place where symbols become known."""
+
+    block: Block
+    after: Operation | None
+
+
+def _planned(body: Region) -> Iterator[AllocTensorOp]:
+    for op in body.walk():
+        if isinstance(op, AllocTensorOp) and op.shape is None and not escapes(op):
+            yield op
+
+
+class _Witnesses:
+    """The ops of a function whose results say what symbols are."""
+
+    def __init__(self, body: Region, facts: Lifetimes):
+        self._facts = facts
+        self._ops: dict[tuple[Block | None, str], list[Operation]] = {}
+        """Those of a block for a symbol, in order."""
+        for op in body.walk():
+            for symbol in _witnessed(op.results):
+                self._ops.setdefault((op.parent, symbol), []).append(op)
+
+    def known_at(self, alloc: AllocTensorOp, size: Dim) -> InsertPointKey:
+        """The place where the last of the size's symbols is bound: going outwards and upwards from the allocation."""
+        op: Operation = alloc
+        while (block := op.parent) is not None:
+            before = [last for symbol in size.symbols if (last := self._last(block, symbol, op)) is not None]
+            if before:
+                return InsertPointKey(block, max(before, key=self._step))
+            parent = block.parent_op()
+            if parent is None or isinstance(parent, FuncOp) or not size.symbols.isdisjoint(_witnessed(block.args)):
+                return InsertPointKey(block, None)
+            op = parent
+        raise ValueError("an allocation has to be inside a function")
+
+    def _last(self, block: Block, symbol: str, op: Operation) -> Operation | None:
+        """The last one in a block before an op."""
+        ops = self._ops.get((block, symbol), [])
+        count = bisect_left(ops, self._step(op), key=self._step)
+        return ops[count - 1] if count else None
+
+    def _step(self, op: Operation) -> int:
+        return self._facts.steps[op]
+
+
+def _witnessed(values: Sequence[SSAValue]) -> set[str]:
+    return {value.type.symbol for value in values if isinstance(value.type, PrimType) and value.type.symbol is not None}
+
+
+def _place(point: InsertPointKey, allocs: Sequence[AllocTensorOp], facts: Lifetimes, prover: Prover) -> Arena:
+    buffers = [
+        Buffer(bounded(tensor_bytes(alloc.result.type), prover), facts.steps[alloc], facts.last_use(alloc.result))
+        for alloc in allocs
+    ]
+    result = plan(buffers, prover)
+    storage = AllocStorageOp(result.total)
+    storage.result.name_hint = "storage"
+    inherit_location(allocs[0], storage)
+    where = InsertPoint.at_start(point.block) if point.after is None else InsertPoint.after(point.after)
+    Rewriter.insert_op(storage, where)
+    for alloc, offset in zip(allocs, result.offsets, strict=True):
+        tensor = StorageTensorOp(storage, offset, alloc.result.type)
+        inherit_location(alloc, tensor)
+        Rewriter.replace_op(alloc, tensor)
+    return Arena(storage, result)

@@ -1,0 +1,154 @@
+"""`use-inplace-calls`: results of kernels take the memory of operands that die there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax.memory.inplace import Pair, inplace_pairs, write_in_place
+from lowering.relax.memory.lifetime import Lifetimes, leaves, lifetimes
+from lowering.relax.memory.variants import Variants
+from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
+from relax_dialect.ops.prim_func import find_prim_func
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.traits import AliasesOperand
+from tir_dialect.ops.function import PrimFuncOp
+
+IN_PLACE = "in_place"
+"""The attribute of a call whose result has the memory of an operand."""
+
+
+class UseInplaceCallsPass(ModulePass):
+    """Lets the result of a kernel reuse the memory of an operand that dies there.
+
+    Before:
+
+    ```mlir
+    %a = relax.alloc_tensor : !relax.tensor<[n], f32>
+    relax.call_kernel @matmul(%x, %w, %a) sizes [n]
+    %b = relax.alloc_tensor : !relax.tensor<[n], f32>
+    relax.call_kernel @exp(%a, %b) sizes [n]
+    relax.return %b
+    ```
+
+    After:
+
+    ```mlir
+    %a = relax.alloc_tensor : !relax.tensor<[n], f32>
+    relax.call_kernel @matmul(%x, %w, %a) sizes [n]
+    relax.call_kernel @exp_inplace(%a) sizes [n] {in_place}
+    relax.return %a
+    ```
+
+    The kernel computes each element of the result from the element of the operand at the same place, and reads it
+    nowhere else; both have the same type. The operand is memory that the function made in the same block, that nobody
+    else may keep, and that no other operand of the call shares: never a parameter or a constant. Values are the same
+    bit for bit.
+
+    Expects `lower-call-tir`, before `plan-memory`. Idempotent; the peer is TVM's `DataflowUseInplaceCalls`.
+    """
+
+    name = "use-inplace-calls"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Every function by itself, calls in program order."""
+        kernels = _Kernels(op)
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                _Function(func, kernels).rewrite()
+        kernels.remove_unused()
+
+
+@dataclass
+class _Kernels(Variants):
+    """The kernels of a module and those that work in place."""
+
+    _pairs: dict[PrimFuncOp, tuple[Pair, ...]] = field(default_factory=dict[PrimFuncOp, tuple[Pair, ...]])
+
+    def pairs(self, func: PrimFuncOp) -> tuple[Pair, ...]:
+        """The operands and results of a kernel that may be the same memory."""
+        if func not in self._pairs:
+            self._pairs[func] = inplace_pairs(func)
+        return self._pairs[func]
+
+
+class _Function:
+    """One function whose calls are rewritten."""
+
+    def __init__(self, func: FuncOp, kernels: _Kernels):
+        self._func, self._kernels = func, kernels
+        self._facts: Lifetimes = lifetimes(func.body)
+        self._last: dict[SSAValue, int | None] = {}
+        """The last use of each tensor that has been asked for, which many calls may have written in place since."""
+
+    def rewrite(self) -> None:
+        """All calls, in program order."""
+        for op in list(self._func.body.walk()):
+            if isinstance(op, CallKernelOp):
+                kernel = find_prim_func(op, op.callee)
+                pair = None if kernel is None else next(self._usable(op, kernel), None)
+                if kernel is not None and pair is not None:
+                    self._replace(op, kernel, pair)
+
+    def _usable(self, call: CallKernelOp, kernel: PrimFuncOp) -> Iterator[Pair]:
+        for pair in self._kernels.pairs(kernel):
+            operand, result = (call.arguments[number] for number in pair)
+            source, target = _memory(operand), result.owner
+            others = [value for value in call.arguments if value is not operand and value is not result]
+            if (
+                isinstance(source.owner, AllocTensorOp)
+                and isinstance(target, AllocTensorOp)
+                and operand.type == result.type
+                and source.owner.parent is target.parent is call.parent
+                and _first_use(target) is call
+                and not any(_memory(value) is source for value in others)
+                and list(call.arguments).count(operand) == 1
+                and self._last_use(source) == self._facts.steps[call]
+            ):
+                yield pair
+
+    def _last_use(self, tensor: SSAValue) -> int | None:
+        """The step of the last use; `None` if it may be after the function has returned."""
+        if tensor not in self._last:
+            self._last[tensor] = None if leaves(tensor) else self._facts.last_use(tensor)
+        return self._last[tensor]
+
+    def _replace(self, call: CallKernelOp, kernel: PrimFuncOp, pair: Pair) -> None:
+        operand, result = (call.arguments[number] for number in pair)
+        rest = [value for number, value in enumerate(call.arguments) if number != pair[0]]
+        values = [operand if value is result else value for value in rest]
+        sizes = [size.data for size in call.sizes]
+        variant = self._kernels.of(kernel, pair, "inplace", partial(write_in_place, kernel, pair))
+        made = CallKernelOp(variant.sym_name.data, values, sizes)
+        made.attributes[IN_PLACE] = UnitAttr()
+        inherit_location(call, made)
+        self._facts.steps[made] = self._facts.ends[made] = self._facts.steps[call]
+        Rewriter.replace_op(call, made, [])
+        source, last, later = _memory(operand), self._facts.steps[call], self._last_use(result)
+        self._last[source] = None if later is None else max(last, later)
+        result.replace_all_uses_with(operand)
+        if isinstance(result.owner, Operation):
+            Rewriter.erase_op(result.owner)
+
+
+def _memory(value: SSAValue) -> SSAValue:
+    """The value that a view is a view of."""
+    while isinstance(owner := value.owner, Operation) and owner.has_trait(AliasesOperand):
+        value = owner.operands[0]
+    return value
+
+
+def _first_use(alloc: AllocTensorOp) -> Operation | None:
+    """The first op in the block of an allocation that uses it, if no use is in a nested region before."""
+    after = alloc.next_op
+    while after is not None and not any(alloc.result in op.operands for op in after.walk()):
+        after = after.next_op
+    return after

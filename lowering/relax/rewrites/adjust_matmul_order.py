@@ -1,0 +1,108 @@
+"""`adjust-matmul-order`: a product of three matrices in the order that takes less work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from lowering.locations import fused_location
+from lowering.relax.movement import dims_of, replace_with
+from relax_dialect.canonicalization.reading import is_never_written
+from relax_dialect.ops.linear_algebra import MatmulOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import prover_at
+from tir_dialect.dims import Dim, constant, product
+
+
+class AdjustMatmulOrderPass(ModulePass):
+    """Reassociates two matrix products if that provably takes fewer multiplications for all values of the symbols.
+
+    Before:
+
+    ```mlir
+    %0 = relax.matmul %a, %b                  // tensor<[512, 8], f32>, tensor<[8, 512], f32>
+    %1 = relax.matmul %x, %0                  // tensor<[n, 512], f32>
+    ```
+
+    After:
+
+    ```mlir
+    %0 = relax.matmul %x, %a
+    %1 = relax.matmul %0, %b
+    ```
+
+    Both orders are looked at: `x (a b)` and `(x a) b`, where `a` and `b` have two dimensions, `x` two or more, and no
+    other op uses the product in between. The product of two constants costs nothing, as `fold-constants` computes it.
+    Results may differ in their last bits, but not those of integers. Products with an `out_dtype` stay. Idempotent;
+    mirrors TVM's `AdjustMatmulOrder`.
+    """
+
+    name = "adjust-matmul-order"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """One walk in program order."""
+        for inner in list(op.walk()):
+            if isinstance(inner, MatmulOp) and inner.parent is not None:
+                _adjust(inner)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The product of three matrices, `x` with any number of leading dimensions."""
+
+    x: SSAValue
+    a: SSAValue
+    b: SSAValue
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the sizes are known, and the matrices those that they were at the first product."""
+        ranks = [len(_dims(value)) for value in (self.x, self.a, self.b)]
+        return ranks[0] >= 2 and ranks[1:] == [2, 2] and all(map(is_never_written, (self.x, self.a, self.b)))
+
+    def costs(self) -> tuple[Dim, Dim]:
+        """The multiplications of `(x a) b` and of `x (a b)`."""
+        rows = product(_dims(self.x)[:-1])
+        (depth, middle), (_, columns) = _dims(self.a), _dims(self.b)
+        folded = _is_constant(self.a) and _is_constant(self.b)
+        inner = constant(0) if folded else depth * middle * columns
+        return rows * depth * middle + rows * middle * columns, inner + rows * depth * columns
+
+
+def _dims(value: SSAValue) -> tuple[Dim, ...]:
+    return dims_of(value) or ()
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, ConstantOp) and value.owner.array is not None
+
+
+def _adjust(op: MatmulOp) -> None:
+    for inner in (op.x.owner, op.y.owner):
+        if not isinstance(inner, MatmulOp) or not inner.result.has_one_use():
+            continue
+        if op.out_dtype is not None or inner.out_dtype is not None:
+            continue
+        left = inner.result is op.x
+        chain = _Chain(inner.x, inner.y, op.y) if left else _Chain(op.x, inner.x, inner.y)
+        if not chain.is_known:
+            continue
+        old, new = chain.costs() if left else reversed(chain.costs())
+        if new is not old and prover_at(op).less_equal(new, old):
+            _replace(op, inner, chain, left)
+            return
+
+
+def _replace(op: MatmulOp, inner: MatmulOp, chain: _Chain, left: bool) -> None:
+    first = MatmulOp(chain.a, chain.b) if left else MatmulOp(chain.x, chain.a)
+    second = MatmulOp(chain.x, first) if left else MatmulOp(first, chain.b)
+    if second.result.type != op.result.type:
+        return
+    new: list[Operation] = [first, second]
+    for each in new:
+        each.location = fused_location((inner.location, op.location))
+    replace_with(op, new, second.result)

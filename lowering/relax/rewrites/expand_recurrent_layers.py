@@ -1,0 +1,49 @@
+"""`expand-recurrent-layers`: what recurrent layers make of their weights stands where it can be folded."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from relax_dialect.ops.recurrent import RecurrentLayerOp
+
+
+class ExpandRecurrentLayersPass(ModulePass):
+    """Splits a recurrent layer into one matrix product for the inputs of all steps, and a recurrence.
+
+    Before:
+
+    ```mlir
+    %y, %h = relax.nn.rnn %x, %w, %r, %b, %lengths, %h0
+    ```
+
+    After:
+
+    ```mlir
+    %0 = relax.permute_dims %w2                   // %w2 : the weights of both directions as rows
+    %1 = relax.matmul %x2, %0
+    %2 = relax.add %1, %b2
+    %3 = relax.permute_dims %r axes = [0, 2, 1]
+    %y, %h = relax.nn.recurrence %2, %3, ...
+    ```
+
+    Layers with dimensions that have no names are left to `legalize-ops`, which does the same later. Idempotent.
+    """
+
+    name = "expand-recurrent-layers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Expands each by itself."""
+        layers = [inner for inner in op.walk() if isinstance(inner, RecurrentLayerOp)]
+        if not layers:
+            return
+        from lowering.relax_to_tir.recurrent import (
+            layer,  # brings tensor expressions with it, which few programs need here
+        )
+
+        for each in layers:
+            values = layer(each)
+            if values is not None:
+                Rewriter.replace_op(each, [], values)

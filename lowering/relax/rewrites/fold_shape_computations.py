@@ -1,0 +1,181 @@
+"""`fold-shape-computations`: integer tensors that hold shapes become shapes."""
+
+from __future__ import annotations
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from lowering.locations import inherit_location
+from lowering.relax.dead import erase_dead
+from lowering.relax.result_types import ResultTypes
+from lowering.relax.struct_info_inference import StructInfoInference
+from relax_dialect.canonicalization.reading import is_only_read
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
+from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp, PrimOp
+from relax_dialect.shape_values.elements import Elements
+from relax_dialect.shape_values.evaluation import ShapeValues
+from relax_dialect.shape_values.rules import RULES
+from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.elements import tensor_attr
+
+
+class FoldShapeComputationsPass(ModulePass):
+    """Folds integer tensors whose elements are known dimensions to shapes, prims and constants, and infers types anew.
+
+    Before:
+
+    ```mlir
+    %s = relax.shape_of %x                      // %x : !relax.tensor<[n, 4, 8], f32>
+    %t = relax.shape_to_tensor %s
+    %i = relax.constant dense<0> : tensor<1xi64>
+    %b = relax.take %t, %i axis = 0
+    %r = relax.constant dense<32> : tensor<1xi64>
+    %c = relax.concat %b, %r axis = 0
+    %d = relax.tensor_to_shape %c
+    %y = relax.reshape %x, %d : !relax.tensor<[_, _], f32>
+    ```
+
+    After:
+
+    ```mlir
+    %d = relax.shape [n, 32]
+    %y = relax.reshape %x, %d
+    ```
+
+    A slice at places that are known so becomes a `relax.strided_slice`. Types that the program declares, as of a
+    `relax.match_cast`, stay, and so do tensors that somebody may write into or keep. A computation stays as far as its
+    values are not known; nothing else changes. Idempotent.
+    """
+
+    name = "fold-shape-computations"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Folds every function, in program order."""
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                _Folder().fold(func)
+
+
+class _Folder:
+    """One function, in program order: what is found refines the types of what comes later."""
+
+    def __init__(self) -> None:
+        self._values = ShapeValues()
+        self._types = ResultTypes()
+        self._stale: set[Operation] = set()
+        """Ops with operands whose types have changed."""
+        self._changed: list[Operation] = []
+        """Ops that may have lost their last use."""
+
+    def fold(self, func: FuncOp) -> None:
+        """Folds everything in a function."""
+        for op in list(func.walk()):
+            if op in self._stale:
+                self._infer(op)
+            if isinstance(op, DynamicStridedSliceOp):
+                self._fix_places(op)
+            elif not isinstance(op, ConstantOp | PrimOp | ShapeOp | MatchCastOp) and type(op) in RULES:
+                self._replace_uses(op)
+        if self._changed:
+            erase_dead(self._changed)
+            StructInfoInference().function(func)
+
+    def _infer(self, op: Operation) -> None:
+        """Types of results again; what can never be right is reported by the verifier, which comes afterwards."""
+        before = op.result_types
+        try:
+            self._types.infer(op)
+        except (VerifyException, Mismatch, ValueError):
+            return
+        for result, was in zip(op.results, before, strict=True):
+            if result.type != was:
+                self._values.forget(result)
+                self._stale.update(use.operation for use in result.uses)
+
+    def _replace_uses(self, op: Operation) -> None:
+        """Uses of known values by ops that need them; those by ops that are known themselves go with these."""
+        for result in op.results:
+            uses = [use for use in result.uses if not self._is_known(use.operation)]
+            new = self._known(result) if uses else None
+            if new is None or _says_the_same(op, new):
+                continue
+            self._insert(op, new)
+            for use in uses:
+                use.operation.operands[use.index] = new[-1].results[0]
+                self._stale.add(use.operation)
+            self._changed.append(op)
+
+    def _is_known(self, op: Operation) -> bool:
+        folds = type(op) in RULES and not isinstance(op, MatchCastOp)
+        return folds and all(_can_be_made(result, self._values.elements(result)) for result in op.results)
+
+    def _known(self, result: OpResult) -> list[Operation] | None:
+        """Ops of which the last makes the value, if it is known."""
+        elements = self._values.elements(result)
+        if elements is None or not _can_be_made(result, elements):
+            return None
+        dims: list[Dim] = elements.reshape(-1).tolist()
+        if isinstance(result.type, ShapeType):
+            return [ShapeOp(dims)]
+        if isinstance(result.type, PrimType):
+            return [PrimOp(dims[0])]
+        numbers = _numbers(dims)
+        if numbers is None:
+            shape = ShapeOp(dims)
+            return [shape, ShapeToTensorOp(shape)]
+        dtype = result.type.dtype if isinstance(result.type, TensorType) else None
+        return [ConstantOp(tensor_attr(np.array(numbers, numpy_dtype(dtype or i64)).reshape(elements.shape)))]
+
+    def _fix_places(self, op: DynamicStridedSliceOp) -> None:
+        """A slice at known places, with strides that are constants."""
+        begin, end, strides = (self._values.known_dims(places) for places in (op.begin, op.end, op.strides))
+        steps = _numbers(strides or ())
+        if begin is None or end is None or strides is None or steps is None or 0 in steps:
+            return
+        new = StridedSliceOp(op.x, range(len(begin)), begin, end, steps)
+        self._insert(op, [new])
+        self._stale.update(use.operation for use in op.result.uses)
+        self._changed += [new, *(owner for operand in op.operands if isinstance(owner := operand.owner, Operation))]
+        Rewriter.replace_op(op, [], [new.result])
+        self._replace_uses(new)
+
+    def _insert(self, op: Operation, new: list[Operation]) -> None:
+        inherit_location(op, new)
+        new[-1].results[0].name_hint = op.results[0].name_hint
+        Rewriter.insert_op(new, InsertPoint.after(op))
+
+
+def _can_be_made(result: SSAValue, elements: Elements | None) -> bool:
+    """Whether there are ops for known values: any shape, prims and tensors of constants, symbols in rank 1 of `i64`."""
+    if elements is None or any(dim is None for dim in elements.reshape(-1).tolist()):
+        return False
+    info = result.type
+    if isinstance(info, TensorType):
+        numbers = _numbers(elements.reshape(-1).tolist())
+        if numbers is None:
+            return info.rank == 1 and info.dtype == i64
+        return info.dtype is not None and is_only_read(result)  # the memory of a constant is shared
+    return isinstance(info, ShapeType) or (isinstance(info, PrimType) and info.dtype == i64)
+
+
+def _numbers(dims: tuple[Dim, ...] | list[Dim]) -> list[int] | None:
+    """The dimensions as numbers, if all are."""
+    numbers = [number for dim in dims if (number := dim.constant_value) is not None]
+    return numbers if len(numbers) == len(dims) else None
+
+
+def _says_the_same(op: Operation, new: list[Operation]) -> bool:
+    """Whether an op is what it would be replaced by: the tensor of a known shape."""
+    of_shape = isinstance(op, ShapeToTensorOp) and isinstance(op.shape.owner, ShapeOp)
+    return of_shape and isinstance(new[-1], ShapeToTensorOp)

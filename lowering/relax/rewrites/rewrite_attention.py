@@ -1,0 +1,278 @@
+"""`rewrite-attention`: decomposed attention becomes the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
+
+from lowering.relax.rewrites.attention_operands import (
+    Operand,
+    dims_of,
+    in_any_order,
+    keys,
+    permutation,
+    queries,
+    scalar,
+    values,
+)
+from relax_dialect.ops.activation import SoftmaxOp
+from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
+from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
+from relax_dialect.ops.unary import LogicalNotOp
+from relax_dialect.patterns import Match, is_const, is_op, rewrite, wildcard
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+
+
+class RewriteAttentionPass(ModulePass):
+    """Recognises attention in the operators into which exporters decompose it.
+
+    Before:
+
+    ```mlir
+    %0 = relax.permute_dims %q axes = [0, 2, 1, 3]
+    %1 = relax.permute_dims %k axes = [0, 2, 3, 1]
+    %2 = relax.permute_dims %v axes = [0, 2, 1, 3]
+    %3 = relax.matmul %0, %1
+    %4 = relax.divide %3, %eight
+    %5 = relax.add %4, %mask
+    %6 = relax.nn.softmax %5 axis = -1
+    %7 = relax.matmul %6, %2
+    %y = relax.permute_dims %7 axes = [0, 2, 1, 3]
+    ```
+
+    After:
+
+    ```mlir
+    %y = relax.nn.attention_bias %q, %k, %v, %mask scale = 0.125
+    ```
+
+    Operands may have rank 4, 3 or 2. Constant scales may stand before or behind the first product, as factors or
+    divisors; a mask may be added or choose, with a constant, by `relax.where`; heads of keys and values may have been
+    repeated. Changed orders of dimensions become layouts, also those around the operator where it is used. What is
+    written out is rewritten in `f32` and `f64`, and in 16 bits if the softmax is in `f32`: scores are not rounded then.
+    Scales are multiplied with each other first, and the quotient of the softmax is taken last, so that results may
+    differ in their last bits. Nothing is rewritten if another op uses a value on the way, or if sizes might be
+    broadcast. Idempotent.
+    """
+
+    name = "rewrite-attention"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Looks for the whole pattern, without a softmax there is none; then for changed orders around the operator."""
+        passed: list[SSAValue] = []
+        if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
+            written = _Written()
+            rewrite(op, written.whole, written.replacement)
+            passed += written.passed
+        for inner in [inner for inner in op.walk() if isinstance(inner, AttentionOp | AttentionBiasOp)]:
+            passed += _fold_orders(inner)
+        for value in passed:
+            _erase_dead(value)
+
+
+def _fold_orders(op: AttentionOp | AttentionBiasOp) -> list[SSAValue]:
+    """Gives an operator the layouts that its operands had, and the one that its result gets; the operands of before."""
+    operands = [in_any_order(value, layout.text) for value, layout in zip((op.q, op.k, op.v), op.layouts, strict=False)]
+    out, last = op.layouts[3].text, _only_order(op.result)
+    whole = out if last is None else "".join(out[axis] for axis in permutation(last))
+    changed = [operand.value for operand in operands] != [op.q, op.k, op.v]
+    if not changed and last is None:
+        return []
+    before = [op.q, op.k, op.v]
+    q, k, v, result = (_layout(letters) for letters in (*(operand.letters for operand in operands), whole))
+    layouts = {"q_layout": q, "k_layout": k, "v_layout": v, "out_layout": result}
+    kept = {name: value for name, value in op.properties.items() if name not in layouts}
+    named = {name: StringAttr(text) for name, text in layouts.items() if text is not None}
+    values = [*(operand.value for operand in operands), *op.operands[3:]]
+    old = op if last is None else last
+    new = type(op).create(operands=values, result_types=old.result_types, properties={**kept, **named})
+    new.location = op.location
+    new.results[0].name_hint = old.results[0].name_hint
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    Rewriter.replace_op(old, [], new.results)
+    if last is not None:
+        Rewriter.erase_op(op)
+    return before
+
+
+def _only_order(result: SSAValue) -> PermuteDimsOp | None:
+    """The op that changes the order of a result that nobody else uses."""
+    users = [use.operation for use in result.uses]
+    return users[0] if len(users) == 1 and isinstance(users[0], PermuteDimsOp) else None
+
+
+def _erase_dead(value: SSAValue) -> None:
+    """Erases what only made an operand, now that nobody uses that."""
+    op = value.owner
+    if isinstance(op, Operation) and op.parent is not None and is_trivially_dead(op):
+        operands = list(op.operands)
+        Rewriter.erase_op(op)
+        for operand in operands:
+            _erase_dead(operand)
+
+
+_LETTERS = {2: "SD", 3: "BSD", 4: "BHSD"}
+"""The dimensions of what is multiplied, by rank."""
+
+
+class _Written:
+    """The pattern, and what takes its place."""
+
+    def __init__(self) -> None:
+        self.q, self.k, self.v, self.bias, self.seen, self.hidden = (wildcard() for _ in range(6))
+        self.fill, self.factor, self.divisor = (is_const() for _ in range(3))
+        self.products = is_op("relax.matmul")(self.q, self.k)
+        scaled = is_op("relax.multiply")(self.products, self.factor).in_any_order() | self.products / self.divisor
+        scores = scaled | self.products
+        chosen = is_op("relax.where")(self.seen, scores, self.fill)
+        refused = is_op("relax.where")(self.hidden, self.fill, scores)
+        moved = is_op("relax.add")(scores, self.bias).in_any_order()
+        masked = moved | chosen | refused | scores
+        self.softmax = is_op("relax.nn.softmax")(is_op("relax.astype")(masked) | masked)
+        self.narrowed = is_op("relax.astype")(self.softmax)
+        shares = self.narrowed | self.softmax
+        result = (is_op("relax.nn.dropout")(shares) | shares) @ self.v
+        self.ordered = is_op("relax.permute_dims")(result)
+        self.whole = self.ordered | result
+        self.passed: list[SSAValue] = []
+        """What operands were before they were looked through."""
+
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        """The operator, with what its operands need in front of it; `None` if some condition does not hold."""
+        rank, scale = len(dims_of(found[self.products])), self._scale(found)
+        bias = next((found[each] for each in (self.bias, self.seen, self.hidden) if each in found), None)
+        fill = scalar(found[self.fill]) if self.fill in found else None
+        if rank not in _LETTERS or scale is None or (fill is None) is not (self.fill not in found):
+            return None
+        if not self._is_plain(found) or not _keeps_shape(bias, found[self.products], found[self.softmax]):
+            return None
+        rows = _LETTERS[rank]
+        columns = f"{rows[:-2]}DS"
+        operands = queries(found[self.q], rows), keys(found[self.k], columns), values(found[self.v], rows)
+        if not _fit(*operands):
+            return None
+        self.passed += [found[each] for each in (self.q, self.k, self.v)]
+        made = _Made()
+        if bias is not None:
+            bias = made.bias(bias, rank, negated=self.hidden in found)
+        out = "".join(rows[axis] for axis in self._order(found, rank))
+        return made.attention(operands, bias, out, scale, fill)
+
+    def _is_plain(self, found: Match) -> bool:
+        """Whether the softmax is along the last dimension, all dimensions are known, and it is in `f32` or `f64`: that
+        of the products, or `f32` where these have 16 bits and its result has them again.
+        """
+        softmax = found[self.softmax]
+        op, info, scores = softmax.owner, softmax.type, found[self.products].type
+        if not isinstance(op, SoftmaxOp) or not isinstance(info, TensorType) or not isinstance(scores, TensorType):
+            return False
+        dims = dims_of(softmax)
+        along_last = op.axis.value.data in (-1, len(dims) - 1)
+        result = found[self.narrowed if self.narrowed in found else self.softmax].type
+        is_wide = isinstance(info.dtype, Float32Type | Float64Type)
+        is_half = isinstance(scores.dtype, Float16Type | BFloat16Type) and isinstance(info.dtype, Float32Type)
+        same = isinstance(result, TensorType) and result.dtype == scores.dtype
+        return along_last and None not in dims and is_wide and same and (is_half or info.dtype == scores.dtype)
+
+    def _scale(self, found: Match) -> float | None:
+        if self.factor in found:
+            return scalar(found[self.factor])
+        divisor = scalar(found[self.divisor]) if self.divisor in found else 1.0
+        return 1 / divisor if divisor else None
+
+    def _order(self, found: Match, rank: int) -> Sequence[int]:
+        """The order of dimensions in which the result is used."""
+        op = found[self.ordered].owner if self.ordered in found else None
+        return permutation(op) if isinstance(op, PermuteDimsOp) else range(rank)
+
+
+class _Made:
+    """The new ops."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def bias(self, value: SSAValue, rank: int, *, negated: bool) -> SSAValue:
+        """A bias by batch, head, query and key; what is hidden becomes what is seen."""
+        if negated:
+            value = self._add(LogicalNotOp(value))
+        return self._add(ExpandDimsOp(value, [1])) if rank == 3 and len(dims_of(value)) == 3 else value
+
+    def attention(
+        self, operands: Sequence[Operand], bias: SSAValue | None, out: str, scale: float, masked_score: float | None
+    ) -> list[Operation]:
+        """Attention in the layouts of its operands; with one head, where there is none."""
+        query, key, value = (self._with_heads(operand) for operand in operands)
+        q, k, v, whole = (_layout(each) for each in (*(operand.letters for operand in operands), out))
+        scale *= operands[0].scale * operands[1].scale
+        if bias is None:
+            op = AttentionOp(query, key, value, scale=scale, q_layout=q, k_layout=k, v_layout=v, out_layout=whole)
+        else:
+            op = AttentionBiasOp(
+                query,
+                key,
+                value,
+                bias,
+                scale=scale,
+                masked_score=masked_score,
+                q_layout=q,
+                k_layout=k,
+                v_layout=v,
+                out_layout=whole,
+            )
+        result = self._add(op)
+        if "H" not in out:
+            self._add(SqueezeOp(result, [1] if "B" in out else [0, 1]))
+        return self.ops
+
+    def _with_heads(self, operand: Operand) -> SSAValue:
+        if "H" in operand.letters:
+            return operand.value
+        return self._add(ExpandDimsOp(operand.value, [1] if "B" in operand.letters else [0, 1]))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+
+def _layout(letters: str) -> str | None:
+    """The name of a layout; `None` for the default one. Heads that are not there stand behind the batch, which is the
+    first.
+    """
+    with_batch = letters if "B" in letters else f"B{letters}"
+    whole = letters if "H" in letters else f"{with_batch[0]}H{with_batch[1:]}"
+    return None if whole == LAYOUT else whole
+
+
+def _fit(q: Operand, k: Operand, v: Operand) -> bool:
+    """Whether sizes are equal where attention wants them to be: `relax.matmul` would broadcast some."""
+    equal = {"B": (q, k, v), "S": (k, v), "D": (q, k)} | ({"H": (k, v)} if "H" in q.letters else {})
+    for letter, operands in equal.items():
+        if letter not in q.letters:
+            continue
+        dims = {operand.dim(letter) for operand in operands}
+        if len(dims) > 1 or None in dims:
+            return False
+    if "H" not in q.letters or q.dim("H") is k.dim("H"):
+        return True
+    many, few = ((dim.constant_value if dim else None) or 0 for dim in (q.dim("H"), k.dim("H")))
+    return few > 0 and many % few == 0
+
+
+def _keeps_shape(bias: SSAValue | None, products: SSAValue, softmax: SSAValue) -> bool:
+    """Whether a bias is broadcast to the scores, and not the other way round."""
+    target = dims_of(products)
+    if dims_of(softmax) != target:
+        return False
+    dims: Sequence[Dim | None] = () if bias is None else dims_of(bias)
+    pairs = zip(reversed(dims), reversed(target), strict=False)
+    return len(dims) <= len(target) and all(
+        old is new or (old is not None and old.constant_value == 1) for old, new in pairs
+    )

@@ -1,0 +1,192 @@
+"""`to-mixed-precision`: products and what lies between them in 16 bits, sums and the rest in 32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import PassFailedException
+
+from lowering.locations import inherit_location
+from lowering.relax.dead import erase_dead
+from lowering.relax.rewrites.precision_categories import follows, is_always
+from relax_dialect.canonicalization.reading import is_never_written, is_only_read
+from relax_dialect.ops.datatype import AstypeOp
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dtypes import numpy_dtype, parse_dtype
+from tir_dialect.elements import tensor_attr
+
+
+@dataclass(frozen=True)
+class ToMixedPrecisionPass(ModulePass):
+    """Computes `f32` matrix products and convolutions on operands of a smaller dtype.
+
+    Before:
+
+    ```mlir
+    %0 = relax.matmul %x, %w                       // all f32
+    %1 = relax.nn.relu %0
+    %2 = relax.matmul %1, %v
+    %3 = relax.nn.softmax %2
+    ```
+
+    After:
+
+    ```mlir
+    %4 = relax.astype %x dtype = f16
+    %0 = relax.matmul %4, %w_f16 out_dtype = f32   // a constant, converted when the program is compiled
+    %5 = relax.astype %0 dtype = f16
+    %1 = relax.nn.relu %5
+    %2 = relax.matmul %1, %v_f16 out_dtype = f32
+    %3 = relax.nn.softmax %2
+    ```
+
+    Three kinds of operators, as in TVM's pass of the same name. *Always*: products and convolutions, whose sums are of
+    `out-dtype`. *Follow*: what moves elements, and simple arithmetic, are computed in the smaller dtype if all their
+    operands are there already or are constants, and a product needs the result. *Never*: everything else gets `f32`.
+    A conversion and the one back are none, values have at most one conversion in each block, and parameters and results
+    of functions keep their types.
+
+    Values change by the rounding to the smaller dtype; what is beyond its range becomes infinite (`f16` has 65504).
+    Operands of other dtypes stay as they are, and nothing is read after somebody may have written into it. Idempotent.
+    Refuses options that are no floating-point dtypes.
+    """
+
+    name = "to-mixed-precision"
+
+    dtype: str = "f16"
+    """The dtype of the operands: `f16` or `bf16`."""
+    out_dtype: str = "f32"
+    """The dtype in which products are summed: `f32`, or the smaller one."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrites every function in program order."""
+        if self.dtype not in ("f16", "bf16") or self.out_dtype not in ("f32", self.dtype):
+            raise PassFailedException(
+                f"'{self.name}' expected dtype f16 or bf16 and out-dtype f32 or the same, got {self.dtype} and "
+                f"{self.out_dtype}"
+            )
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                _Precision(self).rewrite(func)
+
+
+@dataclass
+class _Precision:
+    """One function, and where its values are in the smaller dtype."""
+
+    options: ToMixedPrecisionPass
+    _small: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Values of `f32` that come from the smaller dtype, to where they do."""
+    _casts: dict[tuple[SSAValue, Block], SSAValue] = field(default_factory=dict[tuple[SSAValue, Block], SSAValue])
+    _made: list[Operation] = field(default_factory=list[Operation])
+
+    def rewrite(self, func: FuncOp) -> None:
+        """All operators; conversions that nothing needs go."""
+        ops = [op for op in func.walk() if isinstance(op, Operator)]
+        wanted = _wanted(ops)
+        for op in ops:
+            if is_always(op) and all(map(_is_f32, op.operands)):
+                self._always(op)
+            elif follows(op) and not wanted.isdisjoint(op.results) and self._is_there(op):
+                self._follow(op)
+        erase_dead(reversed(self._made))
+
+    def _is_there(self, op: Operator) -> bool:
+        """Whether all operands are in the smaller dtype already, or constants, but not all constants; and no writes."""
+        if not all(map(is_only_read, op.results)) or not all(map(is_never_written, op.operands)):
+            return False
+        tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
+        known = [_is_f32(each) and (each in self._small or _is_constant(each)) for each in tensors]
+        return bool(tensors) and all(known) and any(each in self._small for each in tensors)
+
+    def _always(self, op: Operator) -> None:
+        small = {value: self._lowered(value, op) for value in dict.fromkeys(op.operands)}
+        operands = [small[value] for value in op.operands]
+        out = parse_dtype(self.options.out_dtype)
+        new = _rebuilt(op, operands, {"out_dtype": out})
+        Rewriter.insert_op(new, InsertPoint.before(op))
+        if out == f32:
+            self._small[new.results[0]] = new.results[0]
+            Rewriter.replace_op(op, [], new.results)
+        else:
+            self._raise_results(op, new)
+
+    def _follow(self, op: Operator) -> None:
+        operands = [self._lowered(v, op) if isinstance(v.type, TensorType) else v for v in op.operands]
+        new = _rebuilt(op, operands, {})
+        Rewriter.insert_op(new, InsertPoint.before(op))
+        self._raise_results(op, new)
+
+    def _raise_results(self, op: Operator, new: Operator) -> None:
+        """Converts the results of the op that takes the place of another back for those who want them so."""
+        raised = [AstypeOp(result, f32) for result in new.results]
+        inherit_location(op, raised)
+        Rewriter.insert_op(raised, InsertPoint.before(op))
+        self._made += raised
+        for each, result in zip(raised, new.results, strict=True):
+            self._small[each.result] = result
+        Rewriter.replace_op(op, [], [each.result for each in raised])
+
+    def _lowered(self, value: SSAValue, user: Operation) -> SSAValue:
+        """A value in the smaller dtype, converted at most once in each block."""
+        if not is_never_written(value):
+            return self._converted(value, user)
+        found = self._small.get(value, value)
+        if found is not value or user.parent is None:
+            return found
+        key = value, user.parent
+        if key not in self._casts:
+            self._casts[key] = self._converted(value, user)
+        return self._casts[key]
+
+    def _converted(self, value: SSAValue, user: Operation) -> SSAValue:
+        """A conversion in front of the user, or another constant."""
+        dtype, maker = parse_dtype(self.options.dtype), value.owner
+        array = maker.array if isinstance(maker, ConstantOp) else None
+        if array is None:
+            new = AstypeOp(value, dtype)
+        else:
+            new = ConstantOp(tensor_attr(array.astype(numpy_dtype(dtype))))
+            new.result.name_hint = value.name_hint
+        inherit_location(user, new)
+        Rewriter.insert_op(new, InsertPoint.before(user))
+        self._made += [maker, new] if isinstance(maker, ConstantOp) else [new]
+        return new.result
+
+
+def _wanted(ops: Sequence[Operator]) -> set[SSAValue]:
+    """The values that products need, or what follows on the way to them."""
+    wanted: set[SSAValue] = set()
+    for op in reversed(ops):
+        if is_always(op) or (follows(op) and not wanted.isdisjoint(op.results)):
+            wanted.update(op.operands)
+    return wanted
+
+
+def _is_f32(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype == f32
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, ConstantOp)
+
+
+def _rebuilt(op: Operator, operands: Sequence[SSAValue], properties: Mapping[str, Attribute]) -> Operator:
+    """The same operator on operands of another dtype."""
+    given = {**op.properties, **properties}
+    types = op.infer_result_types([operand.type for operand in operands], given, prover_at(op))
+    made = type(op).create(operands=operands, result_types=types, properties=given)
+    made.location = op.location
+    for new, old in zip(made.results, op.results, strict=True):
+        new.name_hint = old.name_hint
+    return made

@@ -1,0 +1,151 @@
+"""`simplify-match-cast`: casts that check nothing go, casts of casts become one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
+
+from lowering.locations import inherit_location
+from lowering.relax.struct_info_inference import StructInfoInference, with_result
+from lowering.relax.substitution import substitute_in
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.dataflow import DataflowOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import PrimOp
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.match import Match, Mismatch
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from tir_dialect.dims import Dim
+
+
+class SimplifyMatchCastPass(ModulePass):
+    """Removes every `relax.match_cast` that provably succeeds, and merges repeated ones.
+
+    Before:
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %y: !relax.object) -> !relax.tensor<[_], f32> {
+      %0, %m = relax.match_cast %x : !relax.tensor<[m, 4], f32> binds [m]
+      %1 = relax.match_cast %0 : !relax.tensor<[_, _], f32>
+      %2 = relax.flatten %1
+      %3 = relax.match_cast %y : !relax.tensor<[_], f32>
+      %4, %k = relax.match_cast %3 : !relax.tensor<[k], f32> binds [k]
+      %5 = relax.add %2, %4
+      relax.return %5
+    }
+    ```
+
+    After:
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %y: !relax.object) -> !relax.tensor<[_], f32> {
+      %2 = relax.flatten %x
+      %4, %k = relax.match_cast %y : !relax.tensor<[k], f32> binds [k]
+      %5 = relax.add %2, %4
+      relax.return %5
+    }
+    ```
+
+    * A cast goes if the prover shows, from the types and the bounds of symbols, that it checks nothing. A symbol that
+      it binds becomes the dimension that it is, in all types and properties.
+    * A cast that only another cast uses goes if that checks all that it does.
+    * In a function that has changed the types are inferred again, so that what a cast made the program forget is known
+      afterwards. Signatures stay.
+
+    A check that may fail stays. A function in which an op is then seen to fail whenever it runs stays as it is:
+    a failure at run time is not made an error at compile time. Idempotent; refuses nothing.
+    """
+
+    name = "simplify-match-cast"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Function by function."""
+        for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
+            if any(isinstance(inner, MatchCastOp) for inner in func.walk()):
+                before = func.clone()
+                if not _simplify(func):
+                    Rewriter.insert_op(before, InsertPoint.before(func))
+                    Rewriter.erase_op(func)
+
+
+def _simplify(func: FuncOp) -> bool:
+    """Simplifies until nothing changes; whether the function is valid then."""
+    declared = func.function_type.ret
+    while _simplify_casts(func):
+        inference = StructInfoInference()
+        inference.function(func)
+        func.function_type = with_result(func.function_type, declared)
+        if inference.findings:
+            return False
+    try:
+        for op in func.walk():
+            op.verify_()
+    except VerifyException:
+        return False
+    return True
+
+
+def _simplify_casts(func: FuncOp) -> bool:
+    """Visits each cast once; whether something has changed."""
+    changed = False
+    for cast in [op for op in func.walk() if isinstance(op, MatchCastOp)]:
+        match = _match(cast)
+        if match is not None and match.verdict is Verdict.YES and not match.slots:
+            _remove(cast, match.bindings)
+            changed = True
+        elif isinstance(inner := cast.value.owner, MatchCastOp) and _implies(cast, inner):
+            cast.operands[0] = inner.value
+            Rewriter.erase_op(inner)
+            changed = True
+    return changed
+
+
+def _match(cast: MatchCastOp) -> Match | None:
+    """How the value meets the type; `None` if, with what is known by now, it never can."""
+    try:
+        return cast.match()
+    except Mismatch:
+        return None
+
+
+def _implies(cast: MatchCastOp, inner: MatchCastOp) -> bool:
+    """Whether `cast` checks all that `inner` does, from which it alone gets its value."""
+    if cast.value is not inner.result or inner.symbols or not inner.result.has_one_use():
+        return False
+    return is_subtype(cast.result.type, inner.result.type, prover_at(cast)) is Verdict.YES
+
+
+def _remove(cast: MatchCastOp, bindings: Mapping[str, Dim]) -> None:
+    """Puts the value in the place of the cast, and dimensions in that of the symbols that it binds."""
+    for name, witness in cast.result_witnesses.items():
+        if witness.first_use is not None:
+            number = PrimOp(bindings[name])
+            number.result.name_hint = witness.name_hint
+            inherit_location(cast, number)
+            Rewriter.insert_op(number, InsertPoint.before(cast))
+            witness.replace_all_uses_with(number.result)
+    cast.value.name_hint = cast.value.name_hint or cast.result.name_hint
+    cast.result.replace_all_uses_with(cast.value)
+    scope = list(_scope(cast, set(bindings)))
+    Rewriter.erase_op(cast)
+    substitute_in(scope, bindings)
+
+
+def _scope(op: Operation, symbols: set[str]) -> Iterator[Operation]:
+    """The ops behind `op` that may name one of the symbols, which it binds; outside of a region too if that passes
+    one on.
+    """
+    following = op.next_op
+    while following is not None:
+        yield following
+        following = following.next_op
+    parent = op.parent_op()
+    if isinstance(parent, DataflowOp) and not symbols.isdisjoint(parent.result_witnesses):
+        yield parent
+        yield from _scope(parent, symbols)

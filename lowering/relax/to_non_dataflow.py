@@ -1,0 +1,89 @@
+"""`to-non-dataflow`: dataflow regions dissolve into the code around them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.relax.substitution import all_symbols, bindings, substitute_in
+from relax_dialect.ops.dataflow import DataflowOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.scope import symbols_witnessed
+from relax_dialect.struct_info.symbols import fresh_name
+from tir_dialect.dims import symbol
+
+
+class ToNonDataflowPass(ModulePass):
+    """Inlines every dataflow region into the function.
+
+    Before:
+
+    ```mlir
+    %gv = relax.dataflow {
+      %lv = relax.exp %x
+      relax.output %lv
+    }
+    relax.return %gv
+    ```
+
+    After:
+
+    ```mlir
+    %lv = relax.exp %x
+    relax.return %lv
+    ```
+
+    Later passes insert ops with effects, which a dataflow region must not hold. A symbol that a region binds for itself
+    gets another name if the function binds one of that name elsewhere too. Idempotent; touches nothing else.
+    """
+
+    name = "to-non-dataflow"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Dissolves every region; they do not nest."""
+        for func in op.ops:
+            regions = [inner for inner in func.walk() if isinstance(inner, DataflowOp)]
+            if regions and isinstance(func, FuncOp):
+                scope = SymbolScopes((func,), all_symbols(func))
+                for dataflow in regions:
+                    dissolve(dataflow, scope)
+
+
+class SymbolScopes:
+    """How often the symbols of a function are bound, so that those of a region may leave it."""
+
+    def __init__(self, ops: Iterable[Operation], taken: set[str]):
+        """The symbols that are bound in `ops`; new ones are none of `taken`, to which they are added."""
+        self._taken = taken
+        self._count = Counter(name for op in ops for name in bindings(op))
+
+    def open(self, dataflow: DataflowOp) -> None:
+        """Gives the symbols that a region binds for itself names that are bound nowhere else."""
+        passed_on = dataflow.result_witnesses
+        renamed: dict[str, str] = {}
+        for op in dataflow.body.ops:
+            for name, witness in symbols_witnessed(op).items():
+                if name not in passed_on and self._count[name] > 1:
+                    renamed[name] = witness.name_hint = fresh_name(name, self._taken)
+                    self._taken.add(renamed[name])
+                    self._count.subtract([name])
+        substitute_in(dataflow.body.ops, {old: symbol(new) for old, new in renamed.items()})
+
+
+def dissolve(dataflow: DataflowOp, scopes: SymbolScopes) -> None:
+    """Puts the ops of one region in its place, and its outputs in that of its results."""
+    scopes.open(dataflow)
+    output = dataflow.output
+    values = output.values
+    for result, value in zip(dataflow.results, values, strict=True):
+        value.name_hint = value.name_hint or result.name_hint
+        result.replace_all_uses_with(value)
+    Rewriter.erase_op(output)
+    Rewriter.inline_block(dataflow.body.block, InsertPoint.before(dataflow))
+    Rewriter.erase_op(dataflow)

@@ -1,0 +1,119 @@
+"""Tensors made from a shape or a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.relax_to_tir.context import legalizes, sizes
+from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.scalars import is_float_expr
+from relax_dialect.ops.creation import (
+    ArangeOp,
+    EyeLikeOp,
+    EyeOp,
+    FilledLikeOp,
+    FilledOp,
+    FullLikeOp,
+    FullOp,
+    OnesLikeOp,
+    OnesOp,
+    TriangleOp,
+    TrilOp,
+    TriuOp,
+    ZerosLikeOp,
+    ZerosOp,
+)
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect import te
+from tir_dialect.dims import Dim
+
+
+@legalizes(FullOp)
+def full(kernel: Kernel, op: FullOp) -> te.Tensor:
+    """One value everywhere."""
+    return _fill(kernel, op.result, op.value)
+
+
+@legalizes(FullLikeOp)
+def full_like(kernel: Kernel, op: FullLikeOp) -> te.Tensor:
+    """One value everywhere."""
+    return _fill(kernel, op.result, op.value)
+
+
+def _fill(kernel: Kernel, result: SSAValue, value: SSAValue) -> te.Tensor:
+    dtype = str(kernel.dtype(result))
+    scalar = kernel.tensor(value)[()] if isinstance(value.type, TensorType) else kernel.scalar(value)
+    return te.compute(kernel.shape(result), lambda *i: te.cast(scalar, dtype), name="full")
+
+
+def filled(kernel: Kernel, op: FilledOp | FilledLikeOp) -> te.Tensor:
+    """The op's constant everywhere."""
+    value = te.const(op.VALUE, str(kernel.dtype(op.result)))
+    return te.compute(kernel.shape(op.result), lambda *i: value, name="full")
+
+
+for _op in (ZerosOp, OnesOp, ZerosLikeOp, OnesLikeOp):
+    legalizes(_op)(filled)
+
+
+@sizes(ArangeOp)
+def arange_length(kernel: Kernel, op: ArangeOp) -> te.Tensor:
+    """How many numbers there are. A step of 0 gives a size that no shape has."""
+    start, stop, step = (exact(kernel.scalar(operand)) for operand in op.operands)
+    divisor = te.select(step == 0, 1, step)
+    # The quotient rounded up.
+    count = te.ceil((stop - start) / divisor) if is_float_expr(step) else -((start - stop) // divisor)
+    length = te.select(step == 0, -1, te.maximum(te.cast(count, "i64"), 0))
+    return te.compute((1,), lambda *i: length, name="arange_length")
+
+
+def exact(x: te.Expr) -> te.Expr:
+    """A number in the widest dtype of its kind."""
+    return te.cast(x, "f64" if is_float_expr(x) else "i64")
+
+
+@legalizes(ArangeOp)
+def arange(kernel: Kernel, op: ArangeOp) -> te.Tensor:
+    """`start + i * step`."""
+    start, step = exact(kernel.scalar(op.start)), exact(kernel.scalar(op.step))
+    dtype = str(kernel.dtype(op.result))
+    return te.compute(
+        kernel.shape(op.result), lambda *i: te.cast(start + te.cast(i[0], start.dtype) * step, dtype), name="arange"
+    )
+
+
+@legalizes(TrilOp)
+def tril(kernel: Kernel, op: TrilOp) -> te.Tensor:
+    """The elements on and below a diagonal."""
+    return _triangle(kernel, op, lambda row, column: column <= row + op.k.data)
+
+
+@legalizes(TriuOp)
+def triu(kernel: Kernel, op: TriuOp) -> te.Tensor:
+    """The elements on and above a diagonal."""
+    return _triangle(kernel, op, lambda row, column: column >= row + op.k.data)
+
+
+def _triangle(kernel: Kernel, op: TriangleOp, keeps: Callable[[te.Expr, te.Expr], te.Expr]) -> te.Tensor:
+    x = kernel.tensor(op.x)
+    zero = te.const(0, x.dtype)
+    return te.compute(x.shape, lambda *i: te.select(keeps(i[-2], i[-1]), x[i], zero), name="triangle")
+
+
+@legalizes(EyeOp)
+def eye(kernel: Kernel, op: EyeOp) -> te.Tensor:
+    """Ones on a diagonal."""
+    return _diagonal(kernel.shape(op.result), op.k.value.data, kernel.dtype(op.result))
+
+
+@legalizes(EyeLikeOp)
+def eye_like(kernel: Kernel, op: EyeLikeOp) -> te.Tensor:
+    """Ones on a diagonal."""
+    return _diagonal(kernel.shape(op.result), op.k.value.data, kernel.dtype(op.result))
+
+
+def _diagonal(shape: Sequence[Dim], k: int, dtype: Attribute) -> te.Tensor:
+    one, zero = (te.const(value, str(dtype)) for value in (1, 0))
+    return te.compute(shape, lambda *i: te.select(i[1] == i[0] + k, one, zero), name="eye")

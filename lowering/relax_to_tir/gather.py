@@ -1,0 +1,126 @@
+"""Gather and scatter.
+
+Places are data. A negative one counts from the back. One out of range is read as the nearest place and not written at
+all, so that no kernel leaves its tensors; what it gives is not defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lowering.relax_to_tir.context import legalizes
+from lowering.relax_to_tir.indices import axes, axis_of, clamped, from_front, without
+from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.scalars import narrow, widen
+from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp, OneHotOp, ScatterElementsOp, ScatterNDOp
+from tir_dialect import te
+from tir_dialect.dims import Dim
+
+_COMBINE: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
+    "update": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "max": te.maximum,
+    "min": te.minimum,
+}
+
+
+@legalizes(GatherElementsOp)
+def gather_elements(kernel: Kernel, op: GatherElementsOp) -> te.Tensor:
+    """The element at the place of each index, but along the axis at the index."""
+    x, indices = kernel.tensor(op.x), kernel.tensor(op.indices)
+    axis = axis_of(op.axis, x.ndim)
+
+    def element(*i: te.Expr) -> te.Expr:
+        place = clamped(from_front(indices[i], x.shape[axis]), x.shape[axis])
+        return x[(*i[:axis], place, *i[axis + 1 :])]
+
+    return te.compute(indices.shape, element, name="gather_elements")
+
+
+@legalizes(GatherNDOp)
+def gather_nd(kernel: Kernel, op: GatherNDOp) -> te.Tensor:
+    """Slices at coordinates, for each of the batches."""
+    x, indices, batch = kernel.tensor(op.x), kernel.tensor(op.indices), op.batch_dims.value.data
+    outer, count = indices.ndim - 1, indices.shape[-1].constant_term
+
+    def element(*i: te.Expr) -> te.Expr:
+        extents = x.shape[batch : batch + count]
+        places = (clamped(from_front(indices[(*i[:outer], at)], extent), extent) for at, extent in enumerate(extents))
+        return x[(*i[:batch], *places, *i[outer:])]
+
+    return te.compute(kernel.shape(op.result), element, name="gather_nd")
+
+
+@legalizes(ScatterElementsOp)
+def scatter_elements(kernel: Kernel, op: ScatterElementsOp) -> te.Tensor:
+    """The elements at the places of indices changed; along the axis in order of the updates."""
+    x, indices, updates = (kernel.tensor(operand) for operand in op.operands)
+    axis = axis_of(op.axis, x.ndim)
+
+    def place(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+        return (*i[:axis], from_front(indices[tuple(i)], x.shape[axis]), *i[axis + 1 :])
+
+    return scattered(
+        x, [indices, updates], updates.shape, place, lambda i: updates[i], op.reduction.data, [axis], "scatter_elements"
+    )
+
+
+@legalizes(ScatterNDOp)
+def scatter_nd(kernel: Kernel, op: ScatterNDOp) -> te.Tensor:
+    """The slices at coordinates changed, in order of the updates."""
+    x, indices, updates = (kernel.tensor(operand) for operand in op.operands)
+    outer, count = indices.ndim - 1, indices.shape[-1].constant_term
+
+    def place(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+        extents = x.shape[:count]
+        coordinates = (from_front(indices[(*i[:outer], at)], extent) for at, extent in enumerate(extents))
+        return (*coordinates, *i[outer:])
+
+    return scattered(
+        x, [indices, updates], updates.shape, place, lambda i: updates[i], op.reduction.data, range(outer), "scatter_nd"
+    )
+
+
+def scattered(
+    x: te.Tensor,
+    operands: Sequence[te.Tensor],
+    shape: Sequence[Dim],
+    place: Callable[[Sequence[te.Expr]], tuple[te.Expr, ...]],
+    update: Callable[[tuple[te.Expr, ...]], te.Expr],
+    reduction: str,
+    ordered: Sequence[int],
+    name: str,
+) -> te.Tensor:
+    """`x` with an update for each index of `shape`, made of `operands`.
+
+    Those that differ in the `ordered` axes may meet in one place and are made one by one.
+    """
+    combine = _COMBINE[reduction]
+
+    def scatter(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        (y,) = outs
+        with b.block("copy", *axes(x.shape)) as i:
+            b.store(y, i, widen(x[i]))
+        with b.block(name, *axes(shape, ordered)) as i:
+            target = tuple(b.let(each, "place") for each in place(i))
+            inside = (te.logical_and(each >= 0, each < extent) for each, extent in zip(target, x.shape, strict=True))
+            with b.if_(te.logical_and(*inside)):
+                b.store(y, target, combine(y[target], widen(update(i))))
+
+    wide = str(widen(te.const(0, x.dtype)).dtype)
+    (y,) = te.extern([(x.shape, wide)], list(dict.fromkeys((x, *operands))), scatter, name=name)
+    return y if wide == str(x.dtype) else te.compute(x.shape, lambda *i: narrow(y[i], x), name=f"{name}_narrow")
+
+
+@legalizes(OneHotOp)
+def one_hot(kernel: Kernel, op: OneHotOp) -> te.Tensor:
+    """`on` at the index, `off` elsewhere."""
+    indices, shape = kernel.tensor(op.indices), kernel.shape(op.result)
+    axis = axis_of(op.axis, len(shape))
+    on, off = kernel.scalar(op.on), kernel.scalar(op.off)
+
+    def element(*i: te.Expr) -> te.Expr:
+        return te.select(te.cast(indices[without(i, axis)], "index") == i[axis], on, off)
+
+    return te.compute(shape, element, name="one_hot")

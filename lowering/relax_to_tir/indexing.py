@@ -1,0 +1,88 @@
+"""Take and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.relax_to_tir.context import legalizes, sizes
+from lowering.relax_to_tir.indices import axes_of, axis_of, clamped, from_front
+from lowering.relax_to_tir.kernel import Kernel
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_place
+from tir_dialect import te
+
+
+@legalizes(TakeOp)
+def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
+    """Slices at indices. In `fast` mode too no kernel reads outside of the tensor."""
+    x, indices = kernel.tensor(op.x), kernel.tensor(op.indices)
+    axis = 0 if op.axis is None else axis_of(op.axis, x.ndim)
+    extent, mode = x.shape[axis], op.mode.data
+
+    def element(*i: te.Expr) -> te.Expr:
+        index = indices[i[axis : axis + indices.ndim]]
+        if mode == "wrap":
+            place = te.cast(index, "index") % extent
+        else:
+            place = clamped(te.cast(index, "index") if mode == "clip" else from_front(index, extent), extent)
+        return x[(*i[:axis], place, *i[axis + indices.ndim :])]
+
+    return te.compute(kernel.shape(op.result), element, name="take")
+
+
+@legalizes(StridedSliceOp)
+def strided_slice(kernel: Kernel, op: StridedSliceOp) -> te.Tensor:
+    """The elements at `begin`, `begin + stride`, ... along each of the axes."""
+    x = kernel.tensor(op.x)
+    axes = axes_of(op.axes, x.ndim)
+    strides = (1,) * len(axes) if op.strides is None else tuple(op.strides.get_values())
+    steps = {
+        axis: (begin.data if op.assume_inbound is not None else slice_place(x.shape[axis], begin.data, stride), stride)
+        for axis, begin, stride in zip(axes, op.begin, strides, strict=True)
+    }
+
+    def place(axis: int, index: te.Expr) -> te.Expr:
+        if axis not in steps:
+            return index
+        first, stride = steps[axis]
+        return index * stride + first
+
+    return te.compute(
+        kernel.shape(op.result), lambda *i: x[tuple(place(*each) for each in enumerate(i))], name="strided_slice"
+    )
+
+
+@sizes(DynamicStridedSliceOp)
+def dynamic_slice_sizes(kernel: Kernel, op: DynamicStridedSliceOp) -> Sequence[te.Tensor]:
+    """The number of elements along each axis; kept: the first places. A stride of 0 gives a size that no shape has."""
+    x, begin, end, strides = (kernel.tensor(operand) for operand in op.operands)
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        for axis, extent in enumerate(x.shape):
+            size = b.let(te.cast(te.cast(extent, "index"), "i64"), "size")
+            stride = b.let(strides[axis], "stride")
+            first, last = (b.let(_clipped(place[axis], size, stride), "place") for place in (begin, end))
+            span = te.select(stride > 0, last - first, first - last)
+            step = te.select(stride == 0, 1, te.abs(te.maximum(stride, -(1 << 62))))
+            count = te.maximum((span + step - 1) // step, 0)
+            b.store(outs[0], axis, te.select(stride == 0, -1, count))
+            b.store(outs[1], axis, first)
+
+    vector = ((x.ndim,), "i64")
+    return te.extern([vector, vector], [x, begin, end, strides], body, name="slice_sizes")
+
+
+def _clipped(place: te.Expr, size: te.Expr, stride: te.Expr) -> te.Expr:
+    """A place counted from the front and within reach, as Python's slices have it."""
+    low = te.select(stride < 0, te.const(-1, "i64"), 0)
+    return te.maximum(te.minimum(te.select(place < 0, place + size, place), size + low), low)
+
+
+@legalizes(DynamicStridedSliceOp)
+def dynamic_strided_slice(kernel: Kernel, op: DynamicStridedSliceOp) -> te.Tensor:
+    """The elements at the first place, one stride further, ..."""
+    x, strides, first = kernel.tensor(op.x), kernel.tensor(op.strides), kernel.kept(0)
+
+    def element(*i: te.Expr) -> te.Expr:
+        return x[tuple(first[axis] + te.cast(index, "i64") * strides[axis] for axis, index in enumerate(i))]
+
+    return te.compute(kernel.shape(op.result), element, name="dynamic_strided_slice")

@@ -1,0 +1,151 @@
+"""What a legalisation sees of an op, and how it hands over the kernel that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.diagnostics import fail
+from lowering.locations import inherit_location
+from lowering.relax_to_tir.kernel_dims import KernelDims
+from lowering.relax_to_tir.operands import dims_in, dims_of, is_runtime_prim, literal
+from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.ops.prim_func import explicit_symbols
+from relax_dialect.struct_info.symbols import substitute
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect import te
+from tir_dialect.dims import Dim, symbol
+from tir_dialect.ops.function import PrimFuncOp
+
+
+@dataclass(frozen=True)
+class Made:
+    """A kernel that has been made."""
+
+    func: PrimFuncOp
+    symbols: tuple[str, ...]
+    """Its symbols in the order of `Kernel.symbols`."""
+    outputs: tuple[TensorType, ...]
+    """What it computes, in its own symbols."""
+    explicit: tuple[str, ...]
+    """The symbols whose values a call gives."""
+
+
+class Kernel:
+    """The op that is legalised, with its operands as parameters of a kernel."""
+
+    def __init__(self, op: Operation, results: Sequence[SSAValue], kept: Sequence[SSAValue] = ()):
+        """`results` are those of the op that the kernel computes, `kept` further tensors that it reads.
+
+        Fails at the op if a shape or dtype is not known.
+        """
+        self._op = op
+        self._kept = tuple(kept)
+        operands = dict.fromkeys((*op.operands, *kept))
+        self._parameters = [value for value in operands if isinstance(value.type, TensorType) or is_runtime_prim(value)]
+        self._results = [value for value in results if isinstance(value.type, TensorType)]
+        buffers = [value for value in (*self._parameters, *self._results) if isinstance(value.type, TensorType)]
+        self._shapes = {value: self._known(value) for value in buffers}
+        self._others = tuple(dims_of(op))
+        self._dims = KernelDims.of(self._shapes.values(), self._others)
+        self._placeholders: dict[SSAValue, te.Tensor] = {}
+        self._scalars: dict[SSAValue, te.Expr] = {}
+
+    def tensor(self, value: SSAValue, shape: Sequence[Dim] | None = None) -> te.Tensor:
+        """The placeholder of a tensor operand; of this `shape`, if guards have checked that its own is the same."""
+        found = self._placeholders.get(value)
+        if found is None:
+            found = te.placeholder(shape or self.shape(value), str(self.dtype(value)), self._name(value))
+            self._placeholders[value] = found
+        return found
+
+    def scalar(self, value: SSAValue) -> te.Expr:
+        """A prim operand: a constant or dimension if it is one, else a parameter."""
+        info = value.type
+        if not isinstance(info, PrimType):
+            fail(self._op, f"expected a prim value, got {info}")
+        dtype = str(info.dtype)
+        if info.value is not None:
+            return te.cast(te.cast(info.value, "index"), dtype)
+        number = literal(value)
+        if number is not None:
+            return te.const(number, dtype)
+        if value not in self._scalars:
+            self._scalars[value] = te.scalar(self._name(value), dtype)
+        return self._scalars[value]
+
+    def kept(self, index: int) -> te.Tensor:
+        """A tensor that the kernel of the sizes has kept."""
+        return self.tensor(self._kept[index])
+
+    def shape(self, value: SSAValue) -> tuple[Dim, ...]:
+        """The shape of a tensor operand or result in the kernel's symbols."""
+        return self._dims.shape(self._shapes[value])
+
+    def dtype(self, value: SSAValue) -> Attribute:
+        """The element type of a tensor operand or result."""
+        info = value.type
+        if not isinstance(info, TensorType) or info.dtype is None:
+            fail(self._op, f"expected a tensor of known dtype, got {info}")
+        return info.dtype
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols that the kernel may use; equal kernels have them in the same order."""
+        return self._dims.symbols(self._shapes.values(), self._others)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for ops that have the same kernel."""
+        numbers = {name: symbol(f"k{index}") for index, name in enumerate(self.symbols)}
+        shapes = [self.shape(value) for value in self._shapes]
+        dims = tuple(tuple(str(dim.substitute(numbers)) for dim in shape) for shape in (*shapes, self._others))
+        dtypes = tuple(self.dtype(value) for value in self._shapes)
+        places = tuple(self._place(value) for value in (*self._op.operands, *self._kept))
+        properties = sorted(self._op.properties.items(), key=lambda item: item[0])
+        fixed = tuple((name, value) for name, value in properties if not any(dims_in(value)))
+        return (type(self._op), len(self._results), fixed, places, dtypes, dims)
+
+    def build(self, outputs: te.Tensor | Sequence[te.Tensor], name: str) -> Made:
+        """The PrimFunc over all operands and the outputs."""
+        tensors = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
+        parameters = [
+            self.tensor(value) if isinstance(value.type, TensorType) else self.scalar(value)
+            for value in self._parameters
+        ]
+        func = te.create_prim_func([*parameters, *tensors], name=name)
+        inherit_location(self._op, func)
+        made = tuple(TensorType(tensor.shape, tensor.dtype) for tensor in tensors)
+        return Made(func, self.symbols, made, explicit_symbols(func))
+
+    def call(self, made: Made) -> CallTIROp:
+        """The call of a kernel that was made for this op, or one that is equal to it."""
+        own = dict(zip(made.symbols, self.symbols, strict=True))
+        tir_vars = [symbol(own[name]) for name in made.explicit]
+        outer = {name: self._dims.original(symbol(mine)) for name, mine in own.items()}
+        results = [value.type for value in self._results if isinstance(value.type, TensorType)]
+        results = results or [substitute(output, outer) for output in made.outputs]
+        call = CallTIROp(SymbolRefAttr(made.func.sym_name.data), self._parameters, results, tir_vars=tir_vars)
+        inherit_location(self._op, call)
+        return call
+
+    def _known(self, value: SSAValue) -> tuple[Dim, ...]:
+        info = value.type
+        if not isinstance(info, TensorType) or info.known_dims is None or info.dtype is None:
+            fail(
+                self._op,
+                f"expected known dtypes and dimensions to make a kernel, got {info}",
+                "run 'bind-unknown-dims' first, or refine the value with 'relax.match_cast'",
+            )
+        return info.known_dims
+
+    def _name(self, value: SSAValue) -> str:
+        return value.name_hint or f"X{self._parameters.index(value)}"
+
+    def _place(self, value: SSAValue) -> Hashable:
+        """Which parameter an operand is, or which constant."""
+        index = self._parameters.index(value) if value in self._parameters else None
+        return (index, value.type.dtype, repr(literal(value))) if isinstance(value.type, PrimType) else index

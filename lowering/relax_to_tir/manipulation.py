@@ -1,0 +1,36 @@
+"""Operators that move elements and change shapes. Views (`reshape` and its kin) stay: they need no kernel."""
+
+from __future__ import annotations
+
+from lowering.relax_to_tir.broadcasting import broadcast_load
+from lowering.relax_to_tir.context import legalizes
+from lowering.relax_to_tir.indices import axes_of, axis_of
+from lowering.relax_to_tir.kernel import Kernel
+from relax_dialect.ops.manipulation import BroadcastToOp, FlipOp, PermuteDimsOp
+from tir_dialect import te
+
+
+@legalizes(PermuteDimsOp)
+def permute_dims(kernel: Kernel, op: PermuteDimsOp) -> te.Tensor:
+    """The dimensions in another order."""
+    x = kernel.tensor(op.x)
+    axes = tuple(reversed(range(x.ndim))) if op.axes is None else axes_of(op.axes, x.ndim)
+    places = [axes.index(axis) for axis in range(x.ndim)]
+    shape = tuple(x.shape[axis] for axis in axes)
+    return te.compute(shape, lambda *i: x[tuple(i[place] for place in places)], name="transpose")
+
+
+@legalizes(BroadcastToOp)
+def broadcast_to(kernel: Kernel, op: BroadcastToOp) -> te.Tensor:
+    """Repeated along dimensions of 1."""
+    x, shape = kernel.tensor(op.x), kernel.shape(op.result)
+    return te.compute(shape, lambda *i: broadcast_load(x, shape, i), name="broadcast_to")
+
+
+@legalizes(FlipOp)
+def flip(kernel: Kernel, op: FlipOp) -> te.Tensor:
+    """In reverse order along the axis."""
+    x = kernel.tensor(op.x)
+    axis = axis_of(op.axis, x.ndim)
+    last = x.shape[axis] - 1
+    return te.compute(x.shape, lambda *i: x[(*i[:axis], last - i[axis], *i[axis + 1 :])], name="flip")

@@ -1,0 +1,235 @@
+"""Recurrent layers: one matrix product for the data of all steps, then a kernel that goes through the steps.
+
+Constant weights are transposed outside of the kernel, where they can be folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.relax_to_tir.context import legalizes, rewrites
+from lowering.relax_to_tir.gates import function
+from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.scalars import narrowed, wide_dtype, widen
+from relax_dialect.ops.binary import AddOp
+from relax_dialect.ops.indexing import StridedSliceOp
+from relax_dialect.ops.linear_algebra import MatmulOp
+from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
+from relax_dialect.ops.recurrent import CELLS, GRUOp, LSTMOp, RecurrenceOp, RecurrentLayerOp, RNNOp
+from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant
+
+
+def layer(op: RecurrentLayerOp) -> Sequence[SSAValue] | None:
+    """Products, recurrence, and the axes of a batch that comes first; what is not known is left alone."""
+    if any(isinstance(each.type, TensorType) and each.type.known_dims is None for each in op.operands):
+        return None
+    ops: list[Operation] = []
+    results = _Layer(op, ops).results()
+    inherit_location(op, ops)
+    Rewriter.insert_op(ops, InsertPoint.before(op))
+    return results
+
+
+for _op in (RNNOp, GRUOp, LSTMOp):
+    rewrites(_op)(layer)
+
+
+class _Layer:
+    """The ops that a layer becomes."""
+
+    def __init__(self, op: RecurrentLayerOp, ops: list[Operation]):
+        self.op, self.ops = op, ops
+        self.first = op.batch_first is not None
+
+    def add(self, op: Operation) -> SSAValue:
+        """One more op; its only result."""
+        self.ops.append(op)
+        return op.results[0]
+
+    def reshape(self, value: SSAValue, dims: Sequence[Dim]) -> SSAValue:
+        """A view of another shape."""
+        return self.add(ReshapeOp(value, self.add(ShapeOp(dims))))
+
+    def swapped(self, value: SSAValue) -> SSAValue:
+        """Batch and time, or direction, change places if batch comes first."""
+        return self.add(PermuteDimsOp(value, (1, 0, 2))) if self.first and len(_shape(value)) == 3 else value
+
+    def products(self) -> SSAValue:
+        """What the data gives to the gates, with the bias of the weights."""
+        op, x = self.op, self.swapped(self.op.x)
+        directions, width, features = _shape(op.w)
+        length, batch, _ = _shape(x)
+        flat = self.reshape(x, (length * batch, features))
+        weights = self.add(PermuteDimsOp(self.reshape(op.w, (directions * width, features)), (1, 0)))
+        gates = self.add(AddOp(self.add(MatmulOp(flat, weights)), self.reshape(self.half(0), (directions * width,))))
+        return self.reshape(gates, (length, batch, directions * width))
+
+    def half(self, part: int) -> SSAValue:
+        """The bias of the weights (0) or of the recurrence weights (1)."""
+        width = _shape(self.op.w)[1]
+        return self.add(StridedSliceOp(self.op.b, [1], [part * width], [(part + 1) * width], assume_inbound=True))
+
+    def results(self) -> Sequence[SSAValue]:
+        """The values of the layer's results."""
+        op = self.op
+        x, r, b = self.products(), self.add(PermuteDimsOp(op.r, (0, 2, 1))), self.half(1)
+        states = [self.swapped(state) for state in op.states]
+        recurrence = RecurrenceOp(x, r, b, op.lengths, states, op.CELL, op.properties)
+        self.ops.append(recurrence)
+        y, *last = recurrence.res
+        if not self.first:
+            return (y, *last)
+        return (self.add(PermuteDimsOp(y, (2, 0, 1, 3))), *map(self.swapped, last))
+
+
+def _shape(value: SSAValue) -> tuple[Dim, ...]:
+    info = value.type
+    if not isinstance(info, TensorType) or info.known_dims is None:
+        raise ValueError(f"expected a tensor of known dimensions, got {info}")
+    return info.known_dims
+
+
+Update: TypeAlias = Callable[["_Steps", te.ExternBuilder, int, te.Expr, te.Expr], None]
+"""Makes the states of a batch element at a time, after the products with the last states."""
+
+
+@legalizes(RecurrenceOp)
+def recurrence(kernel: Kernel, op: RecurrenceOp) -> Sequence[te.Tensor]:
+    """All steps of all directions."""
+    inputs = [kernel.tensor(operand) for operand in op.operands]
+    wide = wide_dtype(inputs[0].dtype)
+    shapes = [kernel.shape(result) for result in op.res]
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        steps = _Steps(b, op, inputs, outs, wide)
+        for direction, reverse in enumerate(op.directions):
+            steps.run(b, direction, reverse)
+
+    outputs = te.extern([(shape, wide) for shape in shapes], list(dict.fromkeys(inputs)), body, name="recurrence")
+    return [narrowed(output, inputs[0].dtype) for output in outputs]
+
+
+class _Steps:
+    """The buffers and statements of the steps."""
+
+    def __init__(
+        self, b: te.ExternBuilder, op: RecurrenceOp, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor], wide: str
+    ):
+        self.op, self.kind = op, op.cell.data
+        self.x, self.r, self.b, self.lengths, *self.states = ins
+        self.y, *self.last = outs
+        self.length, self.batch = self.x.shape[:2]
+        self.units, self.width = self.r.shape[1], self.r.shape[2]
+        self.gates = b.alloc((self.batch, self.width), wide, "gates")
+        self.scaled = b.alloc((self.batch, self.units), wide, "scaled") if self.kind == "gru" else None
+        clip = None if op.clip is None else op.clip.value.data
+        self.functions = [function(*each, clip) for each in op.functions(self.kind)]
+
+    def f(self, direction: int, number: int, x: te.Expr) -> te.Expr:
+        """A function of gates of a direction."""
+        return self.functions[direction * len(CELLS[self.kind][1].split()) + number](x)
+
+    def run(self, b: te.ExternBuilder, direction: int, reverse: bool) -> None:
+        """All steps of a direction."""
+        for state, initial in zip(self.last, self.states, strict=False):
+            with b.for_range(0, self.batch, "n") as n, b.for_range(0, self.units, "u") as u:
+                b.store(state, (direction, n, u), widen(initial[direction, n, u]))
+        with b.for_range(0, self.length, "step") as step:
+            time = b.let(te.cast(self.length - 1, "index") - step if reverse else step, "time")
+            self.start(b, direction, time)
+            if self.kind == "gru" and self.op.linear_before_reset is None:
+                self.multiply(b, direction, self.last[0], (direction,), constant(0), 2 * self.units)
+                self.reset(b, direction)
+            else:
+                self.multiply(b, direction, self.last[0], (direction,), constant(0), self.width)
+            with b.for_range(0, self.batch, "n") as n:
+                with b.if_(te.cast(time, "i64") < te.cast(self.lengths[n], "i64")):
+                    _UPDATES[self.kind](self, b, direction, time, n)
+                with b.else_(), b.for_range(0, self.units, "u") as u:
+                    b.store(self.y, (time, direction, n, u), te.const(0, self.y.dtype))
+
+    def start(self, b: te.ExternBuilder, direction: int, time: te.Expr) -> None:
+        """The gates begin with the products of the data and the bias."""
+        before = self.kind == "gru" and self.op.linear_before_reset is not None
+        with b.for_range(0, self.batch, "n") as n, b.for_range(0, self.width, "j") as j:
+            value = widen(self.b[direction, j])
+            given = self.product(direction, time, n, j)
+            # A reset gate that comes after the product must not touch what the data gives.
+            b.store(
+                self.gates, (n, j), te.select(j < 2 * self.units, value + given, value) if before else value + given
+            )
+
+    def product(self, direction: int, time: te.Expr, n: te.Expr, j: te.Expr) -> te.Expr:
+        """What the data gives to a gate."""
+        return widen(self.x[time, n, self.width * direction + j])
+
+    def multiply(
+        self, b: te.ExternBuilder, direction: int, h: te.Tensor, at: tuple[int, ...], low: Dim, high: Dim
+    ) -> None:
+        """Adds `h @ r` to the gates from `low` to `high`: four rows of weights at a time, for all of the batch."""
+        whole = self.units // 4
+        for first, last, rows in ((constant(0), whole, 4), (4 * whole, self.units, 1)):
+            with b.for_range(first, last, "k") as k, b.for_range(0, self.batch, "n") as n:
+                units = [k * rows + at if rows > 1 else k for at in range(rows)]
+                factors = [b.let(h[(*at, n, unit)], "h") for unit in units]
+                with b.for_range(low, high, "j") as j:
+                    total = self.gates[n, j]
+                    for unit, factor in zip(units, factors, strict=True):
+                        total = total + factor * widen(self.r[direction, unit, j])
+                    b.store(self.gates, (n, j), total)
+
+    def reset(self, b: te.ExternBuilder, direction: int) -> None:
+        """The hidden gate of a GRU whose states are scaled before the product."""
+        if self.scaled is None:
+            raise ValueError("only a GRU has a reset gate")
+        with b.for_range(0, self.batch, "n") as n, b.for_range(0, self.units, "u") as u:
+            gate = self.f(direction, 0, self.gates[n, u + self.units])
+            b.store(self.scaled, (n, u), gate * self.last[0][direction, n, u])
+        self.multiply(b, direction, self.scaled, (), 2 * self.units, self.width)
+
+    def rnn(self, b: te.ExternBuilder, direction: int, time: te.Expr, n: te.Expr) -> None:
+        """One function."""
+        with b.for_range(0, self.units, "u") as u:
+            self.emit(b, direction, time, (n, u), self.f(direction, 0, self.gates[n, u]))
+
+    def gru(self, b: te.ExternBuilder, direction: int, time: te.Expr, n: te.Expr) -> None:
+        """Between the state and a new one."""
+        with b.for_range(0, self.units, "u") as u:
+            hidden = self.gates[n, u + 2 * self.units]
+            if self.op.linear_before_reset is not None:
+                gate = self.f(direction, 0, self.gates[n, u + self.units])
+                hidden = self.product(direction, time, n, u + 2 * self.units) + gate * hidden
+            update = b.let(self.f(direction, 0, self.gates[n, u]), "update")
+            new = (1 - update) * self.f(direction, 1, hidden) + update * self.last[0][direction, n, u]
+            self.emit(b, direction, time, (n, u), new)
+
+    def lstm(self, b: te.ExternBuilder, direction: int, time: te.Expr, n: te.Expr) -> None:
+        """A cell that forgets and takes in, seen through the output gate."""
+        with b.for_range(0, self.units, "u") as u:
+            i, o, forget, c = (self.gates[n, u + at * self.units] for at in range(4))
+            cell, place = self.last[1], (direction, n, u)
+            pi, po, pf = (widen(self.states[2][direction, u + at * self.units]) for at in range(3))
+            old = b.let(cell[place], "old")
+            gate = b.let(self.f(direction, 0, i + pi * old), "input")
+            keeps = 1 - gate if self.op.input_forget is not None else self.f(direction, 0, forget + pf * old)
+            new = b.let(keeps * old + gate * self.f(direction, 1, c), "cell")
+            b.store(cell, place, new)
+            output = self.f(direction, 0, o + po * new) * self.f(direction, 2, new)
+            self.emit(b, direction, time, (n, u), output)
+
+    def emit(self, b: te.ExternBuilder, direction: int, time: te.Expr, at: tuple[te.Expr, te.Expr], h: te.Expr) -> None:
+        """The output of a step, which is the new state too."""
+        value = b.let(h, "out")
+        b.store(self.y, (time, direction, *at), value)
+        b.store(self.last[0], (direction, *at), value)
+
+
+_UPDATES: dict[str, Update] = {"rnn": _Steps.rnn, "gru": _Steps.gru, "lstm": _Steps.lstm}

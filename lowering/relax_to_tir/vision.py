@@ -1,0 +1,198 @@
+"""Operators of object detection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+from typing import TypeAlias
+
+from lowering.relax_to_tir.context import legalizes, sizes
+from lowering.relax_to_tir.indices import axes, clamped
+from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.merge_sort import descending, merge_sort
+from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
+from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
+from tir_dialect import te
+from tir_dialect.dims import Dim
+
+Box: TypeAlias = tuple[te.Expr, te.Expr, te.Expr, te.Expr]
+
+
+@sizes(NonMaxSuppressionOp)
+def count_boxes(kernel: Kernel, op: NonMaxSuppressionOp) -> Sequence[te.Tensor]:
+    """How many boxes are taken; kept: batch, class and box of each, in order."""
+    boxes, scores, limit, iou, least = (kernel.tensor(operand) for operand in op.operands)
+    batches, classes, count = scores.shape
+    center = op.center_point_box is not None
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        total, found = outs
+        first, taken = b.alloc((), "i64", "first"), b.alloc((), "i1", "taken")
+        b.store(total, 0, 0)
+        with b.block("non_max_suppression", *axes((batches, classes), (0, 1))) as (batch, kind):
+            lane = merge_sort(b, count, lambda i: scores[batch, kind, i], descending)
+            b.store(first, (), total[0])
+            with b.for_range(0, count, "rank") as rank:
+                place = b.let(lane.place(rank), "place")
+                box = _corners(b, boxes, batch, place, center)
+                room = total[0] - first[()] < te.cast(limit[()], "i64")
+                b.store(taken, (), te.logical_and(lane.key(rank) > least[()], room))
+                with b.if_(taken[()]), b.for_range(first[()], total[0], "before") as before:
+                    other = _corners(b, boxes, batch, found[before, 2], center)
+                    part = overlap(box, other)
+                    b.store(taken, (), te.logical_and(taken[()], te.logical_not(part > widen(iou[()]))))
+                with b.if_(taken[()]):
+                    for at, value in enumerate((te.cast(batch, "i64"), te.cast(kind, "i64"), place)):
+                        b.store(found, (total[0], at), value)
+                    b.store(total, 0, total[0] + 1)
+
+    outputs = [((1,), "i64"), ((batches * classes * count, 3), "i64")]
+    return te.extern(outputs, [boxes, scores, limit, iou, least], body, name="non_max_suppression")
+
+
+@legalizes(NonMaxSuppressionOp)
+def non_max_suppression(kernel: Kernel, op: NonMaxSuppressionOp) -> te.Tensor:
+    """The rows that were found."""
+    found = kernel.kept(0)
+    return te.compute(kernel.shape(op.result), lambda *i: found[i], name="boxes")
+
+
+def _corners(b: te.ExternBuilder, boxes: te.Tensor, batch: te.Expr, place: te.Expr, center: bool) -> Box:
+    """The least and greatest coordinates of a box."""
+    p, q, r, s = (b.let(widen(boxes[batch, place, at]), "side") for at in range(4))
+    return (q - s / 2, p - r / 2, q + s / 2, p + r / 2) if center else box_between(p, q, r, s)
+
+
+def box_between(p: te.Expr, q: te.Expr, r: te.Expr, s: te.Expr) -> Box:
+    """The least and greatest coordinates of the box with the corners `p, q` and `r, s`."""
+    return te.minimum(p, r), te.minimum(q, s), te.maximum(p, r), te.maximum(q, s)
+
+
+def overlap(one: Box, other: Box) -> te.Expr:
+    """The part of the union of two boxes that they share; 0 where one is empty."""
+    height = te.minimum(one[2], other[2]) - te.maximum(one[0], other[0])
+    width = te.minimum(one[3], other[3]) - te.maximum(one[1], other[1])
+    area, areas = ((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    shared = height * width
+    some = te.logical_and(height > 0, width > 0, area > 0, areas > 0)
+    return te.select(some, shared / (area + areas - shared), number(0, shared))
+
+
+@legalizes(ROIAlignOp)
+def roi_align(kernel: Kernel, op: ROIAlignOp) -> te.Tensor:
+    """Points of a grid in each part of each region."""
+    x, rois, batches = (kernel.tensor(operand) for operand in op.operands)
+    shape, wide, mode = kernel.shape(op.result), wide_dtype(x.dtype), op.mode.data
+    join_points = add if mode == "avg" else te.maximum
+    join_parts = te.maximum if mode == "max" else add
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block("roi_align", *axes(shape)) as (region, channel, i, j):
+            total = b.alloc((), wide, "total")
+            b.store(total, (), te.const(0.0, wide) if mode == "avg" else te.min_value(wide))
+            batch = clamped(te.cast(batches[region], "index"), x.shape[0])
+            top, rows = _grid(b, op, rois, region, 1, i, shape[2])
+            left, columns = _grid(b, op, rois, region, 0, j, shape[3])
+            with b.for_range(0, rows, "row") as row, b.for_range(0, columns, "column") as column:
+                y = b.let(_at(top, row, rows), "y")
+                across = b.let(_at(left, column, columns), "x")
+                parts = _neighbours(b, x, (batch, channel), y, across)
+                b.store(total, (), join_points(total[()], reduce(join_parts, parts)))
+            points = rows * columns
+            none = te.logical_or(rows <= 0, columns <= 0)
+            joined = total[()] / te.cast(te.maximum(points, 1), wide) if mode == "avg" else total[()]
+            b.store(outs[0], (region, channel, i, j), te.select(none, te.const(0.0, wide), joined))
+
+    (result,) = te.extern([(shape, wide)], list(dict.fromkeys((x, rois, batches))), body, name="roi_align")
+    return narrowed(result, x.dtype)
+
+
+def _grid(
+    b: te.ExternBuilder, op: ROIAlignOp, rois: te.Tensor, region: te.Expr, axis: int, at: te.Expr, count: Dim
+) -> tuple[tuple[te.Expr, te.Expr], te.Expr]:
+    """Where a part of a region begins, its length, and how many points it has."""
+    start, end = (widen(rois[region, axis + corner]) for corner in (0, 2))
+    scale, offset = number(op.spatial_scale.value.data, start), op.offset.value.data
+    start, end = (each * scale - offset if offset else each * scale for each in (start, end))
+    length = end - start if op.aligned is not None else te.maximum(end - start, 1)
+    part = b.let(length / te.cast(te.cast(count, "index"), length.dtype), "part")
+    ratio = op.sampling_ratio.value.data
+    points = te.const(ratio, "i64") if ratio else te.cast(te.ceil(part), "i64")
+    return (start + te.cast(at, part.dtype) * part, part), te.cast(b.let(points, "points"), "index")
+
+
+def _at(place: tuple[te.Expr, te.Expr], index: te.Expr, count: te.Expr) -> te.Expr:
+    start, part = place
+    return start + (te.cast(index, part.dtype) + 0.5) * part / te.cast(count, part.dtype)
+
+
+def _neighbours(
+    b: te.ExternBuilder, x: te.Tensor, outer: tuple[te.Expr, te.Expr], y: te.Expr, across: te.Expr
+) -> list[te.Expr]:
+    """The four weighted neighbours of a point; zeros far outside."""
+    (row, below, dy), (column, right, dx) = (
+        _pair(b, place, length) for place, length in zip((y, across), x.shape[2:], strict=True)
+    )
+    height, width = (te.cast(te.cast(length, "index"), y.dtype) for length in x.shape[2:])
+    beyond = te.logical_or(y < -1, y > height, across < -1, across > width)
+    weights = ((row, column, (1 - dy) * (1 - dx)), (row, right, (1 - dy) * dx))
+    weights += ((below, column, dy * (1 - dx)), (below, right, dy * dx))
+    zero = number(0, y)
+    return [te.select(beyond, zero, widen(x[(*outer, r, c)]) * te.cast(w, y.dtype)) for r, c, w in weights]
+
+
+def _pair(b: te.ExternBuilder, place: te.Expr, length: Dim) -> tuple[te.Expr, te.Expr, te.Expr]:
+    """The neighbours of a place, and its distance from the first."""
+    size = te.cast(length, "index")
+    inside = b.let(te.minimum(te.maximum(place, 0), te.cast(size, place.dtype)), "inside")
+    low = b.let(te.minimum(te.cast(te.cast(inside, "i64"), "index"), size - 1), "low")
+    last = low >= size - 1
+    rest = te.select(last, number(0, place), inside - te.cast(low, place.dtype))
+    return low, te.select(last, low, low + 1), rest
+
+
+@legalizes(ROIPoolOp)
+def roi_pool(kernel: Kernel, op: ROIPoolOp) -> te.Tensor:
+    """The greatest element of each part of each region."""
+    x, rois, batches = (kernel.tensor(operand) for operand in op.operands)
+    shape, wide = kernel.shape(op.result), wide_dtype(x.dtype)
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block("roi_pool", *axes(shape)) as (region, channel, i, j):
+            greatest = b.alloc((), wide, "greatest")
+            b.store(greatest, (), te.min_value(wide))
+            batch = clamped(te.cast(batches[region], "index"), x.shape[0])
+            top, bottom = _part(b, op, rois, region, 1, i, shape[2], x.shape[2])
+            left, right = _part(b, op, rois, region, 0, j, shape[3], x.shape[3])
+            with b.for_range(top, bottom, "row") as row, b.for_range(left, right, "column") as column:
+                b.store(greatest, (), te.maximum(greatest[()], widen(x[batch, channel, row, column])))
+            some = te.logical_and(top < bottom, left < right)
+            b.store(outs[0], (region, channel, i, j), te.select(some, greatest[()], te.const(0.0, wide)))
+
+    (result,) = te.extern([(shape, wide)], list(dict.fromkeys((x, rois, batches))), body, name="roi_pool")
+    return narrowed(result, x.dtype)
+
+
+def _part(
+    b: te.ExternBuilder,
+    op: ROIPoolOp,
+    rois: te.Tensor,
+    region: te.Expr,
+    axis: int,
+    at: te.Expr,
+    count: Dim,
+    length: Dim,
+) -> tuple[te.Expr, te.Expr]:
+    """The first element of a part of a region, and the one behind the last, within the image."""
+    corners: list[te.Expr] = []
+    for corner in (0, 2):
+        value = widen(rois[region, axis + corner])
+        place = te.round_away(value * number(op.spatial_scale.value.data, value))
+        corners.append(b.let(te.cast(place, "i64"), "corner"))
+    size = b.let(te.maximum(corners[1] - corners[0] + 1, 1), "size")
+    index, parts = te.cast(at, "i64"), te.cast(te.cast(count, "index"), "i64")
+    limit = te.cast(te.cast(length, "index"), "i64")
+    ends = (index * size // parts + corners[0], te.ceildiv((index + 1) * size, parts) + corners[0])
+    first, last = (b.let(te.maximum(te.minimum(end, limit), 0), "end") for end in ends)
+    return te.cast(first, "index"), te.cast(last, "index")

@@ -1,0 +1,220 @@
+"""Run-time checks of structural information: what `match_types` leaves open becomes checks of the machine.
+
+This is the run-time half of the specification's "Evaluating `MatchCast`" and of the checks at the start and end of a
+function. Kinds are checked first, then the sizes that nothing static is known of are read, then symbols are bound, then
+dimensions and bounds are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from xdsl.ir import Operation, SSAValue
+
+from lowering.relax_to_vm.sizes import Sizes
+from lowering.relax_to_vm.types import scalar_type
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import CheckKind, Dim, constant, symbol
+from tir_dialect.dtypes import numpy_dtype, range_in_i64
+from vm_dialect import messages
+from vm_dialect import types as vm
+from vm_dialect.ops.checks import (
+    AssertOp,
+    CheckBoolOp,
+    CheckFloatOp,
+    CheckFuncOp,
+    CheckIntOp,
+    CheckShapeOp,
+    CheckTensorOp,
+    CheckTupleOp,
+)
+from vm_dialect.ops.shapes import ShapeDimOp, TensorDimOp
+from vm_dialect.ops.tuples import TupleGetOp
+
+
+@dataclass
+class TypeChecks:
+    """Emits the checks of values that are matched together."""
+
+    emit: Callable[[Operation], Operation]
+    sizes: Sizes
+    function: str
+    """What errors begin with."""
+    declared: Sequence[StructInfo]
+    places: Sequence[str]
+    """What errors call the values, such as `argument #0 (x)`."""
+    values: list[SSAValue]
+    """The values as registers; after `run`, with their declared types."""
+    captured: int = 0
+    """How many of the first values a closure has captured: errors do not name them as the origin of a symbol."""
+    _fields: dict[tuple[int, tuple[int, ...]], SSAValue] = field(
+        default_factory=dict[tuple[int, tuple[int, ...]], SSAValue], init=False
+    )
+
+    _slots: dict[str, Dim] = field(default_factory=dict[str, Dim], init=False)
+    """Slots are names of one match only; here each has a name that no other check uses."""
+
+    def run(self, match: Match) -> list[SSAValue]:
+        """Emits the checks of `match`; its symbols are bound in `sizes` afterwards."""
+        for kind in match.kind_checks:
+            self._check_kind(kind.place, kind.expected)
+        for name, place in match.slots.items():
+            self._slots[name] = symbol(f"slot{next(_numbers)}.{name}")
+            self.sizes.bind(self._slots[name], self._read(place))
+        divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
+        for placed in divisible:  # before the quotient is used
+            self._check_dim(placed, match)
+        for name, dim in match.bindings.items():
+            self.sizes.bind(symbol(name), self._size(dim))
+        for placed in match.dim_checks:
+            if placed not in divisible:
+                self._check_dim(placed, match)
+        for bound in match.bound_checks:
+            self._check_bound(bound)
+        return self.values
+
+    # Values
+
+    def _value(self, root: int, fields: tuple[int, ...]) -> SSAValue:
+        """The value of a field of a tuple, read once."""
+        if not fields:
+            return self.values[root]
+        found = self._fields.get((root, fields))
+        if found is None:
+            found = self._emit(TupleGetOp(self._value(root, fields[:-1]), fields[-1]))
+            self._fields[root, fields] = found
+        return found
+
+    def _read(self, place: Place) -> SSAValue:
+        value = self._value(place.root, place.fields)
+        axis = place.dim or 0
+        declared = self._declared(place)
+        if isinstance(declared, PrimType):
+            return value if value.type == vm.I64 else self._set(place, CheckIntOp(value, self._subject(place)))
+        if isinstance(declared, ShapeType):
+            if not isinstance(value.type, vm.ShapeType):
+                value = self._set(place, CheckShapeOp(value, declared.rank, self._subject(place)))
+            return self._emit(ShapeDimOp(value, axis))
+        if not isinstance(value.type, vm.TensorType):
+            value = self._set(place, CheckTensorOp(value, vm.TensorType(declared_rank(declared)), self._subject(place)))
+        return self._emit(TensorDimOp(value, axis))
+
+    def _declared(self, place: Place) -> StructInfo:
+        info = self.declared[place.root]
+        for index in place.fields:
+            info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
+        return info
+
+    def _set(self, place: Place, op: Operation) -> SSAValue:
+        value = self._emit(op)
+        if place.fields:
+            self._fields[place.root, place.fields] = value
+        else:
+            self.values[place.root] = value
+        return value
+
+    # Conditions
+
+    def _check_kind(self, place: Place, expected: StructInfo) -> None:
+        value, subject = self._value(place.root, place.fields), self._subject(place)
+        match expected:
+            case TensorType():
+                self._set(place, CheckTensorOp(value, vm.TensorType(expected.rank, expected.dtype), subject))
+            case ShapeType():
+                self._set(place, CheckShapeOp(value, expected.rank, subject))
+            case PrimType():
+                scalar = scalar_type(expected.dtype)
+                check = CheckFloatOp if scalar == vm.F64 else CheckBoolOp if scalar == vm.I1 else CheckIntOp
+                self._check_range(subject, expected, self._set(place, check(value, subject)))
+            case TupleType():
+                self._set(place, CheckTupleOp(value, len(expected.fields), subject))
+                for index, part in enumerate(expected.fields):
+                    if not isinstance(part, ObjectType):
+                        self._check_kind(Place(place.root, (*place.fields, index)), part)
+            case _:
+                self._set(place, CheckFuncOp(value, subject))
+
+    def _check_range(self, subject: str, expected: PrimType, value: SSAValue) -> None:
+        """A number of 64 bits is one of fewer, or of no sign, only within limits."""
+        if value.type == vm.I64 and (limits := range_in_i64(expected.dtype)) is not None:
+            self._check_limits(subject, numpy_dtype(expected.dtype).name, limits, value)
+
+    def _check_limits(self, subject: str, what: str, limits: tuple[int, int | None], value: SSAValue) -> None:
+        low, high = limits
+        condition = self.sizes.apply("ge", value, self.sizes.value(constant(low)))
+        if high is not None:
+            below = self.sizes.apply("le", value, self.sizes.value(constant(high)))
+            condition = self.sizes.apply("and", condition, below)
+        self.emit(AssertOp(condition, messages.out_of_bounds(subject, what, low, high), [value]))
+
+    def _check_dim(self, placed: PlacedCheck, match: Match) -> None:
+        check, subject = placed.check, self._subject(placed.place)
+        lhs = self._size(check.lhs)
+        match check.kind:
+            case CheckKind.EQUAL:
+                rhs = self._size(check.rhs)
+                self._check_equal(placed, lhs, rhs, match)
+            case CheckKind.DIVISIBLE:
+                rest, zero = self._size(check.lhs % check.rhs), self._size(constant(0))
+                divisor = check.rhs.constant_term
+                message = messages.wrong_multiple(subject, self._expression(placed.place), divisor)
+                self.emit(AssertOp(self.sizes.apply("eq", rest, zero), message, [lhs]))
+            case CheckKind.NON_NEGATIVE:
+                message = messages.out_of_bounds(subject, self._expression(placed.place), 0, None)
+                self.emit(AssertOp(self.sizes.apply("ge", lhs, self._size(constant(0))), message, [lhs]))
+
+    def _check_equal(self, placed: PlacedCheck, lhs: SSAValue, rhs: SSAValue, match: Match) -> None:
+        subject, expected = self._subject(placed.place), self._expression(placed.place)
+        condition = self.sizes.apply("eq", lhs, rhs)
+        constant_value = placed.check.lhs.constant_value
+        if constant_value is not None:
+            self.emit(AssertOp(condition, messages.wrong_constant(subject, constant_value), [rhs]))
+            return
+        source = match.sources.get(expected)
+        origin = None if source is None or source.root < self.captured else self._place_text(source)
+        self.emit(AssertOp(condition, messages.wrong_value(subject, expected, origin=origin), [lhs, rhs]))
+
+    def _check_bound(self, bound: BoundCheck) -> None:
+        low, high = bound.symbol.interval
+        name = bound.symbol.symbol.data
+        self._check_limits(self._subject(bound.place), name, (low or 0, high), self._size(bound.value))
+
+    def _size(self, dim: Dim) -> SSAValue:
+        return self.sizes.value(dim.substitute(self._slots))
+
+    # Wording
+
+    def _expression(self, place: Place) -> str:
+        """The declared dimension, as the program writes it."""
+        declared = self._declared(place)
+        if isinstance(declared, PrimType):
+            return str(declared.value)
+        if isinstance(declared, TensorType | ShapeType) and declared.dims is not None:
+            return str(declared.dims[place.dim or 0])
+        return str(declared)
+
+    def _place_text(self, place: Place) -> str:
+        text = self.places[place.root]
+        for index in place.fields:
+            text = messages.field_place(text, index)
+        if place.dim is None or isinstance(self._declared(place), PrimType):
+            return text
+        return messages.dimension_place(text, place.dim)
+
+    def _subject(self, place: Place) -> str:
+        return f"{self.function}: {self._place_text(place)}"
+
+    def _emit(self, op: Operation) -> SSAValue:
+        return self.emit(op).results[0]
+
+
+def declared_rank(info: StructInfo) -> int | None:
+    """The rank that a tensor or shape type states."""
+    return info.rank if isinstance(info, TensorType | ShapeType) else None
+
+
+_numbers = count()

@@ -1,0 +1,197 @@
+"""Branches and loops as blocks and jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from lowering.relax_to_vm.checks import TypeChecks
+from lowering.relax_to_vm.converter import Converter, converts
+from lowering.relax_to_vm.types import vm_type
+from relax_dialect.ops.control_flow import IfOp, YieldOp
+from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.loops import ForOp, WhileOp
+from relax_dialect.ops.structure import ReturnOp
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.erase import erase_static
+from relax_dialect.struct_info.match import match_types
+from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import constant, symbol
+from vm_dialect import messages
+from vm_dialect.ops import structure as vm
+from vm_dialect.ops.checks import AssertOp
+from vm_dialect.ops.memory import ReadCondOp
+from vm_dialect.types import I1, I64
+
+
+def condition(converter: Converter, value: SSAValue) -> SSAValue:
+    """A truth value as `i1`."""
+    register = converter.get(value)
+    if register.type == I1:
+        return register
+    (known,) = as_struct_infos((value.type,))
+    return converter.result(ReadCondOp(converter.typed(register, TensorType((), i1), "condition", known)))
+
+
+@converts(IfOp)
+def if_(converter: Converter, op: IfOp) -> None:
+    """Two blocks, and one where they meet; if the result is returned at once, each returns by itself.
+
+    The latter keeps calls at the end of a branch in tail position.
+    """
+    returned = isinstance(op.next_op, ReturnOp) and [op.next_op.value] == list(op.res)
+    then_block, else_block = converter.new_block(), converter.new_block()
+    converter.emit(vm.IfOp(condition(converter, op.condition), then_block, [], else_block, []))
+    join = None if returned else converter.new_block([vm_type(result.type) for result in op.res])
+    for region, block in ((op.then_region, then_block), (op.else_region, else_block)):
+        converter.continue_in(block)
+        converter.sizes.enter()
+        values = convert_region(converter, region)
+        converter.emit(vm.ReturnOp(values[0]) if join is None else vm.GotoOp(join, values))
+        converter.sizes.leave()
+    if join is None:
+        converter.close()
+        return
+    converter.continue_in(join)
+    for result, argument in zip(op.res, join.args, strict=True):
+        converter.set(result, argument)
+
+
+def convert_region(converter: Converter, region: Region) -> list[SSAValue]:
+    """Converts the ops of a region; gives what it yields."""
+    converter.convert_block(region.block)
+    terminator = region.block.last_op
+    return converter.get_all(terminator.operands) if isinstance(terminator, YieldOp) else []
+
+
+@converts(YieldOp)
+def yield_(converter: Converter, op: YieldOp) -> None:
+    """Whoever has the region passes the values on."""
+
+
+@converts(WhileOp)
+def while_(converter: Converter, op: WhileOp) -> None:
+    """A block that asks, and one that goes back to it."""
+    head = _enter_loop(converter, op, op.condition_region.block, [])
+    _bind_carried(converter, op, op.condition_region.block, head.args)
+    (go_on,) = _yielded(op.condition_region)
+    converter.convert_block(op.condition_region.block)
+    body, done = converter.new_block(), converter.new_block()
+    converter.emit(vm.IfOp(condition(converter, go_on), body, [], done, []))
+    converter.continue_in(body)
+    converter.sizes.enter()
+    _share_carried(converter, op, op.condition_region.block, op.body.block)
+    _go_back(converter, head, [], convert_region(converter, op.body))
+    converter.sizes.leave()
+    _leave_loop(converter, op, done, head.args)
+
+
+@converts(ForOp)
+def for_(converter: Converter, op: ForOp) -> None:
+    """A block that compares the counter, and one that goes back to it with the next."""
+    upper = converter.get(op.upper)
+    step = converter.size(constant(1)) if op.step is None else _checked_step(converter, op, op.step)
+    goes_on = _condition_of_counter(converter, op, upper, step)
+    head = _enter_loop(converter, op, op.body.block, [converter.get(op.lower)])
+    counter, carried = head.args[0], head.args[1:]
+    converter.set(op.counter, counter)
+    # What the last iteration yields is checked too: it is the result.
+    _bind_carried(converter, op, op.body.block, carried)
+    body, done = converter.new_block(), converter.new_block()
+    converter.emit(vm.IfOp(goes_on(counter), body, [], done, []))
+    converter.continue_in(body)
+    converter.sizes.enter()
+    values = convert_region(converter, op.body)
+    # Where the next number has more than 64 bits, the greatest or least that they hold ends the loop.
+    _go_back(converter, head, [converter.sizes.apply("add_sat", counter, step)], values)
+    converter.sizes.leave()
+    _leave_loop(converter, op, done, carried)
+
+
+def _checked_step(converter: Converter, op: ForOp, step: SSAValue) -> SSAValue:
+    """The step, which must not be 0 or the loop would not end."""
+    register = converter.get(step)
+    if op.counts_up is None:
+        message = messages.zero_step(f"{converter.function}: {converter.at('step')}")
+        converter.emit(
+            AssertOp(converter.sizes.apply("ne", register, converter.size(constant(0))), message, [register])
+        )
+    return register
+
+
+def _condition_of_counter(
+    converter: Converter, op: ForOp, upper: SSAValue, step: SSAValue
+) -> Callable[[SSAValue], SSAValue]:
+    """Tells of a counter whether its iteration runs; what is the same for all of them is computed here."""
+    apply = converter.sizes.apply
+    if op.counts_up is not None:
+        return lambda counter: apply("lt" if op.counts_up else "gt", counter, upper)
+    zero = converter.size(constant(0))
+    up, down = apply("gt", step, zero), apply("lt", step, zero)
+
+    def either(counter: SSAValue) -> SSAValue:
+        below, above = apply("lt", counter, upper), apply("gt", counter, upper)
+        return apply("or", apply("and", up, below), apply("and", down, above))
+
+    return either
+
+
+def _enter_loop(converter: Converter, op: LoopOp, block: Block, leading: Sequence[SSAValue]) -> Block:
+    """The head of a loop, entered with the initial values; opens the scope of the loop."""
+    types = [vm_type(argument.type) for argument in op.carried(block)]
+    head = converter.new_block([*([I64] * len(leading)), *types])
+    carried = as_struct_infos(argument.type for argument in op.carried(block))
+    known = as_struct_infos(value.type for value in op.inits)
+    inits = [
+        converter.typed(converter.get(value), erase_static(info), "initial value", actual)
+        for value, info, actual in zip(op.inits, carried, known, strict=True)
+    ]
+    converter.emit(vm.GotoOp(head, [*leading, *inits]))
+    converter.continue_in(head)
+    converter.sizes.enter()
+    return head
+
+
+def _bind_carried(converter: Converter, op: LoopOp, block: Block, registers: Sequence[SSAValue]) -> None:
+    """The symbols of an iteration, bound from what is carried into it."""
+    declared = as_struct_infos(argument.type for argument in op.carried(block))
+    places = [converter.at(f"carried value #{index}") for index in range(len(declared))]
+    checks = TypeChecks(converter.emit, converter.sizes, converter.function, declared, places, list(registers))
+    known = declared if _is_proved(op) else [erase_static(info) for info in declared]
+    checked = checks.run(match_types(declared, known, op.symbols))
+    for argument, register in zip(op.carried(block), checked, strict=True):
+        converter.set(argument, register)
+    for name, witness in zip(op.symbol_names, op.witnesses(block), strict=True):
+        converter.set(witness, converter.size(symbol(name)))
+
+
+def _is_proved(op: LoopOp) -> bool:
+    """Whether what is carried into any iteration is certainly of the carried types, which bind no symbols."""
+    values = (op.inits, _yielded(op.regions[-1]))
+    return not op.symbols and all(op.match(carried).verdict is Verdict.YES for carried in values)
+
+
+def _share_carried(converter: Converter, op: LoopOp, source: Block, target: Block) -> None:
+    """A second region of the loop sees the same values under its own names."""
+    for old, new in zip(source.args, target.args, strict=True):
+        converter.set(new, converter.get(old))
+
+
+def _go_back(converter: Converter, head: Block, leading: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
+    converter.emit(vm.GotoOp(head, [*leading, *values]))
+
+
+def _leave_loop(converter: Converter, op: LoopOp, done: Block, registers: Sequence[SSAValue]) -> None:
+    """Code after the loop, which sees the values that were carried last."""
+    converter.sizes.leave()
+    converter.continue_in(done)
+    for result, register in zip(op.res, registers, strict=True):
+        converter.set(result, register)
+
+
+def _yielded(region: Region) -> Sequence[SSAValue]:
+    terminator: Operation | None = region.block.last_op
+    return terminator.operands if terminator is not None else ()

@@ -1,0 +1,72 @@
+"""`convert-relax-to-vm`: relax functions with explicit memory and checks become functions of the machine."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.relax_to_vm import (
+    binding,
+    calls,
+    control_flow,
+    effects,
+    guards,
+    manipulation,
+    memory,
+    packed,
+    shapes,
+    structure,
+    values,
+)
+from lowering.relax_to_vm.constants import Constants
+from lowering.relax_to_vm.structure import convert_function
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.symbols import symbol_name
+
+RULES = (binding, calls, control_flow, effects, guards, manipulation, memory, packed, shapes, structure, values)
+"""The files with the rules; importing them fills the table."""
+
+
+class ConvertRelaxToVMPass(ModulePass):
+    """Converts every `relax.func` to a `vm.func`; PrimFuncs stay, as targets of `vm.call_kernel`.
+
+    Before:
+
+    ```mlir
+    relax.func @main(%x: !relax.object) -> !relax.tensor<[_], f32> force_pure {
+      %x_1, %n = relax.check_args(%x) : (!relax.tensor<[n], f32>) binds [n] names ["x"] of "main"
+      %out = relax.alloc_tensor : !relax.tensor<[n], f32>
+      relax.call_kernel @exp(%x_1, %out) sizes [n]
+      relax.return %out
+    }
+    ```
+
+    After:
+
+    ```mlir
+    vm.func @main(%x: !vm.object) -> !vm.tensor<1, f32> attributes {arg_names = ["x"]} {
+      %x_1 = vm.check_tensor %x rank 1 dtype f32 as "main: argument #0 (x)"
+      %n = vm.tensor_dim %x_1[0]
+      %out = vm.new_tensor [%n] f32
+      vm.call_kernel @exp[%n](%x_1, %out)
+      vm.ret %out
+    }
+    ```
+
+    Expects `lower-shapes`. Dimensions become `i64` registers, each computed once in its scope; structured control flow
+    becomes blocks and jumps. An op without a form in the machine is an error at the op, and so is a storage
+    that would leave its call. Idempotent.
+    """
+
+    name = "convert-relax-to-vm"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Converts the functions in their order."""
+        functions = [func for func in op.ops if isinstance(func, FuncOp)]
+        constants = Constants({name for inner in op.ops if (name := symbol_name(inner)) is not None})
+        converted = [convert_function(func, constants) for func in functions]
+        Rewriter.insert_op(list(constants), InsertPoint.at_start(op.body.block))
+        for func, replacement in zip(functions, converted, strict=True):
+            Rewriter.replace_op(func, replacement, [])

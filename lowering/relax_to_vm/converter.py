@@ -1,0 +1,157 @@
+"""The state of converting one function, and the table of what each relax op becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TypeAlias, TypeVar, cast
+
+from xdsl.builder import Builder
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from lowering.diagnostics import fail
+from lowering.locations import source_position
+from lowering.relax_to_vm.checks import TypeChecks
+from lowering.relax_to_vm.constants import Constants
+from lowering.relax_to_vm.sizes import Sizes, UnboundSymbolError
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.match import Mismatch, match_types
+from relax_dialect.struct_info.types import ObjectType, PrimType
+from tir_dialect.dims import Dim
+
+OpT = TypeVar("OpT", bound=Operation)
+Rule: TypeAlias = "Callable[[Converter, OpT], None]"
+
+_RULES: dict[type[Operation], Rule[Operation]] = {}
+
+ANYTHING = ObjectType()
+
+
+def converts(op_type: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers how an op is converted."""
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        _RULES[op_type] = cast("Rule[Operation]", rule)
+        return rule
+
+    return register
+
+
+_BEFORE = "run the passes of the pipeline up to 'lower-shapes' first"
+
+
+class Converter:
+    """Converts the body of one relax function, op by op, in program order."""
+
+    def __init__(self, function: str, entry: Block, constants: Constants):
+        """`entry` receives the first ops; errors at run time begin with the name `function`."""
+        self.function = function
+        self.constants = constants
+        self._builder = Builder(InsertPoint.at_end(entry))
+        self._values: dict[SSAValue, SSAValue] = {}
+        self._current: Operation | None = None
+        self._closed = False
+        self.sizes = Sizes(self.emit)
+        self.checked: set[Operation] = set()
+        """The guards whose checks are made."""
+
+    # Emission
+
+    def emit(self, op: Operation) -> Operation:
+        """Inserts an op at the current place, with the location of the op that is being converted."""
+        if self._current is not None:
+            op.location = self._current.location
+        return self._builder.insert(op)
+
+    def result(self, op: Operation) -> SSAValue:
+        """Inserts an op and gives its only result."""
+        return self.emit(op).results[0]
+
+    @property
+    def block(self) -> Block:
+        """The block that receives ops."""
+        return self._builder.insertion_point.block
+
+    @property
+    def region(self) -> Region:
+        """The body of the function that is being made."""
+        region = self.block.parent
+        if region is None:
+            raise ValueError("the block is not in a function")
+        return region
+
+    def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
+        """A further block of the function, behind those that there are."""
+        block = Block(arg_types=argument_types)
+        self.region.add_block(block)
+        return block
+
+    def close(self) -> None:
+        """The current block has ended the function: what follows in the relax block cannot be reached."""
+        self._closed = True
+
+    def continue_in(self, block: Block) -> None:
+        """Ops go to the end of `block` from now on."""
+        self._closed = False
+        self._builder.insertion_point = InsertPoint.at_end(block)
+
+    # Values
+
+    def set(self, value: SSAValue, register: SSAValue) -> None:
+        """`register` holds the relax value from here on; a prim value witnesses its dimension."""
+        self._values[value] = register
+        register.name_hint = register.name_hint or value.name_hint
+        if isinstance(value.type, PrimType) and value.type.value is not None:
+            self.sizes.bind(value.type.value, register)
+
+    def get(self, value: SSAValue) -> SSAValue:
+        """The register that holds a relax value."""
+        return self._values[value]
+
+    def get_all(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """The registers of several relax values."""
+        return [self._values[value] for value in values]
+
+    def size(self, dim: Dim) -> SSAValue:
+        """The value of a dimension."""
+        return self.sizes.value(dim)
+
+    def typed(self, register: SSAValue, info: Attribute, what: str, known: StructInfo = ANYTHING) -> SSAValue:
+        """A register as a value of type `info`, checked as far as `known` leaves open; errors call it `what`."""
+        if not isinstance(info, StructInfo):
+            return register
+        checks = TypeChecks(self.emit, self.sizes, self.function, [info], [self.at(what)], [register])
+        return checks.run(match_types([info], [known]))[0]
+
+    def at(self, what: str) -> str:
+        """`what` with the place in the source of the op that is being converted."""
+        where = str(source_position(self._current.location)) if self._current is not None else ""
+        return f"{what} at {where}" if where else what
+
+    # Control
+
+    def convert_block(self, block: Block) -> None:
+        """Converts the ops of a block in order; its arguments have registers already."""
+        for op in block.ops:
+            if self._closed:
+                return
+            self.convert(op)
+
+    def convert(self, op: Operation) -> None:
+        """Converts one op; an error at the op if there is no rule for it, or values are not checked and bound yet."""
+        rule = _RULES.get(type(op))
+        if rule is None:
+            fail(op, "has no form in the virtual machine", _BEFORE)
+        with self.converting(op):
+            try:
+                rule(self, op)
+            except (UnboundSymbolError, Mismatch) as error:
+                fail(op, f"has no form in the virtual machine: {error}", _BEFORE)
+
+    @contextmanager
+    def converting(self, op: Operation) -> Generator[None]:
+        """Ops that are inserted have the location of `op`."""
+        outer, self._current = self._current, op
+        yield
+        self._current = outer

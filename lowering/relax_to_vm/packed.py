@@ -1,0 +1,30 @@
+"""Calls of packed functions, whose results are checked to be what the program says."""
+
+from __future__ import annotations
+
+from lowering.relax_to_vm.converter import Converter, converts
+from relax_dialect.ops.call_packed import CallPackedOp, CallPurePackedOp
+from vm_dialect.ops import calls as vm_calls
+from vm_dialect.types import OBJECT
+
+
+@converts(CallPackedOp)
+def call_packed(converter: Converter, op: CallPackedOp) -> None:
+    """A call for its effect or its result."""
+    _call(converter, op)
+
+
+@converts(CallPurePackedOp)
+def call_pure_packed(converter: Converter, op: CallPurePackedOp) -> None:
+    """A call for its result."""
+    _call(converter, op)
+
+
+def _call(converter: Converter, op: CallPackedOp | CallPurePackedOp) -> None:
+    arguments = converter.get_all(op.arguments)
+    if op.result is None:
+        converter.emit(vm_calls.CallPackedOp(op.symbol, arguments))
+        return
+    register = converter.result(vm_calls.CallPackedOp(op.symbol, arguments, OBJECT))
+    what = f'result of the packed function "{op.symbol.data}"'
+    converter.set(op.result, converter.typed(register, op.result.type, what))

@@ -1,1 +1,0 @@
-"""Schedules: how the loops of kernels run on a machine."""

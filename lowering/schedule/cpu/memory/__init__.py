@@ -1,1 +1,0 @@
-"""Memory-bound kernels: maps, reductions, scans, transposes."""

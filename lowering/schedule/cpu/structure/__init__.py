@@ -1,1 +1,0 @@
-"""What a kernel is: stages, their accesses to memory, contractions."""

@@ -1,0 +1,97 @@
+"""Dot products of words: one instruction where the target has it, otherwise arithmetic on words.
+
+The instructions of x86 and Arm for bytes take one unsigned and one signed factor, and do not saturate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import VectorType, bf16, f32, i8
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.tir_to_llvm.arithmetic.arith_ops import Lower
+from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
+from lowering.tir_to_llvm.builder.vector_types import lanes_of
+from lowering.tir_to_llvm.math.floats import Floats
+from tir_dialect.ops.dot import PARTS, DotOp
+
+_BYTES = {
+    16: (("avx512vnni",), "llvm.x86.avx512.vpdpbusd.512"),
+    8: (("avx512vnni", "avxvnni"), "llvm.x86.avx512.vpdpbusd.256"),
+    4: (("avx512vnni", "avxvnni"), "llvm.x86.avx512.vpdpbusd.128"),
+}
+_ARM_BYTES = {4: (("i8mm",), "llvm.aarch64.neon.usdot.v4i32.v16i8")}
+_FLOATS = {
+    16: (("avx512bf16",), "llvm.x86.avx512bf16.dpbf16ps.512"),
+    8: (("avx512bf16",), "llvm.x86.avx512bf16.dpbf16ps.256"),
+    4: (("avx512bf16",), "llvm.x86.avx512bf16.dpbf16ps.128"),
+}
+_WORD = 32
+
+
+def _dot(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    dot = cast(DotOp, op)
+    lhs, rhs, total = operands
+    if dot.is_float:
+        name = _instruction(b, (_FLOATS,), lanes_of(total.type))
+        if name is not None:
+            return _call(b, name, (lhs, rhs, total), bf16)
+        return _sum_of_floats(b, lhs, rhs, total)
+    signs = [dtype == i8 for dtype in (dot.lhs_dtype, dot.rhs_dtype)]
+    name = _instruction(b, (_BYTES, _ARM_BYTES), lanes_of(total.type)) if signs[0] != signs[1] else None
+    if name is not None:
+        return _call(b, name, (rhs, lhs, total) if signs[0] else (lhs, rhs, total), i8)
+    return _sum_of_bytes(b, (lhs, rhs), signs, total)
+
+
+Instructions = dict[int, tuple[tuple[str, ...], str]]
+"""By number of lanes: the extensions of which one is needed, and the intrinsic."""
+
+
+def _instruction(b: LLVMBuilder, tables: Sequence[Instructions], lanes: int) -> str | None:
+    known = [table[lanes] for table in tables if lanes in table]
+    return next((name for needed, name in known if b.module.extensions.intersection(needed)), None)
+
+
+def _call(b: LLVMBuilder, name: str, operands: Sequence[SSAValue], part: Attribute) -> SSAValue:
+    *words, total = operands
+    parts = VectorType(part, [lanes_of(total.type) * PARTS[part]])
+    return b.intrinsic(name, (total, *(b.make(llvm.BitcastOp, (word,), parts) for word in words)), total.type)
+
+
+def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
+    for number in range(PARTS[i8]):
+        left, right = (_byte(b, word, number, signed) for word, signed in zip(words, signs, strict=True))
+        total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))
+    return total
+
+
+def _byte(b: LLVMBuilder, word: SSAValue, number: int, signed: bool) -> SSAValue:
+    """A byte of each word, extended."""
+    high = b.make(llvm.ShlOp, (word, b.integer(_WORD - 8 * (number + 1), word.type)), word.type)
+    return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, b.integer(_WORD - 8, word.type)), word.type)
+
+
+def _sum_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, total: SSAValue) -> SSAValue:
+    f = Floats(b, total.type)
+    halves = ((_low(b, lhs), _low(b, rhs)), (_high(b, lhs), _high(b, rhs)))
+    return reduce(lambda so_far, pair: f.fma(*pair, so_far), halves, total)
+
+
+def _low(b: LLVMBuilder, word: SSAValue) -> SSAValue:
+    return _as_floats(b, b.make(llvm.ShlOp, (word, b.integer(_WORD // 2, word.type)), word.type))
+
+
+def _high(b: LLVMBuilder, word: SSAValue) -> SSAValue:
+    return _as_floats(b, b.make(llvm.AndOp, (word, b.integer(-1 << (_WORD // 2), word.type)), word.type))
+
+
+def _as_floats(b: LLVMBuilder, word: SSAValue) -> SSAValue:
+    return b.make(llvm.BitcastOp, (word,), VectorType(f32, [lanes_of(word.type)]))
+
+
+DOT_LOWERINGS: dict[type[Operation], Lower] = {DotOp: _dot}

@@ -1,0 +1,167 @@
+"""The ops of one llvm function, and its constants, each made once, at the start of the entry block."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from lowering.tir_to_llvm.builder.dense_constants import dense_floats, dense_integers
+from lowering.tir_to_llvm.builder.vector_types import element_type, integer_type, is_vector, lanes_of
+from tir_dialect.new_ops import new_op
+from tir_dialect.ops.memory import vector_of
+
+
+class ConstantBuilder:
+    """The blocks of one function and its constants; ops are appended to `block` and take `location`."""
+
+    def __init__(self, argument_types: Sequence[Attribute]) -> None:
+        self.entry = Block(arg_types=argument_types)
+        self.blocks = [self.entry]
+        self.block = self.entry
+        self.location: LocationAttr = UNKNOWN_LOC
+        self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        self._constant_ops: list[Operation] = []
+        self._integers: dict[SSAValue, int] = {}
+        self._integer_constants: dict[tuple[int, Attribute], SSAValue] = {}
+        self._indices: dict[int, SSAValue] = {}
+        """The constants of i64, found without a look at the type."""
+        self._floats: dict[tuple[bytes, int], tuple[Attribute, SSAValue]] = {}
+        """Scalars, vectors of one number and vectors of several, by their bits, as zeros of both signs are equal, and
+        the identity of the type, which is quicker than a hash of its parts; the type stays alive beside the value."""
+        self._numbers: dict[SSAValue, float] = {}
+
+    def finish(self) -> Region:
+        """The body of the function; constants come first in the entry block."""
+        if self._constant_ops:
+            first = self.entry.first_op
+            if first is None:
+                self.entry.add_ops(self._constant_ops)
+            else:
+                self.entry.insert_ops_before(self._constant_ops, first)
+        return Region(self.blocks)
+
+    def insert(self, op: Operation) -> Operation:
+        """Appends an op."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def make(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: Mapping[str, Attribute] = {},
+    ) -> SSAValue:
+        """Appends an op with one result."""
+        op = new_op(kind, operands, (result_type,), properties, self.location)
+        self.block.add_op(op)
+        return op.results[0]
+
+    def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
+        """A constant of this function; equal ones are one value."""
+        key = (value, type_)
+        found = self._constants.get(key)
+        if found is None:
+            op = new_op(llvm.ConstantOp, (), (type_,), {"value": value}, self.location)
+            self._constant_ops.append(op)
+            found = self._constants[key] = op.results[0]
+        return found
+
+    def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
+        """An integer, in all elements if the type is a vector."""
+        if type_ is i64 and (found := self._indices.get(value)) is not None:
+            return found
+        if is_vector(type_):
+            wrapped = _wrapped(value, integer_type(element_type(type_)))
+            return self.elements([wrapped] * lanes_of(type_), type_)
+        found = self._integer_constants.get((value, type_))
+        if found is None:
+            attribute = _integer(value, integer_type(type_))
+            wrapped, found = attribute.value.data, self.constant(attribute, type_)
+            self._integer_constants[value, type_] = found
+            self._integers[found] = wrapped
+            if type_ is i64:
+                self._indices[value] = found
+        return found
+
+    def float(self, value: float, type_: Attribute) -> SSAValue:
+        """A float, in all elements if the type is a vector."""
+        key = struct.pack("d", value), id(type_)
+        known = self._floats.get(key)
+        if known is None:
+            known = self._floats[key] = type_, self._float(value, type_)
+        return known[1]
+
+    def _float(self, value: float, type_: Attribute) -> SSAValue:
+        if is_vector(type_):
+            return self.elements([value] * lanes_of(type_), type_)
+        if not isinstance(type_, AnyFloat):
+            raise TypeError(f"expected a float type, got {type_}")
+        attribute = FloatAttr(value, type_)
+        found = self.constant(attribute, type_)
+        self._numbers[found] = attribute.value.data
+        return found
+
+    def false(self) -> SSAValue:
+        """The constant false."""
+        return self.integer(0, i1)
+
+    def known_integer(self, value: SSAValue) -> int | None:
+        """The number that an integer constant of this function is, or None."""
+        return self._integers.get(value)
+
+    def elements(self, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
+        """A constant of a vector type."""
+        element = element_type(type_)
+        if isinstance(element, AnyFloat):
+            key = struct.pack(f"{len(values)}d", *values), id(type_)
+            known = self._floats.get(key)
+            if known is None:
+                known = self._floats[key] = type_, self.constant(dense_floats(values, element), type_)
+            return known[1]
+        return self.constant(dense_integers(cast("Sequence[int]", values), integer_type(element)), type_)
+
+    @staticmethod
+    def is_positive(value: SSAValue) -> bool:
+        """Whether a value is a float constant of which all elements are greater than 0."""
+        constant = value.owner.value if isinstance(value.owner, llvm.ConstantOp) else None
+        if isinstance(constant, DenseIntOrFPElementsAttr):
+            return all(isinstance(number, float) and number > 0 for number in constant.get_values())
+        return isinstance(constant, FloatAttr) and constant.value.data > 0
+
+    def lane_numbers(self, lanes: int) -> SSAValue:
+        """The vector 0, 1, ..., lanes - 1 of i64."""
+        return self.elements(range(lanes), vector_of(i64, lanes))
+
+    def zero(self, type_: Attribute) -> SSAValue:
+        """The number 0 of an integer or float type, in all elements of a vector."""
+        return self.float(0.0, type_) if isinstance(element_type(type_), AnyFloat) else self.integer(0, type_)
+
+
+@lru_cache(maxsize=4096)
+def _integer(value: int, type_: IntegerType) -> IntegerAttr:
+    """The same attribute again for the same number: to make one takes as long as an op."""
+    return IntegerAttr(_wrapped(value, type_), type_)
+
+
+def _wrapped(value: int, type_: IntegerType) -> int:
+    """`value` as the signed number with the same bits."""
+    bits = type_.width.data
+    return (value + (1 << bits >> 1)) % (1 << bits) - (1 << bits >> 1) if bits > 1 else value & 1

@@ -1,0 +1,174 @@
+"""A builder of llvm functions with typed helpers, which make ops directly, without generic constructors.
+
+Making an op through its keyword constructor costs three to eight times as much as `create`, and these ops are made in
+greater number than any others; hence the direct form here. Integer arithmetic folds constants on the way, so index
+expressions come out as a person would write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    StringAttr,
+    UnitAttr,
+    i1,
+    i64,
+)
+from xdsl.dialects.llvm import FastMathAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.tir_to_llvm import llvm_ext
+from lowering.tir_to_llvm.builder.function_ops import call_op
+from lowering.tir_to_llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
+from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
+from lowering.tir_to_llvm.builder.vector_types import element_type, is_vector, lane_count, like, type_suffix
+from tir_dialect.new_ops import new_op
+from tir_dialect.ops.memory import i32_array, vector_of
+
+NO_FLAGS = FastMathAttr(None)
+CONTRACT = FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
+
+_PREDICATES = {flag.value: IntegerAttr(flag.to_int(), i64) for flag in llvm.ALL_ICMP_FLAGS}
+_NO_BUNDLES = i32_array()
+_UNIT = UnitAttr()
+_UNORDERED = IntegerAttr(0, i64)
+_SAME: dict[str, Attribute] = {"asm_string": StringAttr(""), "constraints": StringAttr("=r,0")}
+
+
+class LLVMBuilder(IndexBuilder):
+    """The blocks of one function; ops are appended to `block` and take `location`.
+
+    `contract` says whether a product may be fused with a sum, which rounds once instead of twice.
+    """
+
+    def __init__(self, module: ModuleBuilder, argument_types: Sequence[Attribute], contract: bool = True) -> None:
+        super().__init__(argument_types)
+        self.module = module
+        self.contract = contract
+        self.crowded = False
+        """Whether values of several registers each are likely to wait in memory."""
+
+    def undefined(self, type_: Attribute) -> SSAValue:
+        """An undefined value."""
+        return self.once(llvm.UndefOp, (), type_, fact=id(type_))
+
+    # Comparisons and choices.
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An integer comparison, by LLVM's name of the predicate."""
+        type_ = like(lhs.type, i1)
+        return self.once(llvm.ICmpOp, (lhs, rhs), type_, {"predicate": _PREDICATES[predicate]}, predicate)
+
+    def compare_floats(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """A float comparison, by LLVM's name of the predicate."""
+        properties: dict[str, Attribute] = {"predicate": _word(predicate), "fastmathFlags": NO_FLAGS}
+        return self.make(llvm_ext.FCmpOp, (lhs, rhs), like(lhs.type, i1), properties)
+
+    def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+        """One of two values."""
+        if is_vector(condition.type):
+            return self.once(llvm_ext.SelectOp, (condition, then, otherwise), then.type)
+        return self.once(llvm.SelectOp, (condition, then, otherwise), then.type, {"fastmathFlags": NO_FLAGS})
+
+    def wrapping(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Addition, subtraction or multiplication of integers that wraps around."""
+        return self.make(kind, (lhs, rhs), lhs.type, {"overflowFlags": WRAPS})
+
+    def quotient(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """A division or remainder by numbers of which none is 0.
+
+        LLVM may not hoist a division out of a loop; what it knows to come from one it would compute again in each
+        iteration.
+        """
+        result = self.once(kind, (lhs, rhs), lhs.type)
+        if lhs.type is not i64 or rhs in self._integers:
+            return result
+        return self.once(llvm.InlineAsmOp, (result,), i64, _SAME)
+
+    def any_lane(self, condition: SSAValue) -> SSAValue:
+        """Whether a condition holds, or holds in any lane."""
+        lanes = lane_count(condition.type)
+        return condition if lanes is None else self.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", (condition,), i1)
+
+    # Memory.
+
+    def field(self, struct: SSAValue, type_: llvm.LLVMStructType, index: int) -> SSAValue:
+        """The address of a field of a struct."""
+        properties: dict[str, Attribute] = {
+            "rawConstantIndices": i32_array(0, index),
+            "elem_type": type_,
+            "noWrapFlags": WRAPS,
+            "inbounds": _UNIT,
+        }
+        return self.make(llvm.GEPOp, (struct,), POINTER, properties)
+
+    def load(self, address: SSAValue, type_: Attribute, alignment: int) -> SSAValue:
+        """Reads a value."""
+        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
+        value = self.make(llvm.LoadOp, (address,), type_, properties)
+        self.note_read(address, value)
+        return value
+
+    def store(self, value: SSAValue, address: SSAValue, alignment: int, nontemporal: bool = False) -> None:
+        """Writes a value, past the caches if it is `nontemporal`."""
+        self.note_write(address)
+        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
+        if nontemporal:
+            properties["nontemporal"] = _UNIT
+        self.insert(new_op(llvm.StoreOp, (value, address), (), properties))
+
+    # Calls.
+
+    def call(self, name: str, arguments: Sequence[SSAValue], result_type: Attribute) -> SSAValue:
+        """A call of a function of the module that gives a result."""
+        return self.insert(call_op(name, arguments, result_type)).results[0]
+
+    def intrinsic(
+        self, name: str, arguments: Sequence[SSAValue], result_type: Attribute, flags: FastMathAttr = NO_FLAGS
+    ):
+        """A call of an LLVM intrinsic by its full name."""
+        properties: dict[str, Attribute] = {
+            "intrin": _word(name),
+            "fastmathFlags": flags,
+            "op_bundle_sizes": _NO_BUNDLES,
+            "operandSegmentSizes": i32_array(len(arguments), 0),
+        }
+        return self.once(llvm.CallIntrinsicOp, arguments, result_type, properties, (name, id(result_type), id(flags)))
+
+    def overloaded(
+        self, name: str, arguments: Sequence[SSAValue], type_: Attribute, flags: FastMathAttr = NO_FLAGS
+    ) -> SSAValue:
+        """A call of an intrinsic that is overloaded on the type of its result."""
+        return self.intrinsic(f"{name}.{type_suffix(type_)}", arguments, type_, flags)
+
+    # Vectors.
+
+    def splat(self, value: SSAValue, lanes: int) -> SSAValue:
+        """A vector with `value` in every element."""
+        type_ = vector_of(value.type, lanes)
+        if (integer := self._integers.get(value)) is not None:
+            return self.integer(integer, type_)
+        if (number := self._numbers.get(value)) is not None:
+            return self.float(number, type_)
+        nothing = self.undefined(type_)
+        first = self.once(llvm.InsertElementOp, (nothing, value, self.integer(0)), type_)
+        return self.once(llvm.ShuffleVectorOp, (first, nothing), type_, {"mask": i32_array(*[0] * lanes)}, lanes)
+
+    def extract(self, vector: SSAValue, lane: int) -> SSAValue:
+        """One element of a vector."""
+        return self.make(llvm_ext.ExtractElementOp, (vector, self.integer(lane)), element_type(vector.type))
+
+
+@lru_cache(maxsize=1024)
+def _word(text: str) -> StringAttr:
+    return StringAttr(text)
+
+
+@lru_cache(maxsize=64)
+def _alignment(size: int) -> IntegerAttr:
+    return IntegerAttr(size, i64)

@@ -1,0 +1,159 @@
+"""Prim_funcs to llvm functions: loops become blocks, accesses become addresses and loads, in one walk per function."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
+from lowering.tir_to_llvm.builder.llvm_builder import POINTER
+from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
+from lowering.tir_to_llvm.calls.calls import inner_name
+from lowering.tir_to_llvm.dispatch import LOWERINGS
+from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
+from lowering.tir_to_llvm.function_properties import buffer_attributes, function_properties
+from tir_dialect.analysis.structure import ops_in
+from tir_dialect.ops.calls import CallOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import EXTENSIONS
+from tir_dialect.types import BufferType
+
+
+@dataclass(frozen=True)
+class ConvertTIRToLLVMPass(ModulePass):
+    """Replaces every `tir.prim_func` by an `llvm.func` of the native ABI, `i32 f(i64 symbols..., parameters...)`.
+
+    ```mlir
+    tir.prim_func @copy[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+      tir.for (%i) in (%n) {
+        %x = tir.load %X[%i]
+        tir.store %x, %Y[%i]
+      }
+    }
+    // becomes
+    llvm.func @copy(%n: i64, %X: !llvm.ptr {llvm.noalias}, %Y: !llvm.ptr {llvm.noalias}) -> i32 {
+      ...
+    ^loop(%i: i64): ...
+      %p = llvm.getelementptr inbounds %X[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+    ```
+
+    0 is success; otherwise a tvm-ffi error has been raised. Vectorized loops of constant length become vector code,
+    parallel loops functions that threads call. Nothing else in the module is touched.
+
+    Requires: no `tir.block` is left (`lower-blocks`). Refuses ops that have no lowering, loops bound to GPU
+    threads, and packed calls inside parallel loops.
+    """
+
+    name = "convert-tir-to-llvm"
+
+    vector_bits: int = 256
+    """Width of the vector registers to use."""
+
+    contract: bool = True
+    """Whether a product may be fused with a sum."""
+
+    streams: bool = False
+    """Whether hints on stores past the caches are followed, with the fence of x86."""
+
+    extensions: tuple[str, ...] = ()
+    """The instruction set extensions that may be used, as in `Target.extensions`."""
+
+    def __post_init__(self) -> None:
+        """`ValueError` for options that no machine has."""
+        if self.vector_bits < 64 or self.vector_bits & (self.vector_bits - 1):
+            raise ValueError(f"vector-bits expected a power of two of at least 64, got {self.vector_bits}")
+        if unknown := [name for name in self.extensions if name not in EXTENSIONS]:
+            raise ValueError(f"extensions expected some of {', '.join(EXTENSIONS)}, got {unknown[0]}")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrites the module in place."""
+        functions = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
+        if not functions:
+            return
+        options = LoweringOptions(self.vector_bits, self.contract, frozenset(self.extensions), self.streams)
+        lowered = lower_prim_funcs(functions, options)
+        for new in list(lowered.ops):
+            new.detach()
+            Rewriter.insert_op(new, InsertPoint.before(functions[0]))
+        for function in functions:
+            Rewriter.erase_op(function)
+
+
+def lower_prim_funcs(
+    functions: Iterable[PrimFuncOp], options: LoweringOptions, outside: Collection[str] = ()
+) -> ModuleOp:
+    """An llvm module with one function for each prim_func, and what they need; `functions` are left as they are.
+
+    The routines that are `outside` are called, and defined by another module, which `lower_routine` makes.
+
+    Raises `PassFailedException` at the op that has no lowering.
+    """
+    inside = {function.sym_name.data: function for function in functions}
+    context = _context(inside, options, frozenset(outside))
+    called = {
+        op.callee.root_reference.data
+        for function in inside.values()
+        for op in ops_in(function.body)
+        if type(op) is CallOp
+    }
+    for name, function in inside.items():
+        if name in called:
+            _lower_function(context, function, is_kernel=False)
+        if not (function.is_private and name in called):
+            _lower_function(context, function, is_kernel=True)
+    return context.module.finish()
+
+
+def lower_routine(function: PrimFuncOp, options: LoweringOptions) -> ModuleOp:
+    """An llvm module that defines what other modules call; errors as `lower_prim_funcs`."""
+    context = _context({function.sym_name.data: function}, options)
+    _lower_function(context, function, is_kernel=False, is_outside=True)
+    return context.module.finish()
+
+
+def _context(
+    functions: Mapping[str, PrimFuncOp], options: LoweringOptions, outside: frozenset[str] = frozenset()
+) -> ModuleContext:
+    builder = ModuleBuilder(options.vector_bits, options.extensions)
+    return ModuleContext(builder, options, functions, LOWERINGS, outside)
+
+
+def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: bool, is_outside: bool = False) -> None:
+    name = function.sym_name.data if is_kernel else inner_name(function.sym_name.data)
+    arguments = function.body.block.args
+    types: list[Attribute] = [_parameter_type(argument) for argument in arguments]
+    state = FunctionState(name, is_kernel=is_kernel, may_alias=function.may_alias is not None)
+    emitter = Emitter(context, state, types)
+    emitter.b.location = function.location
+    lowered = emitter.b.entry.args
+    emitter.bind_symbols(dict(zip(function.symbol_names, lowered, strict=False)))
+    for argument, value in zip(arguments, lowered, strict=True):
+        value.name_hint = argument.name_hint
+        value.location = argument.location
+        if isinstance(argument.type, BufferType):
+            emitter.buffers[argument] = Buffer(value, argument.type)
+        else:
+            emitter.define(argument, value)
+    emitter.lower_body(function.body.block)
+    properties = function_properties(context.options, emitter.b.crowded)
+    properties["arg_attrs"] = ArrayAttr([_attributes(argument, not state.may_alias) for argument in arguments])
+    result = i32 if is_kernel else POINTER
+    internal = not is_outside and (not is_kernel or function.is_private)
+    body = emitter.b.finish()
+    context.module.define(
+        name, types, result, body, internal=internal, properties=properties, location=function.location
+    )
+
+
+def _parameter_type(argument: SSAValue) -> Attribute:
+    return POINTER if isinstance(argument.type, BufferType) else llvm_type(argument.type)
+
+
+def _attributes(argument: SSAValue, alone: bool) -> DictionaryAttr:
+    return buffer_attributes(argument.type, alone) if isinstance(argument.type, BufferType) else DictionaryAttr({})

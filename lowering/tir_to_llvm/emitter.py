@@ -1,0 +1,282 @@
+"""The state in which the ops of one prim_func, or of one parallel loop, are lowered.
+
+Layout of an emitted function: the entry block holds what does not depend on loops (constants, dimensions, stack
+memory), then the code follows. Code that can fail ends in a status: a kernel returns 1 after it has raised a
+tvm-ffi error; an inner function returns a pointer to the error's text, `kind NUL message NUL`, or null, so that an
+error that happens on another thread is raised by the one that called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from lowering.diagnostics import fail
+from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
+from lowering.tir_to_llvm.arithmetic.scalars import memory_type
+from lowering.tir_to_llvm.builder.function_ops import call_op
+from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
+from lowering.tir_to_llvm.calls.raising import raise_function
+from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
+from lowering.tir_to_llvm.memory.fences import fence_streams
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import byte_size
+from tir_dialect.new_ops import new_op
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from tir_dialect.types import BufferType
+
+
+@dataclass(frozen=True)
+class LoweringOptions:
+    """Options of the lowering of tir to llvm."""
+
+    vector_bits: int = 256
+    """Width of vector registers: limits the lanes of a vectorized loop, and is LLVM's preferred vector width."""
+
+    contract: bool = True
+    """Whether a product may be fused with a sum, which rounds once instead of twice."""
+
+    extensions: frozenset[str] = frozenset()
+    """The instruction set extensions that may be used, as in `Target.extensions`."""
+
+    streams: bool = False
+    """Whether hints for non-temporal stores are followed, with x86's `sfence`."""
+
+    @classmethod
+    def of(cls, target: Target, contract: bool = True) -> LoweringOptions:
+        """The options for a target."""
+        return cls(target.vector_bits, contract, target.extensions, target.arch.startswith("x86"))
+
+
+Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], None]]"
+"""What becomes of each kind of op."""
+
+
+@dataclass
+class ModuleContext:
+    """State shared by the functions of one module."""
+
+    module: ModuleBuilder
+    options: LoweringOptions
+    functions: Mapping[str, PrimFuncOp]
+    """The prim_funcs of the module by name, for calls between them."""
+    lowerings: Lowerings
+    outside: frozenset[str] = frozenset()
+    """The routines that another module defines."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A buffer in a function: its base address and its type."""
+
+    pointer: SSAValue
+    type: BufferType
+
+    @cached_property
+    def element(self) -> Attribute:
+        """The type of an element in memory."""
+        return memory_type(self.type.element_type)
+
+    @cached_property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return self.type.rank
+
+    @cached_property
+    def alignment(self) -> int:
+        """The alignment of every element, in bytes."""
+        return byte_size(self.type.dtype)
+
+
+@dataclass
+class FunctionState:
+    """State of one emitted function: a kernel, or the body of a parallel loop."""
+
+    name: str
+    is_kernel: bool
+    """Whether the function raises and returns an i32, or returns a pointer to the error's text."""
+
+    in_parallel: bool = False
+    """Whether the code runs on several threads."""
+
+    can_fail: bool = False
+    """Whether the code emitted so far can fail."""
+
+    may_alias: bool = False
+    """Whether buffers of the function may overlap."""
+
+    loop_depth: int = 0
+    heap: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Heap memory to release when the function fails, innermost last."""
+
+    parallel_count: int = 0
+
+    streams: dict[Dim, int] = field(default_factory=dict[Dim, int])
+    """For each buffer with non-temporal stores its size, and the least size for which they are non-temporal."""
+
+
+class Emitter:
+    """Lowers ops into the blocks of one llvm function."""
+
+    def __init__(self, context: ModuleContext, state: FunctionState, argument_types: Sequence[Attribute]) -> None:
+        self.context = context
+        self.state = state
+        self.b = LLVMBuilder(context.module, argument_types, context.options.contract)
+        self.body = self.b.new_block()
+        self.b.start(self.body)
+        self.values: dict[SSAValue, LaneValue] = {}
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.symbols: dict[str, SSAValue] = {}
+        self.lanes: Lanes | None = None
+        self._dims = DimValues(self.b, self.symbols)
+        self._layouts: dict[Buffer, tuple[SSAValue, list[SSAValue]]] = {}
+
+    def lower_body(self, block: Block) -> None:
+        """Lowers the whole code of the function."""
+        self.lower(block)
+        self.finish()
+
+    def finish(self) -> None:
+        """Releases what the function holds and returns success; ends the entry block with a jump to the code."""
+        while self.state.heap:
+            self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
+        fence_streams(self.b, self.state.streams, self.dim)
+        success = self._success()
+        self.b.insert(new_op(llvm.ReturnOp, () if success is None else (success,)))
+        with self.entry():
+            self.b.branch(self.body)
+
+    def _success(self) -> SSAValue | None:
+        if self.state.is_kernel:
+            return self.b.integer(0, i32)
+        return self.null() if self.state.can_fail or not self.state.in_parallel else None
+
+    def lower(self, block: Block) -> None:
+        """Lowers the ops of a block, in order."""
+        for op in block.ops:
+            self.lower_op(op)
+
+    def lower_op(self, op: Operation) -> None:
+        """Lowers one op; the emitted ops take its location."""
+        lowering = self.context.lowerings.get(type(op))
+        if lowering is None:
+            fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
+        self.b.location = op.location
+        lowering(self, op)
+
+    # Values.
+
+    def define(self, value: SSAValue, lowered: LaneValue) -> None:
+        """Records the lowered form of a tir value."""
+        hint = value.name_hint
+        if hint is not None and type(lowered) is not Ramp and cast("SSAValue", lowered).name_hint is None:
+            cast("SSAValue", lowered).name_hint = hint
+        self.values[value] = lowered
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """The lowered form of a value that is uniform across lanes."""
+        lowered = self.values[value]
+        if isinstance(lowered, Ramp):
+            raise ValueError("a value that differs between lanes is used as a scalar")
+        return lowered
+
+    def vector(self, value: LaneValue) -> SSAValue:
+        """A value with one element per lane of the loop."""
+        if self.lanes is None:
+            raise ValueError("vectors of lanes exist in vectorized loops only")
+        return as_vector(self.b, value, self.lanes.count)
+
+    def varies(self, value: SSAValue) -> bool:
+        """Whether a value may differ between the lanes of the current loop."""
+        return self.lanes is not None and is_varying(self.values[value])
+
+    def dim(self, dim: Dim) -> SSAValue:
+        """The value of a dimension over the symbols of the function."""
+        # Not with `entry`, which costs more than most dimensions.
+        block, self.b.block = self.b.block, self.b.entry
+        try:
+            return self._dims(dim)
+        finally:
+            self.b.block = block
+
+    def dims(self, dims: Sequence[Dim]) -> list[SSAValue]:
+        """The values of several dimensions."""
+        return [self.dim(dim) for dim in dims]
+
+    def layout(self, buffer: Buffer) -> tuple[SSAValue, list[SSAValue]]:
+        """The offset of a buffer's first element and its strides, in elements."""
+        found = self._layouts.get(buffer)
+        if found is None:
+            found = self._layouts[buffer] = self.dim(buffer.type.offset), self.dims(buffer.type.strides)
+        return found
+
+    def bind_symbols(self, symbols: Mapping[str, SSAValue]) -> None:
+        """Binds the symbols to values, which have to dominate everything."""
+        self.symbols.update(symbols)
+        for size in symbols.values():
+            self.b.note_small(size)
+
+    @contextmanager
+    def entry(self) -> Generator[None]:
+        """A context in which ops are appended to the entry block."""
+        block, self.b.block = self.b.block, self.b.entry
+        try:
+            yield
+        finally:
+            self.b.block = block
+
+    def null(self) -> SSAValue:
+        """The null pointer."""
+        return self.b.make(llvm.ZeroOp, (), POINTER)
+
+    # Failure.
+
+    def error_text(self, kind: str, message: str) -> SSAValue:
+        """The address of an error's text."""
+        symbol = self.context.module.text(f"{kind}\0{message}")
+        return self.b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(symbol)})
+
+    def fail_unless(self, condition: SSAValue, kind: str, message: str) -> None:
+        """Fails unless the condition, a scalar, holds."""
+        failed, passed = self.b.new_block(), self.b.new_block()
+        self.b.branch_if(condition, passed, failed)
+        self.b.start(failed)
+        self.fail(self.error_text(kind, message))
+        self.b.start(passed)
+
+    def fail_if_not_null(self, error: SSAValue) -> None:
+        """Propagates the error of an inner function, if there is one."""
+        failed, passed = self.b.new_block(), self.b.new_block()
+        address = self.b.make(llvm.PtrToIntOp, (error,), i64)
+        self.b.branch_if(self.b.compare("eq", address, self.b.integer(0)), passed, failed)
+        self.b.start(failed)
+        self.fail(error)
+        self.b.start(passed)
+
+    def fail(self, error: SSAValue) -> None:
+        """Fails: releases what the function holds, and raises or returns the error. Ends the block."""
+        self.state.can_fail = True
+        for memory in reversed(self.state.heap):
+            self.call("relax_scratch_give", (memory,), (POINTER,))
+        if not self.state.is_kernel:
+            self.b.insert(llvm.ReturnOp(error))
+            return
+        self.b.insert(call_op(raise_function(self.context.module), (error,), None))
+        self.b.insert(llvm.ReturnOp(self.b.integer(1, i32)))
+
+    def call(
+        self, name: str, arguments: Sequence[SSAValue], types: Sequence[Attribute], result: Attribute | None = None
+    ) -> SSAValue | None:
+        """Calls an external function, and declares it if necessary."""
+        self.context.module.declare(name, types, result)
+        call = self.b.insert(call_op(name, arguments, result))
+        return call.results[0] if call.results else None

@@ -1,0 +1,205 @@
+"""Sine, cosine and tangent: at most 2 ulp off, for all inputs, on scalars and vectors alike.
+
+Arguments are reduced to `-pi / 4` to `pi / 4`, which needs more digits of pi than one number has: those of f32 in f64
+or, with AVX-512, by three numbers in f32, where tangents are by `tangent_tables.py`; those of f64 by three numbers,
+where products can be fused. Large arguments of f32 take more digits of `2 / pi`; those of f64 are left to the C
+library, element by element, and are as exact as it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from lowering.tir_to_llvm.builder.vector_types import like
+from lowering.tir_to_llvm.math.avx512 import has_registers, reciprocal_estimate
+from lowering.tir_to_llvm.math.coefficients import coefficients
+from lowering.tir_to_llvm.math.floats import ROUNDING, Floats, doubles, floor, narrowed, widened
+from lowering.tir_to_llvm.math.formats import BINARY32
+from lowering.tir_to_llvm.math.tangent_tables import LIMIT, tan_by_table
+
+HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11  # the first has 33 bits
+TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041, 0xFE5163)
+"""The digits of 2 / pi to the base 2**24."""
+
+LARGE = 2.0**19
+"""From here on the multiples of pi / 2 have more digits than an f64 holds exactly."""
+
+LARGE_DOUBLE = 2.0**30
+"""Below, an f64 divided by pi / 2 is off by less than `2**-20`, and three numbers for pi / 2 have digits enough."""
+
+Turns: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
+"""`(k, r, s)` with `x = k * pi / 2 + r + s`: k modulo 4 in the lowest bits of an integer, r from -pi / 4 to pi / 4, and
+s no more than its last bit.
+"""
+
+
+def _turns(f: Floats, x: SSAValue) -> Turns:
+    """How an f32 is made of right angles."""
+    b, near_parts = f.b, _by_three_parts(f, x) if has_registers(f) else _in_doubles(f, x)
+    is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE))
+    far, near, after = b.new_block(), b.new_block(), b.new_block([part.type for part in near_parts])
+    b.branch_if(f.b.any_lane(is_large), far, near)
+    b.start(near)
+    b.branch(after, *near_parts)
+    b.start(far)
+    b.branch(after, *(b.select(is_large, *pair) for pair in zip(_large_turns(f, x), near_parts, strict=True)))
+    b.start(after)
+    k, r, s = after.args
+    return k, r, s
+
+
+def _by_three_parts(f: Floats, x: SSAValue) -> Turns:
+    """The same for numbers of less than `LARGE`, or `LARGE_DOUBLE`, with fused products (Cody and Waite, 1980).
+
+    What the first part of pi / 2 leaves is exact, and so is what the second product and its subtraction lose (Dekker,
+    1971): a multiple of the last bit of the product is taken from it. Both losses go to the third part.
+    """
+    offset = f.number(f.format.rounding)
+    rounded = f.fused(x, f.number(0.6366197723675814), offset)
+    minus_k = f.sub(offset, rounded)
+    high, middle, low = map(f.number, coefficients(f).half_pi_parts)
+    first = f.fused(minus_k, high, x)
+    product = f.mul(minus_k, middle)
+    rest = f.fused(minus_k, middle, f.sub(f.number(-0.0), product))
+    second = f.add(first, product)
+    lost = f.add(f.sub(product, f.sub(second, first)), rest)
+    return f.bits(rounded), second, f.fused(minus_k, low, lost)
+
+
+def _in_doubles(f: Floats, x: SSAValue) -> Turns:
+    """The same in f64."""
+    d, wide = doubles(f), widened(f, x)
+    rounded = d.fma(wide, d.number(0.6366197723675814), d.number(ROUNDING))
+    k = d.sub(rounded, d.number(ROUNDING))
+    rest = d.sub(d.sub(wide, d.mul(k, d.number(HALF_PI_HIGH))), d.mul(k, d.number(HALF_PI_LOW)))
+    return _whole_and_rest(f, rounded, rest)
+
+
+def _whole_and_rest(f: Floats, rounded: SSAValue, rest: SSAValue) -> Turns:
+    bits = f.b.make(llvm.BitcastOp, (rounded,), like(f.type, i64))
+    near = narrowed(f, rest)
+    after = narrowed(f, doubles(f).sub(rest, widened(f, near)))
+    return f.b.make(llvm.TruncOp, (bits,), f.integers), near, after
+
+
+def _large_turns(f: Floats, x: SSAValue) -> Turns:
+    """How a large f32 is made of right angles."""
+    return _whole_and_rest(f, *_turns_of_large(doubles(f), widened(f, x)))
+
+
+def _turns_of_large(d: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The same as `rounded` and `rest` for numbers of any size (Payne and Hanek, 1983).
+
+    The product of x and a digit is exact, and so is what is left of it modulo 4; the sum is kept in two parts.
+    """
+    total, low = d.number(0.0), d.number(0.0)
+    for position, digit in enumerate(TWO_OVER_PI):
+        part = d.mul(x, d.number(digit * 2.0 ** (-24 * (position + 1))))
+        part = d.sub(part, d.mul(floor(d, d.mul(part, d.number(0.25))), d.number(4.0)))
+        grown = d.add(total, part)
+        moved = d.sub(grown, total)
+        lost = d.add(d.sub(total, d.sub(grown, moved)), d.sub(part, moved))
+        total, low = grown, d.add(low, lost)
+    rounded = d.add(total, d.number(ROUNDING))
+    fraction = d.add(d.sub(total, d.sub(rounded, d.number(ROUNDING))), low)
+    return rounded, d.mul(fraction, d.number(1.5707963267948966))
+
+
+def _wave(f: Floats, turns: Turns, shift: int) -> SSAValue:
+    """The sine of `(k + shift) * pi / 2 + r + s`."""
+    b, (k, r, s), known, width = f.b, turns, coefficients(f), f.format.integer.width.data
+    k = f.integers_op(llvm.AddOp, k, f.integer(shift)) if shift else k
+    square = f.mul(r, r)
+    sine = f.add(f.fma(f.mul(f.polynomial(square, known.sin), square), r, s), r)
+    tail = f.fma(f.polynomial(square, known.cos), square, f.number(-0.5))
+    cosine = f.fma(tail, square, f.number(1.0))
+    is_odd = b.compare("ne", b.make(llvm.AndOp, (k, f.integer(1)), f.integers), f.integer(0))
+    value = b.select(is_odd, cosine, sine)
+    sign = b.make(llvm.ShlOp, (k, f.integer(width - 2)), f.integers)
+    sign = b.make(llvm.AndOp, (sign, f.integer(-1 << (width - 1))), f.integers)
+    return f.from_bits(b.make(llvm.XOrOp, (f.bits(value), sign), f.integers))
+
+
+def sin(f: Floats, x: SSAValue) -> SSAValue:
+    """A polynomial in the distance to the nearest multiple of a right angle; a zero stays."""
+    is_zero = f.b.compare_floats("oeq", x, f.number(0.0))
+    return f.b.select(is_zero, x, _of_turns(f, x, "sin", lambda turns: _wave(f, turns, 0)))
+
+
+def cos(f: Floats, x: SSAValue) -> SSAValue:
+    """A polynomial in the distance to the nearest multiple of a right angle."""
+    return _of_turns(f, x, "cos", lambda turns: _wave(f, turns, 1))
+
+
+def _of_turns(f: Floats, x: SSAValue, name: str, value: Callable[[Turns], SSAValue]) -> SSAValue:
+    """A function of the parts of an angle; of large f64 numbers that of the C library, if there are any."""
+    if f.format == BINARY32:
+        return value(_turns(f, x))
+    near = value(_by_three_parts(f, x))
+    return _unless_large(f, x, LARGE_DOUBLE, near, lambda: f.b.overloaded(f"llvm.{name}", (x,), f.type))
+
+
+def _unless_large(f: Floats, x: SSAValue, limit: float, near: SSAValue, far: Callable[[], SSAValue]) -> SSAValue:
+    """Another function of numbers from a limit on, if there are any."""
+    b, is_large = f.b, f.b.compare_floats("oge", f.magnitude(x), f.number(limit))
+    large, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
+    b.branch_if(b.any_lane(is_large), large, plain)
+    b.start(plain)
+    b.branch(after, near)
+    b.start(large)
+    b.branch(after, b.select(is_large, far(), near))
+    b.start(after)
+    return after.args[0]
+
+
+def tan(f: Floats, x: SSAValue) -> SSAValue:
+    """A polynomial in the distance to the nearest multiple of a right angle, or minus its reciprocal; a zero stays."""
+    if has_registers(f):
+        return _unless_large(f, x, LIMIT, tan_by_table(f, x), lambda: _tangent(f, _large_turns(f, x)))
+    is_zero = f.b.compare_floats("oeq", x, f.number(0.0))
+    return f.b.select(is_zero, x, _of_turns(f, x, "tan", lambda turns: _tangent(f, turns)))
+
+
+def _tangent(f: Floats, turns: Turns) -> SSAValue:
+    """The tangent of `k * pi / 2 + r + s`."""
+    b, (k, r, s) = f.b, turns
+    in_doubles = f.format == BINARY32 and not has_registers(f)
+    near, far = _tangents_in_doubles(f, r, s) if in_doubles else _tangents(f, r, s)
+    is_odd = b.compare("ne", b.make(llvm.AndOp, (k, f.integer(1)), f.integers), f.integer(0))
+    return b.select(is_odd, far, near)
+
+
+def _tangents(f: Floats, r: SSAValue, s: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The tangent of `r + s`, and minus its reciprocal, where products are not rounded.
+
+    What the sum loses is known exactly, and belongs to the number whose reciprocal is an estimate, of f64 a quotient,
+    and one Newton step: near multiples of a right angle `s` may be a hundredth of r.
+    """
+    square = f.mul(r, r)
+    rest = f.mul(f.polynomial(square, coefficients(f).tan), square)
+    small = f.fused(rest, r, f.fused(s, square, s))
+    near = f.add(r, small)
+    lost = f.add(f.sub(r, near), small)
+    estimate = reciprocal_estimate(f, near) if has_registers(f) else f.div(f.number(1.0), near)
+    missing = f.fused(estimate, lost, f.fused(estimate, near, f.number(-1.0)))
+    return near, f.fused(estimate, missing, f.sub(f.number(-0.0), estimate))
+
+
+def _tangents_in_doubles(f: Floats, r: SSAValue, s: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The same in f64."""
+    d, square = doubles(f), f.mul(r, r)
+    wide, rest = (
+        d.add(widened(f, r), widened(f, s)),
+        widened(f, f.mul(f.polynomial(square, coefficients(f).tan), square)),
+    )
+    near = d.fma(rest, wide, wide)
+    return narrowed(f, near), narrowed(f, d.div(d.number(-1.0), near))
+
+
+TRIGONOMETRIC: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {"math.cos": cos, "math.sin": sin, "math.tan": tan}
+"""Functions of one f32, or f64 with fused products, that we compute ourselves, by the name of the op."""

@@ -1,0 +1,180 @@
+"""Loads, stores and views.
+
+An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other, the
+same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Masked-off lanes access no
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i1, i32
+from xdsl.ir import Operation, SSAValue
+
+from lowering.tir_to_llvm import llvm_ext_memory
+from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
+from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
+from lowering.tir_to_llvm.builder.vector_types import lane_count, lanes_of
+from lowering.tir_to_llvm.emitter import Buffer, Emitter
+from lowering.tir_to_llvm.loops import lane_values
+from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp
+from lowering.tir_to_llvm.memory.addresses import address_at, element_offset
+from lowering.tir_to_llvm.memory.streams import store_streamed, streamed_from
+from lowering.tir_to_llvm.memory.strided import load_strided, suits_strided
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.memory import i32_array, vector_of
+from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
+
+
+def lower_load(e: Emitter, op: Operation) -> None:
+    """Loads an element, or one for each lane."""
+    result = op.results[0]
+    memory, *operands = op.operands
+    buffer = e.buffers[memory]
+    offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(result.type))
+    if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
+        value = e.b.load(address_at(e, buffer, offset), buffer.element, buffer.alignment)
+    else:
+        assert lanes is not None  # only lanes make an offset vary
+        value = _load_lanes(e, buffer, offset, lanes)
+    e.define(result, from_memory(e.b, value, buffer.type.element_type))
+
+
+def lower_store(e: Emitter, op: Operation) -> None:
+    """Stores an element, or one for each lane."""
+    value, memory, *operands = op.operands
+    buffer = e.buffers[memory]
+    offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(value.type))
+    if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
+        stored = to_memory(e.b, e.scalar(value), buffer.type.element_type)
+        e.b.store(stored, address_at(e, buffer, offset), buffer.alignment)
+    else:
+        assert lanes is not None  # only lanes make an offset vary
+        vector = lane_values.as_vector(e.b, e.values[value], lanes.count)
+        least = streamed_from(e, op)
+        _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type), least)
+
+
+def lower_prefetch(e: Emitter, op: Operation) -> None:
+    """A hint; its address may be outside of the buffer, and is computed so that LLVM does not take it to be inside."""
+    prefetch, b = cast(PrefetchOp, op), e.b
+    buffer = e.buffers[prefetch.buffer]
+    offset = element_offset(e, buffer, [e.scalar(index) for index in prefetch.indices])
+    assert isinstance(offset, SSAValue)  # of scalars
+    address = b.element(buffer.pointer, offset, buffer.element, inside=False)
+    read, locality, data = (b.integer(number, i32) for number in (0, 4 - prefetch.level.value.data, 1))
+    b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, read, locality, data], []))
+
+
+def lower_match_buffer(e: Emitter, op: Operation) -> None:
+    """A view: its base address is that of its first element."""
+    match = cast(MatchBufferOp, op)
+    buffer = e.buffers[match.buffer]
+    offset = element_offset(e, buffer, [e.scalar(axis.lower) for axis in match.axes])
+    assert isinstance(offset, SSAValue)  # of scalars
+    e.buffers[match.view] = Buffer(address_at(e, buffer, offset), match.view_type)
+
+
+def lower_flatten(e: Emitter, op: Operation) -> None:
+    """A view of everything: the same address."""
+    flatten = cast(FlattenOp, op)
+    e.buffers[flatten.view] = Buffer(e.buffers[flatten.buffer].pointer, flatten.view_type)
+
+
+def lower_view(e: Emitter, op: Operation) -> None:
+    """A view: so many of its own elements behind the address."""
+    view = cast(ViewOp, op)
+    whole = Buffer(e.buffers[view.buffer].pointer, view.view_type)
+    pointer = whole.pointer if view.start is None else address_at(e, whole, e.scalar(view.start))
+    e.buffers[view.view] = Buffer(pointer, view.view_type)
+
+
+def _offset_and_lanes(
+    e: Emitter, buffer: Buffer, operands: Sequence[SSAValue], count: int | None
+) -> tuple[LaneValue, Lanes | None]:
+    """Offset and lanes of an access to so many elements, if it is of a vector: otherwise lanes are the loop's.
+
+    The operands are an index for each dimension and perhaps a mask. They are told apart by their number, as to read
+    the sizes of groups from the op takes longer than the rest.
+    """
+    rank = buffer.rank
+    indices = [e.values[index] for index in operands[:rank]]
+    if count is None:
+        lanes = e.lanes
+    else:
+        lanes = Lanes(count, e.scalar(operands[rank]) if len(operands) > rank else None)
+        if not any(map(lane_values.is_varying, indices)):
+            indices[-1] = Ramp(cast(SSAValue, indices[-1]), e.b.integer(1))
+    return element_offset(e, buffer, indices, 1 if lanes is None else lanes.count), lanes
+
+
+def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> SSAValue:
+    b, alignment = e.b, buffer.alignment
+    vector = vector_of(buffer.element, lanes.count)
+    step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
+    if isinstance(offset, Ramp) and step in (1, -1):
+        start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
+        address = address_at(e, buffer, start)
+        if lanes.mask is None:
+            value = b.load(address, vector, alignment)
+        else:
+            mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
+            value = b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+            b.note_read(address, value)
+        return value if step == 1 else _reversed(b, value)
+    if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
+        return load_strided(e, buffer, offset.base, step, lanes)
+    offsets = lane_values.as_vector(b, offset, lanes.count)
+    gather = llvm_ext_memory.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
+    return b.insert(gather).results[0]
+
+
+def _store_lanes(
+    e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, value: SSAValue, least: int | None
+) -> None:
+    b, alignment = e.b, buffer.alignment
+    step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
+    if isinstance(offset, Ramp) and step in (1, -1):
+        start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
+        address = address_at(e, buffer, start)
+        stored = value if step == 1 else _reversed(b, value)
+        if lanes.mask is None and least is not None and step == 1:
+            store_streamed(e, buffer, stored, address, least)
+        elif lanes.mask is None:
+            b.store(stored, address, alignment)
+        else:
+            mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
+            if byte_size(buffer.type.dtype) < 4:
+                mask = _unknown(b, mask)
+            b.note_write(address)
+            b.insert(llvm_ext_memory.MaskedStoreOp(stored, address, mask, alignment))
+        return
+    offsets = lane_values.as_vector(b, offset, lanes.count)
+    b.insert(llvm_ext_memory.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
+
+
+def _unknown(b: LLVMBuilder, mask: SSAValue) -> SSAValue:
+    """The same mask, of which LLVM cannot know which lanes are on.
+
+    LLVM 22 writes four bytes for an element that was made shorter, if it knows that a store is of one lane.
+    """
+    on = b.insert(llvm.InlineAsmOp("", "=r,0", [b.integer(1, i32)], [i32])).results[0]
+    every = b.splat(b.make(llvm.TruncOp, (on,), i1), lanes_of(mask.type))
+    return b.make(llvm.AndOp, (mask, every), mask.type)
+
+
+def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:
+    return b.integer(1, vector_of(i1, lanes.count)) if lanes.mask is None else lanes.mask
+
+
+def _reversed(b: LLVMBuilder, vector: SSAValue) -> SSAValue:
+    type_ = vector.type
+    order = list(reversed(range(lanes_of(type_))))
+    mask = i32_array(*order)
+    return b.make(llvm.ShuffleVectorOp, (vector, b.undefined(type_)), type_, {"mask": mask})

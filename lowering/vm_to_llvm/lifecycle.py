@@ -1,0 +1,97 @@
+"""The entry points of every module that initialise it, release its resources and describe it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.ir import SSAValue
+
+from lowering.vm_to_llvm.abi import ANY_BYTES, I32, PACKED, PACKED_NAMES, SHUTDOWN
+from lowering.vm_to_llvm.emitter import Emitter
+from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
+from lowering.vm_to_llvm.symbols import INFO, INIT
+
+
+def lifecycle_functions(shared: ModuleGlobals, functions: Sequence[str], guarded: bool) -> list[llvm.FuncOp]:
+    """`INIT`, `SHUTDOWN` and `INFO`.
+
+    `INIT` takes an object of the loader that owns the code, then the constants, then the packed functions or null for
+    those of the registry, and returns the module: an object on which the life of code, constants and arenas depends.
+    Without arguments, as in a shared library, constants are those of the library. `INFO` returns a JSON object that
+    names the functions, the constants and the packed functions, in that order.
+    """
+    return [_init(shared, guarded), _shutdown(shared), _info(shared, functions)]
+
+
+def _packed(name: str) -> Emitter:
+    emit = Emitter(llvm.FuncOp(name, PACKED, llvm.LinkageAttr("external")))
+    for argument, hint in zip(emit.arguments, PACKED_NAMES, strict=True):
+        argument.name_hint = hint
+    return emit
+
+
+def _init(shared: ModuleGlobals, guarded: bool) -> llvm.FuncOp:
+    emit = _packed(INIT)
+    _, args, count, ret = emit.arguments
+    failed = emit.new_block()
+
+    def step(name: str, operands: Sequence[SSAValue]) -> None:
+        following = emit.new_block()
+        emit.branch_if(emit.status(shared.runtime(name), operands), failed, following)
+        emit.start(following)
+
+    body = emit.new_block()
+    emit.start(body)
+    step("vmrt_init", [])
+    if guarded:
+        step("vmrt_stack_init", [])
+    _load_objects(emit, shared, step)
+    step("vmrt_publish", [ret, args, count, emit.address(INFO), emit.address(SHUTDOWN)])
+    emit.return_(emit.integer(0, I32))
+    emit.start(failed)
+    emit.call(SHUTDOWN, [], None)
+    emit.return_(emit.integer(-1, I32))
+    emit.start(emit.prologue)
+    emit.branch(body)
+    return emit.function
+
+
+def _load_objects(emit: Emitter, shared: ModuleGlobals, step: Callable[[str, Sequence[SSAValue]], None]) -> None:
+    _, args, count, _ = emit.arguments
+
+    def place(index: int) -> SSAValue:
+        return emit.offset(emit.address(OBJECTS), index * ANY_BYTES)
+
+    def text(data: bytes) -> SSAValue:
+        return emit.address(shared.text(data))
+
+    for number, (name, index) in enumerate(shared.constants.items(), 1):
+        given = [args, count, emit.integer(number, I32)]
+        step("vmrt_bind_constant", [place(index), *given, text(name.encode())])
+    for data, index in shared.strings.items():
+        step("vmrt_load_string", [place(index), text(data), emit.integer(len(data))])
+    for number, (name, index) in enumerate(shared.packed.items(), len(shared.constants) + 1):
+        given = [args, count, emit.integer(number, I32)]
+        step("vmrt_bind_packed", [place(index), *given, text(name.encode()), emit.integer(len(name.encode()))])
+
+
+def _shutdown(shared: ModuleGlobals) -> llvm.FuncOp:
+    emit = Emitter(llvm.FuncOp(SHUTDOWN, llvm.LLVMFunctionType([]), llvm.LinkageAttr("internal")))
+    if shared.object_count:
+        emit.call(shared.runtime("vmrt_release"), [emit.address(OBJECTS), emit.integer(shared.object_count)], None)
+    if shared.arenas:
+        emit.call(shared.runtime("vmrt_arena_free"), [emit.address(ARENAS), emit.integer(shared.arenas)], None)
+    emit.call(shared.runtime("vmrt_shutdown"), [], None)
+    emit.add(llvm.ReturnOp())
+    return emit.function
+
+
+def _info(shared: ModuleGlobals, functions: Sequence[str]) -> llvm.FuncOp:
+    emit = _packed(INFO)
+    names = {"functions": list(functions), "constants": list(shared.constants), "packed": list(shared.packed)}
+    data = json.dumps(names).encode()
+    operands = [emit.arguments[3], emit.address(shared.text(data)), emit.integer(len(data))]
+    emit.return_(emit.called(shared.runtime("vmrt_load_string"), operands, I32))
+    return emit.function

@@ -1,0 +1,84 @@
+"""Loads objects of native code as functions that Python calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import tvm_ffi
+
+from lowering.llvm.loading.elf import object_symbols
+from lowering.llvm.loading.loader import LoadedCode, load_objects
+from lowering.runtime.kernel.support import SUPPORT, support_object
+from lowering.vm_to_llvm.compatibility import runs_on
+from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO, INIT
+from tir_dialect.target import Target
+from vm_dialect import loading
+from vm_dialect.errors import register_error_types
+from vm_dialect.executable import Executable, FunctionKind
+
+
+def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Function] | None = None) -> loading.LoadedCode:
+    """The compiled functions of an executable: its native functions, or what stands before its kernels.
+
+    Packed functions are taken from `packed` first, then from the tvm-ffi registry.
+
+    Raises `RuntimeError` if there is no object for this machine, `CodegenError` if the objects cannot be linked, and
+    `ValueError` for a packed function that is nowhere.
+    """
+    machine = Target.host()
+    objects = [item.code for item in executable.native if runs_on(item.target, machine)]
+    if not objects:
+        targets = ", ".join(sorted({f'"{item.target}"' for item in executable.native})) or "none"
+        raise RuntimeError(
+            f"the executable has no compiled code for this machine ({machine.cpu}), only for: {targets}; "
+            "build it again with target=host"
+        )
+    constants = {constant.name: constant.value for constant in executable.constants if constant.name}
+    functions = load_functions(load_objects(objects), constants, packed)
+    kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
+    return loading.LoadedCode(
+        functions={name: function for name, function in functions.items() if name not in kernels},
+        kernels={name: function for name, function in functions.items() if name in kernels},
+    )
+
+
+def support_objects(executable: Executable) -> list[bytes]:
+    """Machine code of what the native objects of an executable call beside the C library and tvm-ffi.
+
+    `ValueError` for an executable of other machines: the code is for this one.
+    """
+    own = Target.host().arch
+    if other := [item.target for item in executable.native if item.target.partition("-")[0] not in (own, item.target)]:
+        raise ValueError(
+            f'the code is for "{other[0]}", a library is for this machine ({own}): build it with target=host'
+        )
+    called = {name for item in executable.native for name in object_symbols(item.code).undefined}
+    needed = [support for support in SUPPORT if not called.isdisjoint(support.symbols)]
+    return [support_object(support.library_text()) for support in needed if support.library_text is not None]
+
+
+def load_functions(
+    code: LoadedCode, constants: Mapping[str, Any], packed: Mapping[str, tvm_ffi.Function] | None = None
+) -> dict[str, tvm_ffi.Function]:
+    """The public functions of a module that `convert-vm-to-llvm` has made, by name.
+
+    `constants` has the tensors that the module declares, by symbol; packed functions are taken from `packed` first,
+    then from the tvm-ffi registry. Each function keeps the code, the constants and the arenas alive, and so does every
+    closure that one of them returns.
+
+    Raises `ValueError` for a constant that is missing and for a packed function that is nowhere.
+    """
+    register_error_types()
+    info: dict[str, list[str]] = json.loads(str(_entry(code, INFO, code)()))
+    if missing := [name for name in info["constants"] if name not in constants]:
+        raise ValueError(f"constants {', '.join(missing)} of the native code are missing")
+    given = packed or {}
+    arguments = [constants[name] for name in info["constants"]] + [given.get(name) for name in info["packed"]]
+    module = _entry(code, INIT, code)(code, *arguments)
+    return {name: _entry(code, ENTRY_PREFIX + name, module) for name in info["functions"]}
+
+
+def _entry(code: LoadedCode, symbol: str, keep_alive: object) -> tvm_ffi.Function:
+    return tvm_ffi.Function.__from_extern_c__(code.address(symbol), keep_alive_object=keep_alive)

@@ -1,0 +1,191 @@
+"""Calls of functions, kernels, packed functions and closures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType, ReducedPrecisionFloatType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from lowering.diagnostics import fail
+from lowering.tir_to_llvm.builder.function_ops import call_op
+from lowering.vm_to_llvm.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
+from lowering.vm_to_llvm.deferral import Rest
+from lowering.vm_to_llvm.plan import is_number
+from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.symbols import entry_symbol
+from lowering.vm_to_llvm.values import Boxed, Number
+from tir_dialect.new_ops import new_op
+from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
+from vm_dialect.types import TensorType
+
+
+def lower_call(state: FunctionState, op: CallOp) -> None:
+    """A direct call; objects are borrowed by the callee, or moved if it takes them by value."""
+    callee = op.callee.root_reference.data
+    if callee in state.facts.by_value:
+        _call_by_value(state, op, callee)
+        return
+    arguments = [
+        state.number(value) if kind in (I64, I1, F64) else state.any_at(value, cell)
+        for cell, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True))
+    ]
+    target = _result_address(state, op.result)
+    _enter(state, callee, [target, *arguments])
+    _bind_result(state, op.result, target)
+
+
+def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue]) -> None:
+    """The call itself, and what the function leaves to its caller."""
+    emit = state.emit
+    status = emit.called(BODY_PREFIX + callee, arguments, I32)
+    if callee in state.facts.deferring:
+        status = state.runtime_value("vmrt_finish", [status, arguments[0]], I32)
+    state.check(emit.compare("ne", status, emit.integer(0, I32)))
+
+
+def _parameters(state: FunctionState, callee: str) -> Sequence[Attribute]:
+    return state.facts.parameters[callee]
+
+
+def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
+    """Copies of the arguments go along in an array; a tail call leaves the frame before, and uses the array it got."""
+    emit = state.emit
+    copies = state.frame.temporary_slots(len(op.arguments))
+    places = [emit.offset(copies, index * ANY_BYTES) for index in range(len(op.arguments))]
+    for index, (place, value) in enumerate(zip(places, op.arguments, strict=True)):
+        state.call("vmrt_assign", [place, state.any_at(value, index)])
+    words = [(emit.load(place, I64), emit.load(place, I64, PAYLOAD)) for place in places]
+    for place in places:
+        emit.store(emit.integer(0), place)
+    if op in state.facts.tail_calls:
+        state.give_back()
+        _fill(state, emit.arguments[1], words)
+        call = call_op(BODY_PREFIX + callee, emit.arguments, I32)
+        call.TailCallKind = llvm.TailCallKindAttr(llvm.TailCallKind.MUST_TAIL)
+        emit.return_(emit.value(call))
+        return
+    array = state.outgoing.at_least(max(1, state.facts.array_length))
+    _fill(state, array, words)
+    target = _result_address(state, op.result)
+    _enter(state, callee, [target, array])
+    _bind_result(state, op.result, target)
+
+
+def _fill(state: FunctionState, array: SSAValue, words: Sequence[tuple[SSAValue, SSAValue]]) -> None:
+    for index, (head, payload) in enumerate(words):
+        state.emit.store(head, array, index * ANY_BYTES)
+        state.emit.store(payload, array, index * ANY_BYTES + PAYLOAD)
+
+
+def _result_address(state: FunctionState, result: SSAValue | None) -> SSAValue:
+    """Where the callee puts its result; a number is taken from there at once."""
+    if result is not None and is_number(result):
+        scratch = state.scratch.at_least(1)
+        state.emit.store(state.emit.integer(0), scratch)
+        return scratch
+    return state.result_slot(result)
+
+
+def _bind_result(state: FunctionState, result: SSAValue | None, address: SSAValue) -> None:
+    if result is None:
+        return
+    emit = state.emit
+    if not is_number(result):
+        state.values[result] = state.object_at(address, result, owned=True)
+    else:
+        state.values[result] = Number(emit.number(address, result.type))
+
+
+def lower_call_kernel(state: FunctionState, op: CallKernelOp) -> None:
+    """A direct call on sizes, data pointers and scalars."""
+    arguments = state.numbers(op.sizes)
+    for value in op.arguments:
+        arguments.append(state.data(value) if isinstance(value.type, TensorType) else state.number(value))
+    name = op.callee.root_reference.data
+    kernel = state.facts.kernels.get(name) or state.shared.kernel(name, [value.type for value in arguments])
+    if len(kernel.parameters) != len(arguments):
+        message = f"@{name} expects {len(kernel.parameters)} arguments, got {len(arguments)}"
+        fail(op, message, "pass the kernel's sizes, then its tensors and scalars")
+    converted = [_convert(state, op, *pair) for pair in zip(arguments, kernel.parameters, strict=True)]
+    symbol = state.shared.declare(kernel.symbol, kernel.function_type)
+    state.check(state.emit.status(symbol, converted))
+
+
+def _convert(state: FunctionState, op: CallKernelOp, argument: SSAValue, kind: Attribute) -> SSAValue:
+    """A scalar as the kernel takes it: integers are cut off, floats rounded."""
+    emit, given = state.emit, argument.type
+    if given == kind:
+        return argument
+    if isa(kind, IntegerType) and given == I64:
+        width = IntegerType(kind.width.data)
+        return argument if width == I64 else emit.value(llvm.TruncOp(argument, width))
+    if isa(kind, IntegerType) and given == I1:
+        return emit.value(llvm.ZExtOp(argument, IntegerType(kind.width.data)))
+    if isinstance(kind, Float16Type | Float32Type) and given == F64:
+        return emit.value(llvm.FPTruncOp(argument, kind))
+    if isinstance(kind, BFloat16Type) and given == F64:
+        return state.runtime_value("vmrt_bf16", [argument], I16)
+    if isinstance(kind, ReducedPrecisionFloatType) and given == F64:
+        return emit.called(state.shared.rounding(kind), (argument,), I8)
+    fail(op, f"@{op.callee.root_reference.data} expects an argument of type {kind}, got {given}")
+
+
+def lower_call_packed(state: FunctionState, op: CallPackedOp) -> None:
+    """A call through tvm-ffi of a function that was found at load."""
+    callee = state.object_address(state.shared.packed_function(op.function.data))
+    _call_function(state, callee, op.arguments, op.result)
+
+
+def lower_call_closure(state: FunctionState, op: CallClosureOp) -> None:
+    """A call through tvm-ffi of a value, here or by whoever called this function."""
+    rest = state.facts.deferred.get(op)
+    if rest is not None:
+        _defer(state, op, rest)
+        return
+    _call_function(state, state.any_at(op.closure, len(op.arguments)), op.arguments, op.result)
+
+
+def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
+    """Leaves the frame, and the call to the caller."""
+    emit = state.emit
+    check = (
+        emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
+        if rest.check is None
+        else emit.address(entry_symbol(rest.check.sym_name.data))
+    )
+    values = state.cell_array([op.closure, *op.arguments, *rest.captured])
+    count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
+    state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
+    state.give_back()
+    emit.return_(emit.integer(1, I32))
+
+
+def _call_function(state: FunctionState, callee: SSAValue, values: Sequence[SSAValue], result: SSAValue | None) -> None:
+    slot = state.result_slot(result)
+    arguments = state.cell_array(values)
+    state.call("vmrt_call", [slot, callee, arguments, state.emit.integer(len(values), I32)])
+    if result is not None:
+        state.values[result] = Boxed(slot, owned=True)
+
+
+def lower_make_closure(state: FunctionState, op: MakeClosureOp) -> None:
+    """A function object that holds the captured values and enters the function from outside."""
+    emit, slot = state.emit, state.result_slot(op.result)
+    entry = emit.address(entry_symbol(op.callee.root_reference.data, len(op.captured)))
+    captured = state.cell_array(op.captured)
+    state.call("vmrt_make_closure", [slot, entry, captured, emit.integer(len(op.captured))])
+    state.values[op.result] = Boxed(slot, owned=True)
+
+
+LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
+    CallOp: lower_call,
+    CallKernelOp: lower_call_kernel,
+    CallPackedOp: lower_call_packed,
+    CallClosureOp: lower_call_closure,
+    MakeClosureOp: lower_make_closure,
+}
+"""Of the calls."""

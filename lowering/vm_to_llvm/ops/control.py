@@ -1,0 +1,89 @@
+"""Jumps and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from lowering.vm_to_llvm.abi import ANY_BYTES
+from lowering.vm_to_llvm.plan import is_number
+from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.values import Boxed, Number
+from vm_dialect.ops.structure import GotoOp, IfOp, ReturnOp
+
+
+def lower_goto(state: FunctionState, op: GotoOp) -> None:
+    """The edge's copies, then a branch."""
+    _take_edge(state, op.target, op.arguments)
+
+
+def lower_if(state: FunctionState, op: IfOp) -> None:
+    """A branch; an edge that moves objects gets a block of its own for that."""
+    emit = state.emit
+    condition = state.number(op.condition)
+    then, otherwise = emit.new_block(), emit.new_block()
+    emit.branch_if(condition, then, otherwise)
+    emit.start(then)
+    _take_edge(state, op.then_block, op.then_arguments)
+    emit.start(otherwise)
+    _take_edge(state, op.else_block, op.else_arguments)
+
+
+def _take_edge(state: FunctionState, target: Block, values: Sequence[SSAValue]) -> None:
+    """Copies objects to the slots of the block's arguments and passes numbers on."""
+    moves: list[tuple[SSAValue, SSAValue]] = []
+    passed: list[SSAValue] = []
+    for argument, value in zip(target.args, values, strict=True):
+        if is_number(argument):
+            passed.append(state.number(value))
+        elif argument is not value:
+            moves.append((argument, value))
+    _move_objects(state, moves)
+    state.emit.branch(state.blocks[target], *passed)
+
+
+def _move_objects(state: FunctionState, moves: Sequence[tuple[SSAValue, SSAValue]]) -> None:
+    """All at once: if one of the sources is among the targets, every value goes through a slot in between."""
+    emit = state.emit
+    targets = {argument for argument, _ in moves}
+    if not any(value in targets for _, value in moves):
+        for cell, (argument, value) in enumerate(moves):
+            state.call("vmrt_assign", [state.result_slot(argument), state.any_at(value, cell)])
+        return
+    between = state.frame.temporary_slots(len(moves))
+    places = [emit.offset(between, cell * ANY_BYTES) for cell in range(len(moves))]
+    for cell, (place, (_, value)) in enumerate(zip(places, moves, strict=True)):
+        state.call("vmrt_assign", [place, state.any_at(value, cell)])
+    for place, (argument, _) in zip(places, moves, strict=True):
+        emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), place], None)
+
+
+def lower_return(state: FunctionState, op: ReturnOp) -> None:
+    """Moves or copies the value to the caller's slot."""
+    if op.value is not None:
+        _return_value(state, op.value)
+    state.emit.branch(state.exit, state.emit.integer(-1))
+
+
+def _return_value(state: FunctionState, value: SSAValue) -> None:
+    emit, found = state.emit, state.values[value]
+    result = emit.arguments[0]
+    match found:
+        case Boxed(owned=True):
+            emit.call(state.runtime("vmrt_move"), [result, found.address], None)
+        case Number():
+            scratch = state.scratch.at_least(1)
+            state.write_number(found.ssa, scratch)
+            emit.call(state.runtime("vmrt_move"), [result, scratch], None)
+        case _:
+            state.call("vmrt_assign", [result, state.any_at(value, 0)])
+
+
+LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
+    GotoOp: lower_goto,
+    IfOp: lower_if,
+    ReturnOp: lower_return,
+}
+"""Of the terminators."""

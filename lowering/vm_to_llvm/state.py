@@ -1,0 +1,258 @@
+"""The state of lowering one function, and code sequences that many ops need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, SSAValue
+
+from lowering.tir_to_llvm.builder.function_ops import INTERNAL, function_op
+from lowering.vm_to_llvm.abi import (
+    ANY,
+    ANY_BYTES,
+    BODY_PREFIX,
+    BOOL,
+    BYTE_OFFSET,
+    DATA,
+    FLOAT,
+    I1,
+    I32,
+    I64,
+    INT,
+    PAYLOAD,
+    PTR,
+    TENSOR_OFFSET,
+)
+from lowering.vm_to_llvm.emitter import Emitter
+from lowering.vm_to_llvm.errors import backtrace_line, raise_error
+from lowering.vm_to_llvm.frame import Frame
+from lowering.vm_to_llvm.globals import OBJECTS, ModuleGlobals
+from lowering.vm_to_llvm.module_facts import ModuleFacts
+from lowering.vm_to_llvm.plan import FunctionPlan, is_number, plan_function
+from lowering.vm_to_llvm.values import Boxed, Number, Storage, Unboxed, Value
+from vm_dialect.ops.structure import FuncOp
+from vm_dialect.types import F64, TensorType
+
+_KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
+
+
+class FunctionState:
+    """The functions in `lowering.vm_to_llvm.ops` emit code through it."""
+
+    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> None:
+        self.func = func
+        self.name = func.sym_name.data
+        self.shared = shared
+        self.facts = facts
+        self.plan: FunctionPlan = plan_function(func)
+        self.by_value = self.name in facts.by_value
+        """Whether arguments are passed to this function in an array, out of which it takes them."""
+        self.function = body_function(func, self.by_value)
+        self.emit = Emitter(self.function)
+        self.emit.location = func.location
+        self.values: dict[SSAValue, Value] = {}
+        self.cells = self.emit.stack(ANY)
+        """Values on their way to a call."""
+        self.outgoing = self.emit.stack(ANY)
+        """The array of arguments of a function that takes them out of it."""
+        self.words = self.emit.stack(I64)
+        """Sizes on their way to a call."""
+        self.scratch = self.emit.stack(ANY)
+        """A result that is looked at and forgotten."""
+        self.exit = Block(arg_types=[I64])
+        """The one way out; it takes the place of an error in the table of places, or -1."""
+        self._placed: tuple[LocationAttr, SSAValue] | None = None
+        self.blocks = {block: self._block(block) for block in self.plan.order[1:]}
+        self.frame = Frame(self.emit, shared, self.plan.kept)
+
+    def _block(self, block: Block) -> Block:
+        return self.emit.new_block([argument.type for argument in block.args if is_number(argument)])
+
+    def result_slot(self, result: SSAValue | None) -> SSAValue:
+        """The slot for the result of an op, or one for a result that nobody uses."""
+        return self.frame.temporary_slots(1) if result is None else self.frame.slot(result)
+
+    def give_back(self) -> None:
+        """Releases the frame and leaves the stack guard."""
+        self.frame.release()
+        if self.name in self.facts.guarded:
+            self.emit.call(self.runtime("vmrt_stack_leave"), [], None)
+
+    # Values.
+
+    def name_register(self, value: SSAValue) -> None:
+        """Calls the register of a value as the value is called."""
+        found = self.values.get(value)
+        register = found.ssa if isinstance(found, Number) else None if found is None else _main_register(found)
+        if register is not None and register.name_hint is None:
+            register.name_hint = value.name_hint
+
+    def object_at(self, address: SSAValue, value: SSAValue, *, owned: bool, is_argument: bool = False) -> Boxed:
+        """The object at `address`, as the vm value `value`; the data pointer of a tensor is loaded at once.
+
+        A tensor that is an argument may be a bare `DLTensor`; any other is a tensor object.
+        """
+        if not isinstance(value.type, TensorType):
+            return Boxed(address, owned)
+        if is_argument:
+            tensor = self.runtime_value("vmrt_dltensor", [address], PTR)
+        else:
+            tensor = self.emit.offset(self.emit.load(address, PTR, PAYLOAD), TENSOR_OFFSET)
+        return self.tensor_at(address, tensor, owned=owned)
+
+    def tensor_at(self, address: SSAValue, tensor: SSAValue, *, owned: bool) -> Boxed:
+        """The tensor at `address` whose `DLTensor` is known."""
+        emit = self.emit
+        data = emit.displaced(emit.load(tensor, PTR, DATA), emit.load(tensor, I64, BYTE_OFFSET))
+        return Boxed(address, owned, tensor, data)
+
+    def number(self, value: SSAValue) -> SSAValue:
+        """The register of a number."""
+        return self.known_number(value).ssa
+
+    def known_number(self, value: SSAValue) -> Number:
+        """A number, with what is known of it."""
+        found = self.values[value]
+        if not isinstance(found, Number):
+            raise ValueError(f"expected a number, got a value of type {value.type}")
+        return found
+
+    def numbers(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        """The registers of several numbers."""
+        return [self.number(value) for value in values]
+
+    def tensor(self, value: SSAValue) -> Boxed | Unboxed:
+        """A tensor."""
+        found = self.values[value]
+        if isinstance(found, Number | Storage):
+            raise ValueError(f"expected a tensor, got a value of type {value.type}")
+        return found
+
+    def data(self, value: SSAValue) -> SSAValue:
+        """The address of the first element of a tensor."""
+        found = self.tensor(value)
+        if found.data is None:
+            raise ValueError(f"expected a tensor, got a value of type {value.type}")
+        return found.data
+
+    def any_at(self, value: SSAValue, cell: int) -> SSAValue:
+        """The address of a `TVMFFIAny` that holds `value`, borrowed; a number is written into a cell."""
+        found = self.values[value]
+        match found:
+            case Boxed():
+                return found.address
+            case Number():
+                address = self.emit.offset(self.cells.at_least(cell + 1), cell * ANY_BYTES)
+                self.write_number(found.ssa, address)
+                return address
+            case Unboxed() | Storage():
+                raise ValueError(f"a value of type {value.type} cannot leave its call")
+
+    def write_number(self, number: SSAValue, address: SSAValue) -> None:
+        """Makes a `TVMFFIAny` of a number."""
+        emit = self.emit
+        emit.store(emit.integer(_KINDS[number.type]), address)
+        payload = emit.convert(llvm.ZExtOp, number, I64) if number.type == I1 else number
+        emit.store(payload, address, PAYLOAD)
+
+    def cell_array(self, values: Sequence[SSAValue]) -> SSAValue:
+        """The address of an array of borrowed `TVMFFIAny`, one for each value."""
+        emit = self.emit
+        base = self.cells.at_least(max(1, len(values)))
+        for index, value in enumerate(values):
+            found = self.values[value]
+            target = emit.offset(base, index * ANY_BYTES)
+            if isinstance(found, Number):
+                self.write_number(found.ssa, target)
+            else:
+                source = self.any_at(value, index)
+                emit.store(emit.load(source, I64), target)
+                emit.store(emit.load(source, I64, PAYLOAD), target, PAYLOAD)
+        return base
+
+    def word_array(self, numbers: Sequence[SSAValue]) -> SSAValue:
+        """The address of an array of integers."""
+        base = self.words.at_least(max(1, len(numbers)))
+        for index, number in enumerate(numbers):
+            self.emit.store(number, base, 8 * index)
+        return base
+
+    # Symbols.
+
+    def runtime(self, name: str) -> str:
+        """A function of the run-time support."""
+        return self.shared.runtime(name)
+
+    def text(self, text: str) -> SSAValue:
+        """The address of a C string."""
+        return self.emit.address(self.shared.text(text.encode()))
+
+    def object_address(self, place: str | int) -> SSAValue:
+        """The address of a literal, or of an object that is made at load."""
+        if isinstance(place, str):
+            return self.emit.address(place)
+        return self.emit.offset(self.emit.address(OBJECTS), place * ANY_BYTES)
+
+    # Errors.
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether an error may be raised in the function, as far as it has been lowered."""
+        return self._placed is not None
+
+    def place(self) -> SSAValue:
+        """The place of the op that is being lowered, for the backtrace of an error; it is an operand of the way out."""
+        location = self.emit.location
+        if self._placed is None or self._placed[0] is not location:
+            self._placed = location, self.emit.integer(self.shared.place(backtrace_line(location, self.name)))
+        return self._placed[1]
+
+    def check(self, failed: SSAValue) -> None:
+        """Leaves the function with status -1 if `failed`; an error has been raised."""
+        emit = self.emit
+        following = emit.new_block()
+        emit.branch_if(failed, self.exit, following, self.place())
+        emit.start(following)
+
+    def call(self, name: str, arguments: Sequence[SSAValue]) -> None:
+        """Calls a function of the run-time support that returns a status, and checks it."""
+        self.check(self.emit.status(self.runtime(name), arguments))
+
+    def raise_error(self, kind: str, message: SSAValue, values: Sequence[SSAValue]) -> None:
+        """Calls the function that formats a message and raises it as an error of the class `kind`."""
+        raise_error(self.emit, self.shared, kind, message, values)
+
+    def runtime_value(self, name: str, arguments: Sequence[SSAValue], type_: Attribute) -> SSAValue:
+        """The result of a function of the run-time support."""
+        return self.emit.called(self.runtime(name), arguments, type_)
+
+    def fail_if(self, condition: SSAValue, callee: str, arguments: Sequence[SSAValue]) -> None:
+        """On the condition calls a function that raises an error, and leaves."""
+        emit = self.emit
+        failing, following = emit.new_block(), emit.new_block()
+        emit.branch_if(condition, failing, following)
+        emit.start(failing)
+        emit.call(self.runtime(callee), arguments, None)
+        emit.branch(self.exit, self.place())
+        emit.start(following)
+
+
+def _main_register(value: Boxed | Unboxed | Storage) -> SSAValue | None:
+    """What a person looks for in the code: where the elements are, or the value."""
+    match value:
+        case Storage():
+            return value.block
+        case Boxed(data=None):
+            return value.address
+        case Boxed() | Unboxed():
+            return value.data
+
+
+def body_function(func: FuncOp, by_value: bool) -> llvm.FuncOp:
+    """The LLVM function of a `vm.func`, without a body."""
+    kinds = func.function_type.inputs
+    parameters = [PTR] if by_value else [kind if kind in _KINDS else PTR for kind in kinds]
+    function_type = llvm.LLVMFunctionType([PTR, *parameters], I32)
+    return function_op(BODY_PREFIX + func.sym_name.data, function_type, INTERNAL, {}, location=func.location)

@@ -1,0 +1,267 @@
+"""Executables on disk: found again for the same module and options, and for nothing else."""
+
+import multiprocessing
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tvm_ffi
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+
+from lowering import build
+from lowering.compiler import compilation
+from lowering.cache import program_cache
+from lowering.cache.code_cache import NO_CACHE, CodeCache
+from lowering.compiler.build import Mode
+from lowering.parsing import parse_module
+from relax_dialect.builder import BlockBuilder
+from vm_dialect import VirtualMachine
+from vm_dialect.executable.format import MAGIC
+
+PROGRAM = """
+relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f32> {
+  %w = relax.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %0 = relax.matmul %x, %w
+  %1 = relax.add %0, %x
+  relax.return %1
+}
+"""
+TEXT_WITH_NAMES = """
+relax.func @main(%x: !relax.tensor<[3, 40], f32>) -> !relax.tensor<[3, 40], f32> {
+  %w = relax.constant "fc" : !relax.tensor<[40, 40], f32>
+  %0 = relax.matmul %x, %w
+  relax.return %0
+}
+"""
+RNG = np.random.default_rng(5)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[ModuleOp]:
+    """The modules that were compiled."""
+    done: list[ModuleOp] = []
+    real = compilation.compile_program
+
+    def count(module: ModuleOp, *given: Any, **options: Any) -> compilation.Program:
+        done.append(module)
+        return real(module, *given, **options)
+
+    monkeypatch.setattr(compilation, "compile_program", count)
+    return done
+
+
+def linear(weight: np.ndarray, factor: float | None = None) -> ModuleOp:
+    bb = BlockBuilder()
+    with bb.function("main", {"x": ("n", weight.shape[0])}) as (x,):
+        w = bb.const(weight, name="fc")
+        bb.emit_func_output(x @ (w if factor is None else w * bb.const(np.float32(factor))))
+    return bb.get()
+
+
+def call(executable: Any, x: np.ndarray) -> np.ndarray:
+    return np.from_dlpack(VirtualMachine(executable)["main"](x))
+
+
+def entries(directory: Path, at_least: int = 0) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file() and path.stat().st_size >= at_least]
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+def test_found_again(mode: Mode, tmp_path: Path, compiled: list[ModuleOp]):
+    first = build(parse_module(PROGRAM), mode=mode, cache=CodeCache(tmp_path))
+    again = build(parse_module(PROGRAM), mode=mode, cache=CodeCache(tmp_path))
+    assert len(compiled) == 1
+    assert again == first
+    x = RNG.standard_normal((3, 2), dtype=np.float32)
+    np.testing.assert_array_equal(call(again, x), call(first, x))
+    with pytest.raises(ValueError, match=r"main: argument #0 \(x\) dimension 1: expected 2, got 5"):
+        VirtualMachine(again)["main"](np.zeros((1, 5), np.float32))
+
+
+def test_other_options_are_other_programs(tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch):
+    cache, module = CodeCache(tmp_path / "cache"), parse_module(PROGRAM)
+    ways: list[dict[str, Any]] = [{}, {"mode": "bytecode"}, {"opt_level": 2}, {"opt_level": 0}]
+    ways += [{"target": f"x86-64-v3{facts}"} for facts in ("", " l2-bytes=65536", " cores=7")]
+    for _ in range(2):
+        for way in ways:
+            build(module, cache=cache, **way)
+        assert len(compiled) == len(ways)
+    (tmp_path / "tuning.json").write_text('{"version": 1, "kernels": {}}')
+    monkeypatch.setenv("RELAX_TUNING_FILE", str(tmp_path / "tuning.json"))
+    build(module, cache=cache)
+    monkeypatch.setattr(program_cache, "program_compiler_version", lambda: "a new compiler")
+    build(module, cache=cache)
+    assert len(compiled) == len(ways) + 2
+
+
+def test_without_a_cache(tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RELAX_CACHE_DIR", str(tmp_path))
+    for cache in (False, NO_CACHE, False):
+        build(parse_module(PROGRAM), cache=cache)
+    assert len(compiled) == 3
+    assert entries(tmp_path) == []
+    build(parse_module(PROGRAM))
+    assert entries(tmp_path)
+    build(parse_module(PROGRAM), cache=False)
+    assert len(compiled) == 5
+
+
+def test_who_asks_to_see_the_work_gets_it_done(
+    tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    build(parse_module(PROGRAM), cache=CodeCache(tmp_path))
+    monkeypatch.setenv("RELAX_DEBUG", "1")
+    build(parse_module(PROGRAM), cache=CodeCache(tmp_path))
+    assert len(compiled) == 2
+    assert "IR after" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "other", "note"])
+def test_damaged_entries_are_built_again(damage: str, tmp_path: Path, compiled: list[ModuleOp]):
+    cache, weight = CodeCache(tmp_path), RNG.standard_normal((64, 64), dtype=np.float32)
+    first = build(linear(weight, 2.0), cache=cache)
+    for path in entries(tmp_path):
+        data = bytearray(path.read_bytes())
+        match damage:
+            case "truncate":
+                del data[-100:]
+            case "flip":
+                data[len(data) // 2] ^= 1
+            case "empty":
+                data.clear()
+            case "other":
+                data = bytearray(b"something else entirely")
+            case _:
+                data = bytearray(first.to_bytes())  # a good executable that says nothing of weights
+        path.write_bytes(data)
+    again = build(linear(weight, 2.0), cache=cache)
+    assert len(compiled) == 2
+    assert again == first
+    build(linear(weight, 2.0), cache=cache)
+    assert len(compiled) == 2
+
+
+def test_the_file_of_another_program_is_built_again(tmp_path: Path, compiled: list[ModuleOp]):
+    weight = RNG.standard_normal((8, 8), dtype=np.float32)
+    modules = [linear(weight, factor) for factor in (2.0, 3.0)]
+    for number, module in enumerate(modules):
+        build(module, cache=CodeCache(tmp_path / str(number)))
+    program, other = (_programs(tmp_path / str(number))[0] for number in range(2))
+    program.write_bytes(other.read_bytes())
+    again = build(modules[0], cache=CodeCache(tmp_path / "0"))
+    assert len(compiled) == 3
+    np.testing.assert_allclose(call(again, weight), 2 * weight @ weight, rtol=1e-4, atol=1e-4)
+
+
+def _programs(directory: Path) -> list[Path]:
+    return [path for path in entries(directory) if path.read_bytes().startswith(MAGIC)]
+
+
+def test_weights_are_not_copied(tmp_path: Path, compiled: list[ModuleOp]):
+    weight = RNG.standard_normal((300, 300), dtype=np.float32)
+    x = RNG.standard_normal((2, 300), dtype=np.float32)
+    build(linear(weight), cache=CodeCache(tmp_path), opt_level=0)
+    assert entries(tmp_path, weight.nbytes) == []
+    again = build(linear(weight.copy()), cache=CodeCache(tmp_path), opt_level=0)
+    assert len(compiled) == 1
+    np.testing.assert_allclose(call(again, x), x @ weight, rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_made_of_weights_is_kept(tmp_path: Path, compiled: list[ModuleOp]):
+    weight = RNG.standard_normal((300, 300), dtype=np.float32)
+    x = RNG.standard_normal((2, 300), dtype=np.float32)
+    first = build(linear(weight, 3.0), cache=CodeCache(tmp_path))
+    again = build(linear(weight, 3.0), cache=CodeCache(tmp_path))
+    assert len(compiled) == 1
+    np.testing.assert_array_equal(call(again, x), call(first, x))
+    np.testing.assert_allclose(call(again, x), x @ (3 * weight), rtol=1e-3, atol=1e-3)
+
+
+def test_weights_that_differ_in_one_element(tmp_path: Path, compiled: list[ModuleOp]):
+    weight = RNG.standard_normal((64, 64), dtype=np.float32)
+    other = weight.copy()
+    other[13, 7] += 1
+    x = RNG.standard_normal((2, 64), dtype=np.float32)
+    for array in (weight, other, weight):
+        result = call(build(linear(array, 2.0), cache=CodeCache(tmp_path)), x)
+        np.testing.assert_allclose(result, x @ (2 * array), rtol=1e-4, atol=1e-4)
+    assert len(compiled) == 2
+
+
+def test_programs_too_large_for_the_cache_are_not_kept(tmp_path: Path, compiled: list[ModuleOp]):
+    weight = RNG.standard_normal((300, 300), dtype=np.float32)
+    for _ in range(2):
+        build(linear(weight, 3.0), cache=CodeCache(tmp_path, max_bytes=weight.nbytes))
+    assert len(compiled) == 2
+
+
+def test_weights_that_are_given_beside_the_module(tmp_path: Path, compiled: list[ModuleOp]):
+    module, cache = parse_module(TEXT_WITH_NAMES), CodeCache(tmp_path)
+    x = RNG.standard_normal((3, 40), dtype=np.float32)
+    for _ in range(3):
+        weight = RNG.standard_normal((40, 40), dtype=np.float32)
+        result = call(build(module, cache=cache, weights={"fc": weight}), x)
+        np.testing.assert_allclose(result, x @ weight, rtol=1e-4, atol=1e-5)
+    assert len(compiled) == 1
+    with pytest.raises(DiagnosticException, match="@fc has no elements"):
+        build(module, cache=cache)
+    with pytest.raises(DiagnosticException, match=r"@fc expected f32\[40, 40\], got elements of f32\[2\]"):
+        build(module, cache=cache, weights={"fc": tvm_ffi.from_dlpack(np.zeros(2, np.float32))})
+
+
+def test_errors_name_the_place_in_the_text_that_is_built(tmp_path: Path):
+    text = """
+    relax.func @main(%x: !relax.tensor<[_], f32>, %y: !relax.tensor<[_], f32>) -> !relax.tensor<[_], f32> {
+      %0 = relax.add %x, %y
+      relax.return %0
+    }
+    """
+    for name in ("first.mlir", "second.mlir", "first.mlir"):
+        main = VirtualMachine(build(parse_module(text, name), mode="bytecode", cache=CodeCache(tmp_path)))["main"]
+        with pytest.raises(ValueError, match=f"dimensions that broadcast at {name}:3:7"):
+            main(np.zeros(2, np.float32), np.zeros(3, np.float32))
+
+
+def _build_often(directory: Path, failures: "multiprocessing.Queue[str]") -> None:
+    weight = np.arange(1600, dtype=np.float32).reshape(40, 40)
+    x = np.ones((1, 40), np.float32)
+    for step in range(6):
+        # So small a bound that entries go while others read and write them.
+        cache = CodeCache(directory, max_bytes=200_000)
+        factor = float(step % 2 + 1)
+        if not np.allclose(call(build(linear(weight, factor), cache=cache), x), x @ (weight * factor)):
+            failures.put(f"wrong values for {factor}")
+
+
+def test_concurrent_processes(tmp_path: Path):
+    context = multiprocessing.get_context("spawn")
+    failures: multiprocessing.Queue[str] = context.Queue()
+    processes = [context.Process(target=_build_often, args=(tmp_path, failures)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 2
+    assert failures.empty()
+    assert not [path for path in entries(tmp_path) if path.name.startswith(".")]
+
+
+def test_an_interrupted_write_leaves_no_entry(
+    tmp_path: Path, compiled: list[ModuleOp], monkeypatch: pytest.MonkeyPatch
+):
+    build(parse_module(PROGRAM), cache=CodeCache(tmp_path))  # kernels are there
+    before = set(entries(tmp_path))
+
+    def interrupt(*names: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            build(parse_module(PROGRAM, "elsewhere.mlir"), cache=CodeCache(tmp_path))
+    assert set(entries(tmp_path)) == before
+    build(parse_module(PROGRAM, "elsewhere.mlir"), cache=CodeCache(tmp_path))
+    assert len(compiled) == 3

@@ -1,0 +1,51 @@
+"""Sums of products of bytes and of bf16 in words: as the interpreter has them, with the instruction and without it."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from lowering.compiler.kernels.kernel_lowering import run_tir_passes
+from lowering.llvm.compiler import emit_assembly
+from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.tir_to_llvm.emitter import LoweringOptions
+from tests.lowering.tir_to_llvm.conftest import Check, find, parse
+from tir_dialect.target import Target
+
+
+def program(left: str, right: str, total: str, lanes: int) -> str:
+    return f"""
+    tir.prim_func @f(%A: !tir.buffer<[64], i32>, %B: !tir.buffer<[64], i32>, %C: !tir.buffer<[64], {total}>) {{
+      %c0 = arith.constant 0 : index
+      %a = tir.load %A[%c0] : vector<{lanes}xi32>
+      %b = tir.load %B[%c0] : vector<{lanes}xi32>
+      %c = tir.load %C[%c0] : vector<{lanes}x{total}>
+      %d = tir.dot {left} %a, {right} %b, %c : vector<{lanes}x{total}>
+      tir.store %d, %C[%c0]
+    }}"""
+
+
+@pytest.mark.parametrize("lanes", [16, 8, 2])
+@pytest.mark.parametrize("left", ["i8", "ui8"])
+@pytest.mark.parametrize("right", ["i8", "ui8"])
+def test_bytes_never_saturate(left: str, right: str, lanes: int, same_as_interpreter: Check) -> None:
+    extreme = np.random.default_rng(0).choice(np.array([0, 127, 128, 255], np.uint8), (2, 64, 4))
+    words = [np.ascontiguousarray(each).view(np.int32).reshape(64) for each in extreme]
+    same_as_interpreter(program(left, right, "i32", lanes), [*words, np.full(64, 2**31 - 1, np.int32)], {})
+
+
+@pytest.mark.parametrize("lanes", [16, 2])
+def test_pairs_of_bf16(lanes: int, same_as_interpreter: Check) -> None:
+    numbers = np.random.default_rng(0).integers(-9, 9, (2, 64, 2)).astype(ml_dtypes.bfloat16)
+    words = [np.ascontiguousarray(each).view(np.int32).reshape(64) for each in numbers]
+    same_as_interpreter(program("bf16", "bf16", "f32", lanes), [*words, np.ones(64, np.float32)], {})
+
+
+@pytest.mark.parametrize(
+    ("machine", "lanes", "instruction"),
+    [("sapphirerapids", 16, "vpdpbusd"), ("alderlake", 8, "vpdpbusd"), ("neoverse-v1", 4, "usdot")],
+)
+def test_machines_use_their_instruction(machine: str, lanes: int, instruction: str) -> None:
+    module, target = parse(program("ui8", "i8", "i32", lanes)), Target.parse(machine)
+    run_tir_passes(module)
+    lowered = lower_prim_funcs([find(module)], LoweringOptions.of(target))
+    assert instruction in emit_assembly(lowered, target)
