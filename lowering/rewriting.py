@@ -1,0 +1,190 @@
+"""The driver of rewrite patterns: how a pass applies a set of `RewritePattern`s to a module.
+
+Patterns are xDSL's (`xdsl.pattern_rewriter.RewritePattern`), so each of them also runs under xDSL's
+`PatternRewriteWalker`. This driver differs in cost and in what it guarantees:
+
+* Patterns are indexed by the op class that they match. An op that no pattern is about costs one lookup in a dictionary,
+  where xDSL's walker calls every pattern.
+* After a rewrite only the ops that it touched are visited again; there is no second walk over the module.
+* New ops have the location of the op that they replace (`lowering.locations`).
+* Ops that lose their last use by a rewrite are erased if they have no effects.
+* Patterns that undo each other are reported instead of running forever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar, cast, get_args, get_type_hints
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, RewritePattern
+from xdsl.rewriter import InsertPoint
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
+
+from lowering.diagnostics import fail
+from lowering.locations import keep_locations
+
+PatternT = TypeVar("PatternT", bound=RewritePattern)
+OperationT = TypeVar("OperationT", bound=Operation)
+
+MAX_REWRITES_PER_OP = 64
+"""Rewrites of a module per op that it began with, above which its patterns are taken to undo each other."""
+
+_annotated: dict[object, object] = {}
+"""From `match_and_rewrite` of a pattern to the function whose annotation says which ops it matches."""
+
+
+def op_rewrite_pattern(
+    rewrite: Callable[[PatternT, OperationT, PatternRewriter], None],
+) -> Callable[[PatternT, Operation, PatternRewriter], None]:
+    """Restricts `match_and_rewrite` to ops of the class, or the union of classes, that annotates its second parameter.
+
+    It does what xDSL's `op_type_rewrite_pattern` does, and lets `apply_patterns` know which ops these are. The
+    annotation is evaluated when the pattern is used first.
+    """
+    classes: list[tuple[type[Operation], ...]] = []
+
+    def match_and_rewrite(self: PatternT, op: Operation, rewriter: PatternRewriter) -> None:
+        if not classes:
+            classes.append(_annotation(rewrite))
+        if isinstance(op, classes[0]):
+            rewrite(self, cast(OperationT, op), rewriter)
+
+    _annotated[match_and_rewrite] = rewrite
+    return match_and_rewrite
+
+
+def _annotation(rewrite: object) -> tuple[type[Operation], ...]:
+    """The op classes that annotate the second parameter of a `match_and_rewrite`."""
+    hints = get_type_hints(rewrite)
+    found = hints[next(name for name in hints if name not in ("rewriter", "return"))]
+    return get_args(found) or (found,)
+
+
+def root_classes(pattern: RewritePattern) -> tuple[type[Operation], ...]:
+    """The classes of the ops that a pattern may match; `(Operation,)` if it does not say."""
+    annotated = _annotated.get(type(pattern).match_and_rewrite)
+    return (Operation,) if annotated is None else _annotation(annotated)
+
+
+class PatternIndex:
+    """Patterns by the class of the op that they match, in the order in which they are tried."""
+
+    def __init__(self, patterns: Iterable[RewritePattern]):
+        self._patterns = [(pattern, root_classes(pattern)) for pattern in patterns]
+        self._by_class: dict[type[Operation], tuple[RewritePattern, ...]] = {}
+
+    def of(self, op: Operation) -> tuple[RewritePattern, ...]:
+        """The patterns that may match an op of this class."""
+        cls = type(op)
+        found = self._by_class.get(cls)
+        if found is None:
+            found = tuple(pattern for pattern, roots in self._patterns if issubclass(cls, roots))
+            self._by_class[cls] = found
+        return found
+
+
+class _Worklist:
+    """Ops to visit, the one pushed last first, each at most once."""
+
+    def __init__(self) -> None:
+        self._stack: list[Operation] = []
+        self._waiting: set[Operation] = set()
+
+    def push(self, op: Operation) -> None:
+        if op not in self._waiting:
+            self._waiting.add(op)
+            self._stack.append(op)
+
+    def discard(self, op: Operation) -> None:
+        self._waiting.discard(op)
+
+    def pop(self) -> Operation | None:
+        while self._stack:
+            op = self._stack.pop()
+            if op in self._waiting:
+                self._waiting.remove(op)
+                return op
+        return None
+
+
+def apply_patterns(scope: Operation, patterns: Sequence[RewritePattern] | PatternIndex) -> bool:
+    """Applies patterns to the ops nested in `scope`, in program order, until none matches. Whether anything changed.
+
+    Of the patterns that are about an op, those that come first in the sequence are tried first. What a pattern inserts
+    or modifies, and what uses a value that it replaces, is visited next. Each pattern has to make the program smaller
+    by some measure; patterns that do not are reported as an error at `scope`.
+    """
+    index = patterns if isinstance(patterns, PatternIndex) else PatternIndex(patterns)
+    worklist = _Worklist()
+    ops = [op for op in scope.walk() if op is not scope and index.of(op)]
+    if not ops:
+        return False
+    for op in reversed(ops):
+        worklist.push(op)
+    touched = _Touched(worklist, index)
+    rewriter = PatternRewriter(ops[0])
+    rewriter.extend_from_listener(keep_locations())
+    rewriter.extend_from_listener(touched.listener())
+    rewrites, most = 0, MAX_REWRITES_PER_OP * (len(ops) + MAX_REWRITES_PER_OP)
+    while (op := worklist.pop()) is not None:
+        for pattern in index.of(op):
+            rewriter.has_done_action = False
+            rewriter.insertion_point = InsertPoint.before(op)
+            rewriter.name_hint = None
+            pattern.match_and_rewrite(op, rewriter)
+            if rewriter.has_done_action:
+                rewrites += 1
+                if rewrites > most:
+                    fail(scope, f"expected patterns that end, but {type(pattern).__name__} still matches '{op.name}'")
+                touched.erase_dead(rewriter)
+                if op.parent is not None:
+                    worklist.push(op)
+                break
+    return rewrites > 0
+
+
+class _Touched:
+    """What a rewrite has touched: it is visited again, or erased if nothing uses it any more."""
+
+    def __init__(self, worklist: _Worklist, index: PatternIndex):
+        self._worklist = worklist
+        self._index = index
+        self._unused: list[Operation] = []
+
+    def listener(self) -> PatternRewriterListener:
+        return PatternRewriterListener(
+            operation_insertion_handler=[self._visit_nested],
+            operation_modification_handler=[self._visit],
+            operation_replacement_handler=[self._replaced],
+            operation_removal_handler=[self._removed],
+        )
+
+    def erase_dead(self, rewriter: PatternRewriter) -> None:
+        """Erases the ops that a rewrite left without a use, then what only they used, and so on."""
+        while self._unused:
+            op = self._unused.pop()
+            if op.parent is None:
+                continue
+            if is_trivially_dead(op):
+                rewriter.erase(op)
+            else:
+                self._visit(op)
+
+    def _visit(self, op: Operation) -> None:
+        if self._index.of(op):
+            self._worklist.push(op)
+
+    def _visit_nested(self, op: Operation) -> None:
+        for inner in op.walk():
+            self._visit(inner)
+
+    def _replaced(self, op: Operation, results: Sequence[SSAValue | None]) -> None:
+        for result in op.results:
+            for use in result.uses:
+                self._visit(use.operation)
+
+    def _removed(self, op: Operation) -> None:
+        for inner in op.walk():
+            self._worklist.discard(inner)
+            self._unused += [value.owner for value in inner.operands if isinstance(value.owner, Operation)]
