@@ -1,4 +1,4 @@
-"""Writes the generated pages of the documentation and the stub of the operators.
+"""Writes the generated pages of the documentation, the stub of the operators and the index of passes.
 
 `--check` only says whether they are up to date.
 """
@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from index_of_passes import pass_index
 from kernels_page import with_primitives
 from operators_page import operators_page
 from passes_page import passes_page
@@ -137,6 +138,7 @@ relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 ```"""
 
 PAGES = {
+    "lowering/index.py": pass_index,
     "docs/walkthrough.md": walkthrough,
     "docs/kernels.md": lambda: with_primitives((ROOT / "docs/kernels.md").read_text()),
     "docs/operators.md": operators_page,

@@ -10,12 +10,17 @@ from typing import ClassVar
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.transforms import get_all_passes
 
 from lowering.compiler.debug import Debug, debug_level, show
-from lowering.concerns import Concerns
+from lowering.index import INDEX
+from lowering.passes import Pass
 from lowering.registry import pass_factories
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.types import PrimType, ShapeType
 from tir_dialect.target import Target
 
 
@@ -48,9 +53,9 @@ class PipelinePass(ModulePass, ABC):
         What a pass has nothing to do with is left out, before its code is loaded. `after` gets the name of each pass
         that is done.
         """
-        concerns = Concerns(op)
+        contents = Contents(op)
         for step in cls.steps:
-            if not concerns.has_any_for(step.partition("{")[0]):
+            if not contents.concern(step.partition("{")[0]):
                 continue
             for each in _parsed(step):
                 if isinstance(each, PipelinePass):
@@ -60,7 +65,7 @@ class PipelinePass(ModulePass, ABC):
                 if debug_level() >= Debug.STAGES:
                     show(Debug.STAGES, f"IR after {each.name}", str(op))
                 after(each.name)
-            concerns.forget()
+            contents.forget()
 
 
 def _parsed(step: str) -> tuple[ModulePass, ...]:
@@ -75,21 +80,36 @@ def _available() -> dict[str, Callable[[], type[ModulePass]]]:
 
 def for_target(each: ModulePass, target: Target) -> ModulePass:
     """The same pass for a machine, if what it does depends on one."""
-    # Imported by name only: most modules need neither.
-    if each.name == "pack-weights":
-        from lowering.relax.layout.pack_weights import PackWeightsPass
+    return each.for_target(target) if isinstance(each, Pass) else each
 
-        size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
-        return PackWeightsPass(f"host {size} cpu={target.cpu} features={target.features}")
-    if each.name == "convert-layout":
-        from lowering.relax.layout.convert_layout import ConvertLayoutPass
 
-        return ConvertLayoutPass(block=target.lanes(32))
-    if each.name == "volumes-in-blocks":
-        from lowering.relax.layout.volumes_in_blocks import VolumesInBlocksPass
+class Contents:
+    """The ops of a module, by which a pipeline tells what a pass has nothing to do with."""
 
-        return VolumesInBlocksPass(block=target.lanes(32))
-    return each
+    def __init__(self, module: ModuleOp):
+        self._module = module
+        self._names: frozenset[str] | None = None
+
+    def concern(self, name: str) -> bool:
+        """Whether the module has an op that the pass `name` is about."""
+        entry = INDEX.get(name)
+        if entry is None or not entry.requires:
+            return True
+        if self._names is None:
+            self._names = frozenset(op.name for op in self._module.walk())
+        has_any = not self._names.isdisjoint(entry.requires)
+        return has_any or (entry.folds and any(map(_has_known_operands, self._module.walk())))
+
+    def forget(self) -> None:
+        """The module has changed."""
+        self._names = None
+
+
+def _has_known_operands(op: Operation) -> bool:
+    """Whether an op is an operator on constants, or on values whose types may say what they are."""
+    return isinstance(op, Operator) and all(
+        isinstance(value.owner, ConstantOp) or isinstance(value.type, ShapeType | PrimType) for value in op.operands
+    )
 
 
 def expand(each: ModulePass) -> tuple[ModulePass, ...]:

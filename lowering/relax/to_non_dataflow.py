@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.passes import Pass
 from lowering.relax.substitution import all_symbols, bindings, substitute_in
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import FuncOp
@@ -19,7 +19,7 @@ from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.dims import symbol
 
 
-class ToNonDataflowPass(ModulePass):
+class ToNonDataflowPass(Pass):
     """Inlines every dataflow region into the function.
 
     Before:
@@ -44,6 +44,7 @@ class ToNonDataflowPass(ModulePass):
     """
 
     name = "to-non-dataflow"
+    removes = ("relax.dataflow", "relax.output")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Dissolves every region; they do not nest."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.passes import Pass
 from lowering.relax_to_vm import (
     binding,
     calls,
@@ -29,7 +29,7 @@ RULES = (binding, calls, control_flow, effects, guards, manipulation, memory, pa
 """The files with the rules; importing them fills the table."""
 
 
-class ConvertRelaxToVMPass(ModulePass):
+class ConvertRelaxToVMPass(Pass):
     """Converts every `relax.func` to a `vm.func`; PrimFuncs stay, as targets of `vm.call_kernel`.
 
     Before:
@@ -61,6 +61,7 @@ class ConvertRelaxToVMPass(ModulePass):
     """
 
     name = "convert-relax-to-vm"
+    removes = ("relax.func",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Converts the functions in their order."""

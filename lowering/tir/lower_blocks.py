@@ -9,10 +9,10 @@ from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.tir.lower_init_blocks import LowerInitBlocksPass
 from tir_dialect.analysis.structure import blocks_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -20,7 +20,7 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 
 
-class LowerBlocksPass(ModulePass):
+class LowerBlocksPass(Pass):
     """Inlines every `tir.block`.
 
     ```mlir
@@ -43,6 +43,7 @@ class LowerBlocksPass(ModulePass):
     """
 
     name = "lower-blocks"
+    removes = ("tir.block", "tir.init", "tir.reads", "tir.writes")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Innermost blocks first, so that each op moves once for every block around it."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, i32
 from xdsl.ir import Attribute, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.passes import Pass
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
 from lowering.tir_to_llvm.builder.llvm_builder import POINTER
 from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
@@ -26,7 +26,7 @@ from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True)
-class ConvertTIRToLLVMPass(ModulePass):
+class ConvertTIRToLLVMPass(Pass):
     """Replaces every `tir.prim_func` by an `llvm.func` of the native ABI, `i32 f(i64 symbols..., parameters...)`.
 
     ```mlir
@@ -51,6 +51,7 @@ class ConvertTIRToLLVMPass(ModulePass):
     """
 
     name = "convert-tir-to-llvm"
+    removes = ("tir.prim_func",)
 
     vector_bits: int = 256
     """Width of the vector registers to use."""

@@ -130,23 +130,3 @@ def or_later(name: str) -> Stage:
         for function, allowed in stage.functions.items():
             functions[function] = (*functions.get(function, ()), *allowed)
     return Stage(STAGES[name].meaning, functions, frozenset[str]().union(*(stage.types for stage in later)))
-
-
-REMOVED_BY: Mapping[str, str] = {
-    "relax.closure": "lambda-lift",
-    "relax.dataflow": "to-non-dataflow",
-    "relax.output": "to-non-dataflow",
-    "relax.fused": "fuse-tir",
-    "relax.call_tir": "lower-call-tir",
-    "relax.call_tir_inplace": "lower-call-tir",
-    "relax.call_dps_packed": "lower-call-tir",
-    "relax.func": "convert-relax-to-vm",
-    "tir.block": "lower-blocks",
-    "tir.init": "lower-blocks",
-    "tir.reads": "lower-blocks",
-    "tir.writes": "lower-blocks",
-    "tir.prim_func": "convert-tir-to-llvm",
-    "vm.func": "convert-vm-to-llvm",
-    "vm.constant": "convert-vm-to-llvm",
-}
-"""The pass that removes an op, where one does; operators are removed by `legalize-ops`."""

@@ -12,7 +12,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
-from lowering.verify.stages import REMOVED_BY, STAGES, OpSet, Stage, or_later
+from lowering.index import INDEX
+from lowering.verify.stages import STAGES, OpSet, Stage, or_later
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ def _body_findings(function: Operation, name: str, stage: Stage, allowed: Sequen
 
 
 def _illegal(op: Operation, stage: str, why: str) -> Finding:
-    remover = REMOVED_BY.get(op.name) or ("legalize-ops" if op.name.startswith("relax.") else None)
+    removers = [name for name, entry in INDEX.items() if op.name in entry.removes]
+    remover = next(iter(removers), "legalize-ops" if op.name.startswith("relax.") else None)
     hint = f"'{remover}' removes it; run it before" if remover is not None else None
     return Finding.at(op, f"is not legal in stage {stage}, {why}", hint)
 

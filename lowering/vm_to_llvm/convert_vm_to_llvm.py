@@ -8,10 +8,10 @@ from xdsl.context import Context
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.traits import SymbolTable
 
 from lowering.diagnostics import fail
+from lowering.passes import Pass
 from lowering.vm_to_llvm.entry import packed_entry
 from lowering.vm_to_llvm.function import lower_function
 from lowering.vm_to_llvm.globals import ModuleGlobals
@@ -24,7 +24,7 @@ from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
 
-class ConvertVmToLLVMPass(ModulePass):
+class ConvertVmToLLVMPass(Pass):
     """Lowers every `vm.func` to an LLVM function, with a tvm-ffi entry if it is public or the target of a closure.
 
     Before:
@@ -55,6 +55,7 @@ class ConvertVmToLLVMPass(ModulePass):
     """
 
     name = "convert-vm-to-llvm"
+    removes = ("vm.func", "vm.constant")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replaces the functions and constants of the module by what they become."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.functions.prim_func_values import wrap_prim_func_values
 from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp
@@ -25,7 +25,7 @@ from tir_dialect.dims import symbol
 from tir_dialect.symbols import SymbolAttr
 
 
-class LambdaLiftPass(ModulePass):
+class LambdaLiftPass(Pass):
     """Turns every `relax.closure` into a private function whose first parameters are the captured values.
 
     Before:
@@ -72,6 +72,7 @@ class LambdaLiftPass(ModulePass):
     """
 
     name = "lambda-lift"
+    removes = ("relax.closure",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Lifts inner closures before outer ones: what the inner one captures, the outer one captures then."""

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.fusion.fused_kernel import FusedKernel, stem
 from lowering.relax.fusion.kernel_constants import Number
@@ -21,7 +21,7 @@ from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 
 
-class FuseTIRPass(ModulePass):
+class FuseTIRPass(Pass):
     """Merges the PrimFuncs that a `relax.fused` region calls into one PrimFunc; equal groups share it.
 
     Before:
@@ -53,6 +53,7 @@ class FuseTIRPass(ModulePass):
     """
 
     name = "fuse-tir"
+    removes = ("relax.fused",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Replaces every group."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
+from lowering.passes import Pass
 from lowering.relax.movement import (
     dims_of,
     is_elementwise,
@@ -26,7 +26,7 @@ from relax_dialect.ops.windows import spatial_letters
 from relax_dialect.struct_info.types import TensorType
 
 
-class ChannelsLastPass(ModulePass):
+class ChannelsLastPass(Pass):
     """Converts integer convolutions to channels-last layouts, so that the channels of a pixel are contiguous.
 
     Before:
@@ -56,6 +56,7 @@ class ChannelsLastPass(ModulePass):
     """
 
     name = "channels-last"
+    requires = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Converts each by itself."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.pass_target import pass_target
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.layout.blocked_steps import Known, Role, Step
 from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_place
@@ -20,10 +20,11 @@ from lowering.relax.layout.layout_plan import plan
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
+from tir_dialect.target import Target
 
 
 @dataclass(frozen=True)
-class ConvertLayoutPass(ModulePass):
+class ConvertLayoutPass(Pass):
     """Converts convolutions, and the operators between them, to a channel-blocked layout such as `NCHW16c`, whose block
     is one vector of `f32`.
 
@@ -65,6 +66,7 @@ class ConvertLayoutPass(ModulePass):
     """
 
     name = "convert-layout"
+    requires = ("relax.nn.conv2d",)
 
     block: int = 0
     """The channels of a block; 0 for the elements of a vector of the target."""
@@ -76,6 +78,9 @@ class ConvertLayoutPass(ModulePass):
         """`ValueError` for a block of fewer channels than none."""
         if self.block < 0:
             raise ValueError(f"block expected a number of channels, or 0, got {self.block}")
+
+    def for_target(self, target: Target) -> ConvertLayoutPass:
+        return ConvertLayoutPass(block=target.lanes(32))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Converts each function by itself."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.layout.blocking import array_of, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
@@ -25,7 +25,7 @@ CHANNELS = 16
 
 
 @dataclass(frozen=True)
-class LinesAsPicturesPass(ModulePass):
+class LinesAsPicturesPass(Pass):
     """Rewrites 1-D convolutions as 2-D ones, which `convert-layout` can block.
 
     Before:
@@ -49,6 +49,7 @@ class LinesAsPicturesPass(ModulePass):
     """
 
     name = "lines-as-pictures"
+    requires = ("relax.nn.conv1d",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Changes each by itself."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.pass_target import pass_target
+from lowering.passes import Pass
 from lowering.relax.layout.weight_panels import PanelLayout, in_panels, panel_parameters, with_panels
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.prim_func import find_prim_func
@@ -27,7 +27,7 @@ MOST_COPIED_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class PackWeightsPass(ModulePass):
+class PackWeightsPass(Pass):
     """Packs constant right operands of matrix products into panels at compile time.
 
     Before, for a machine whose tiles have 32 columns:
@@ -59,9 +59,14 @@ class PackWeightsPass(ModulePass):
     """
 
     name = "pack-weights"
+    requires = ("relax.constant",)
 
     target: str = ""
     """The machine; this one if it is not named."""
+
+    def for_target(self, target: Target) -> PackWeightsPass:
+        size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
+        return PackWeightsPass(f"host {size} cpu={target.cpu} features={target.features}")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites all calls of PrimFuncs with constants."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
 from lowering.pass_target import pass_target
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.layout.blocking import Blocking, Conversions, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
@@ -18,12 +18,13 @@ from relax_dialect.ops.convolution import Conv3dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.target import Target
 
 DATA, WEIGHTS = "NCDHW", "OIDHW"
 
 
 @dataclass(frozen=True)
-class VolumesInBlocksPass(ModulePass):
+class VolumesInBlocksPass(Pass):
     """Converts 3-D convolutions to a channel-blocked layout such as `NCDHW16c`, whose block is one vector of `f32`.
 
     Before:
@@ -48,6 +49,7 @@ class VolumesInBlocksPass(ModulePass):
     """
 
     name = "volumes-in-blocks"
+    requires = ("relax.nn.conv3d",)
 
     block: int = 0
     """The channels of a block; 0 for the elements of a vector of the target."""
@@ -59,6 +61,9 @@ class VolumesInBlocksPass(ModulePass):
         """`ValueError` for a block of fewer channels than none."""
         if self.block < 0:
             raise ValueError(f"block expected a number of channels, or 0, got {self.block}")
+
+    def for_target(self, target: Target) -> VolumesInBlocksPass:
+        return VolumesInBlocksPass(block=target.lanes(32))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Changes each by itself."""

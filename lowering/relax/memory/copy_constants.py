@@ -5,17 +5,17 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, Use
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.memory.leaks import Leaks
 from relax_dialect.ops.manipulation import BroadcastToOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp
 
 
-class CopyConstantsPass(ModulePass):
+class CopyConstantsPass(Pass):
     """Copies constants where others get hold of their memory.
 
     Before:
@@ -46,6 +46,7 @@ class CopyConstantsPass(ModulePass):
     """
 
     name = "copy-constants"
+    requires = ("relax.constant",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Copies at each use, so that what only reads goes on with the constant."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.memory.lifetime import leaves
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.memory import AllocTensorOp
 from relax_dialect.struct_info.base import as_struct_infos
 
 
-class HoistBranchResultsPass(ModulePass):
+class HoistBranchResultsPass(Pass):
     """Hoists the allocation of a branch's result out of the branch, so that `plan-memory` can place it.
 
     Before:
@@ -54,6 +54,7 @@ class HoistBranchResultsPass(ModulePass):
     """
 
     name = "hoist-branch-results"
+    requires = ("relax.if",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """From the inside outwards."""

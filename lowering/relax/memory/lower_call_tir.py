@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.shapes.fresh import FreshSymbols
 from relax_dialect.ops.aliasing import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp
@@ -28,7 +28,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import messages
 
 
-class LowerCallTIRPass(ModulePass):
+class LowerCallTIRPass(Pass):
     """Makes the allocation of results explicit.
 
     Before:
@@ -59,6 +59,7 @@ class LowerCallTIRPass(ModulePass):
     """
 
     name = "lower-call-tir"
+    removes = ("relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites every call in every function."""

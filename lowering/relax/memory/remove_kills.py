@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from lowering.passes import Pass
 from relax_dialect.ops.memory import KillOp
 
 
-class RemoveKillsPass(ModulePass):
+class RemoveKillsPass(Pass):
     """Removes every `relax.kill`.
 
     Before:
@@ -33,6 +33,7 @@ class RemoveKillsPass(ModulePass):
     """
 
     name = "remove-kills"
+    requires = ("relax.kill",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """One walk over all functions."""

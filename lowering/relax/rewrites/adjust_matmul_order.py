@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
 from lowering.locations import fused_location
+from lowering.passes import Pass
 from lowering.relax.movement import dims_of, replace_with
 from relax_dialect.canonicalization.reading import is_never_written
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -18,7 +18,7 @@ from relax_dialect.scope import prover_at
 from tir_dialect.dims import Dim, constant, product
 
 
-class AdjustMatmulOrderPass(ModulePass):
+class AdjustMatmulOrderPass(Pass):
     """Reassociates two matrix products if that provably takes fewer multiplications for all values of the symbols.
 
     Before:
@@ -42,6 +42,7 @@ class AdjustMatmulOrderPass(ModulePass):
     """
 
     name = "adjust-matmul-order"
+    requires = ("relax.matmul",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """One walk in program order."""

@@ -10,10 +10,10 @@ from itertools import product as combinations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.layout.blocking import dims_of, reshaped, shape_of
 from lowering.relax.rewrites.shifted_products import LEAST_FILTERS, ZEROS, Shifts, are_few, sums_of_shifted
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp
@@ -26,7 +26,7 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 
 
-class ExpandConvTransposePass(ModulePass):
+class ExpandConvTransposePass(Pass):
     """Rewrites transposed convolutions as convolutions.
 
     Before:
@@ -57,6 +57,7 @@ class ExpandConvTransposePass(ModulePass):
     """
 
     name = "expand-conv-transpose"
+    requires = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Expands each by itself."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from lowering.passes import Pass
 from relax_dialect.ops.recurrent import RecurrentLayerOp
 
 
-class ExpandRecurrentLayersPass(ModulePass):
+class ExpandRecurrentLayersPass(Pass):
     """Splits a recurrent layer into one matrix product for the inputs of all steps, and a recurrence.
 
     Before:
@@ -33,6 +33,7 @@ class ExpandRecurrentLayersPass(ModulePass):
     """
 
     name = "expand-recurrent-layers"
+    requires = ("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Expands each by itself."""

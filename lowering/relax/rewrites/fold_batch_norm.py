@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import fused_location
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp
@@ -26,7 +26,7 @@ from tir_dialect.elements import tensor_attr
 Array = NDArray[Any]
 
 
-class FoldBatchNormPass(ModulePass):
+class FoldBatchNormPass(Pass):
     """Folds batch normalisation with constant parameters into a scale and a shift per channel.
 
     Before:
@@ -50,6 +50,13 @@ class FoldBatchNormPass(ModulePass):
     """
 
     name = "fold-batch-norm"
+    requires = (
+        "relax.nn.batch_norm",
+        "relax.matmul",
+        "relax.nn.conv1d",
+        "relax.nn.conv2d",
+        "relax.nn.conv3d",
+    )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Folds in program order, each by itself."""

@@ -9,10 +9,10 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.struct_info_inference import StructInfoInference
 from relax_dialect.canonicalization.reading import is_only_read
@@ -36,7 +36,7 @@ MOST_BYTES_OF_WEIGHTS = 1 << 29
 
 
 @dataclass(frozen=True)
-class FoldConstantsPass(ModulePass):
+class FoldConstantsPass(Pass):
     """Evaluates every operator whose operands are constants, by the interpreter; whole subgraphs become one constant.
 
     Before:
@@ -64,6 +64,8 @@ class FoldConstantsPass(ModulePass):
     """
 
     name = "fold-constants"
+    requires = ("relax.guard",)
+    folds = True
 
     most_bytes: int = 1 << 16
     """Results up to this size are kept, however small their operands are."""

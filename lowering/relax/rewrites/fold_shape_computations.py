@@ -6,11 +6,11 @@ import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.locations import inherit_location
+from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.result_types import ResultTypes
 from lowering.relax.struct_info_inference import StructInfoInference
@@ -30,7 +30,7 @@ from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
 
 
-class FoldShapeComputationsPass(ModulePass):
+class FoldShapeComputationsPass(Pass):
     """Folds integer tensors whose elements are known dimensions to shapes, prims and constants, and infers types anew.
 
     Before:
@@ -59,6 +59,45 @@ class FoldShapeComputationsPass(ModulePass):
     """
 
     name = "fold-shape-computations"
+    requires = (
+        "relax.arange",
+        "relax.broadcast_to",
+        "relax.concat",
+        "relax.dynamic_strided_slice",
+        "relax.expand_dims",
+        "relax.flatten",
+        "relax.flip",
+        "relax.full",
+        "relax.full_like",
+        "relax.gather_elements",
+        "relax.gather_nd",
+        "relax.guard",
+        "relax.match_cast",
+        "relax.max",
+        "relax.min",
+        "relax.ones",
+        "relax.ones_like",
+        "relax.permute_dims",
+        "relax.prod",
+        "relax.repeat",
+        "relax.reshape",
+        "relax.shape_get",
+        "relax.shape_of",
+        "relax.shape_to_tensor",
+        "relax.size",
+        "relax.split",
+        "relax.squeeze",
+        "relax.stack",
+        "relax.strided_slice",
+        "relax.sum",
+        "relax.take",
+        "relax.tensor_to_shape",
+        "relax.tile",
+        "relax.tuple_get",
+        "relax.zeros",
+        "relax.zeros_like",
+    )
+    folds = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Folds every function, in program order."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
+from lowering.passes import Pass
 from lowering.relax.rewrites.attention_operands import (
     Operand,
     dims_of,
@@ -30,7 +30,7 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
 
-class RewriteAttentionPass(ModulePass):
+class RewriteAttentionPass(Pass):
     """Recognises attention in the operators into which exporters decompose it.
 
     Before:
@@ -63,6 +63,7 @@ class RewriteAttentionPass(ModulePass):
     """
 
     name = "rewrite-attention"
+    requires = ("relax.nn.softmax", "relax.nn.attention", "relax.nn.attention_bias")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Looks for the whole pattern, without a softmax there is none; then for changed orders around the operator."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
+from lowering.passes import Pass
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.reduction import MeanOp, ReductionOp, SumOp
@@ -17,7 +17,7 @@ from relax_dialect.patterns import Match, Pattern, is_const, is_op, rewrite, wil
 from relax_dialect.struct_info.types import TensorType
 
 
-class RewriteNormalizationPass(ModulePass):
+class RewriteNormalizationPass(Pass):
     """Recognises layer and RMS normalisation, and softmax, in the operators into which exporters decompose them.
 
     Before:
@@ -49,6 +49,7 @@ class RewriteNormalizationPass(ModulePass):
     """
 
     name = "rewrite-normalization"
+    requires = ("relax.mean", "relax.exp")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Layer normalisation first: what is left of it would look like the other."""

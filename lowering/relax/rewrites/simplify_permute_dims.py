@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
+from lowering.passes import Pass
 from lowering.relax.movement import (
     dims_of,
     is_elementwise,
@@ -34,7 +34,7 @@ from relax_dialect.ops.reduction import ReductionOp
 from relax_dialect.ops.shapes import ShapeOp
 
 
-class SimplifyPermuteDimsPass(ModulePass):
+class SimplifyPermuteDimsPass(Pass):
     """Merges permutations of dimensions, also across elementwise operators, and drops identities.
 
     Before:
@@ -71,6 +71,7 @@ class SimplifyPermuteDimsPass(ModulePass):
     """
 
     name = "simplify-permute-dims"
+    requires = ("relax.permute_dims",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Walks in program order, so that what is simpler is seen by what follows, until nothing changes."""

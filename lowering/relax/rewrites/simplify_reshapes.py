@@ -5,8 +5,8 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.passes import ModulePass
 
+from lowering.passes import Pass
 from lowering.relax.movement import (
     dims_of,
     is_elementwise,
@@ -25,7 +25,7 @@ from tir_dialect.elements import tensor_attr
 View = ReshapeOp | FlattenOp | ExpandDimsOp | SqueezeOp
 
 
-class SimplifyReshapesPass(ModulePass):
+class SimplifyReshapesPass(Pass):
     """Merges reshapes, and moves elementwise operators before them.
 
     Before:
@@ -56,6 +56,7 @@ class SimplifyReshapesPass(ModulePass):
     """
 
     name = "simplify-reshapes"
+    requires = ("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """One walk in program order: what is simpler is seen by what follows."""

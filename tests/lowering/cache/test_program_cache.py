@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering import build
-from lowering.compiler import compilation
 from lowering.cache import program_cache
 from lowering.cache.code_cache import NO_CACHE, CodeCache
+from lowering.compiler import compilation
 from lowering.compiler.build import Mode
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder

@@ -12,8 +12,8 @@ import tvm_ffi
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering import build
-from lowering.compiler import compilation
 from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler import compilation
 from lowering.compiler.kernels import kernel_maker
 from lowering.compiler.kernels.distant_kernels import compile_kernel, sent
 from lowering.compiler.kernels.kernel_lowering import DEFAULT_OPTIONS, code_key

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from xdsl.utils.exceptions import ParseError
 
-from lowering.concerns import CONCERNS, Concerns
+from lowering.index import INDEX
 from lowering.parsing import make_context, parse_module
-from lowering.pipelines import RelaxToVMPass
-from lowering.registry import PASSES, load_pass
+from lowering.pipelines import Contents, RelaxToVMPass
+from lowering.registry import load_pass
 from relax_dialect.families import FAMILIES, names_in
 from relax_dialect.loading import family_ops
 from relax_dialect.shape_values.arithmetic import FUNCTIONS
@@ -25,22 +25,24 @@ PROGRAMS = sorted(
 """Most ops; the tests of passes have the passes' own."""
 
 
-@each(CONCERNS)
-def test_concerns_are_ops_and_of_passes(name: str):
-    assert name in PASSES
-    assert set(CONCERNS[name].split()) <= names_in(FAMILIES).keys()
+REQUIRES = {name: entry.requires for name, entry in INDEX.items() if entry.requires}
+
+
+@each(REQUIRES)
+def test_what_a_pass_requires_are_ops(name: str):
+    assert set(REQUIRES[name]) <= names_in(FAMILIES).keys()
 
 
 def test_passes_that_are_left_out_would_change_nothing():
     """Each pass on each program that has none of its ops: it is the same as before."""
-    asked = dict.fromkeys(CONCERNS, 0)
+    asked = dict.fromkeys(REQUIRES, 0)
     for path in PROGRAMS:
         try:
             module = parse_module(path.read_text(), path.name)
         except ParseError:  # of a file that is about errors, or has several modules
             continue
-        concerns, before, ctx = Concerns(module), str(module), make_context()
-        idle = [name for name in CONCERNS if not concerns.has_any_for(name)]
+        contents, before, ctx = Contents(module), str(module), make_context()
+        idle = [name for name in REQUIRES if not contents.concern(name)]
         for name in idle:
             load_pass(name)().apply(ctx, module)
             asked[name] += 1
@@ -65,12 +67,12 @@ relax.func @other(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[], f32> {
 
 def test_a_module_that_has_changed():
     module, other = parse_module(ONE), parse_module(OTHER)
-    concerns = Concerns(module)
-    assert concerns.has_any_for("eliminate-common-subexpr")
-    assert not concerns.has_any_for("rewrite-normalization")
+    contents = Contents(module)
+    assert contents.concern("eliminate-common-subexpr")
+    assert not contents.concern("rewrite-normalization")
     module.body.block.add_ops(func.clone() for func in other.ops)
-    concerns.forget()
-    assert concerns.has_any_for("rewrite-normalization")
+    contents.forget()
+    assert contents.concern("rewrite-normalization")
 
 
 def test_operators_on_what_is_known_are_folded():
@@ -84,7 +86,7 @@ relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
 """)
     given = parse_module(str(folded).replace("relax.multiply %0, %0", "relax.multiply %0, %x"))
     for name in ("fold-constants", "fold-shape-computations"):
-        assert [Concerns(module).has_any_for(name) for module in (folded, given)] == [True, False]
+        assert [Contents(module).concern(name) for module in (folded, given)] == [True, False]
 
 
 def test_shapes_are_computed_by_the_ops_that_are_named():
@@ -93,7 +95,7 @@ def test_shapes_are_computed_by_the_ops_that_are_named():
         list(family_ops(family))
     known = {"relax.constant", "relax.prim", "relax.shape", "relax.tuple"}
     elementwise = {op.name for op in FUNCTIONS} | {"relax.astype"}
-    named = set(CONCERNS["fold-shape-computations"].split())
+    named = set(REQUIRES["fold-shape-computations"])
     assert {op.name for op in RULES} == known | elementwise | named
 
 

@@ -1,0 +1,189 @@
+"""The passes: where each lives, and what the compiler knows of it before it is loaded.
+
+Generated from the classes of passes by `make docs`; see `lowering.passes.Pass`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """What the class of a pass says of itself."""
+
+    where: str
+    """`module:Class`."""
+    requires: tuple[str, ...] = ()
+    folds: bool = False
+    removes: tuple[str, ...] = ()
+
+
+INDEX: dict[str, Entry] = {
+    "adjust-matmul-order": Entry(
+        "lowering.relax.rewrites.adjust_matmul_order:AdjustMatmulOrderPass", requires=("relax.matmul",)
+    ),
+    "allocate-registers": Entry("lowering.relax_to_vm.allocate_registers:AllocateRegistersPass"),
+    "annotate-op-pattern": Entry("lowering.relax.fusion.annotate_op_pattern:AnnotateOpPatternPass"),
+    "apply-schedule": Entry("lowering.tir.apply_schedule:ApplySchedulePass"),
+    "bind-params": Entry("lowering.relax.functions.bind_params:BindParamsPass"),
+    "bind-symbolic-vars": Entry("lowering.relax.functions.bind_symbolic_vars:BindSymbolicVarsPass"),
+    "bind-unknown-dims": Entry("lowering.relax.shapes.bind_unknown_dims:BindUnknownDimsPass"),
+    "channels-last": Entry(
+        "lowering.relax.layout.channels_last:ChannelsLastPass",
+        requires=("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
+    ),
+    "check-accesses": Entry("lowering.tir.check_accesses:CheckAccessesPass"),
+    "combine-parallel-matmul": Entry("lowering.relax.rewrites.combine_parallel_matmul:CombineParallelMatmulPass"),
+    "compact-buffers": Entry("lowering.tir.compact_buffers:CompactBuffersPass"),
+    "convert-layout": Entry("lowering.relax.layout.convert_layout:ConvertLayoutPass", requires=("relax.nn.conv2d",)),
+    "convert-relax-to-vm": Entry(
+        "lowering.relax_to_vm.convert_relax_to_vm:ConvertRelaxToVMPass", removes=("relax.func",)
+    ),
+    "convert-tir-to-llvm": Entry(
+        "lowering.tir_to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass", removes=("tir.prim_func",)
+    ),
+    "convert-to-dataflow": Entry("lowering.relax.convert_to_dataflow:ConvertToDataflowPass"),
+    "convert-vm-to-llvm": Entry(
+        "lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func", "vm.constant")
+    ),
+    "copy-constants": Entry("lowering.relax.memory.copy_constants:CopyConstantsPass", requires=("relax.constant",)),
+    "dead-code-elimination": Entry("lowering.relax.dead_code_elimination:DeadCodeEliminationPass"),
+    "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),
+    "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),
+    "expand-conv-transpose": Entry(
+        "lowering.relax.rewrites.expand_conv_transpose:ExpandConvTransposePass",
+        requires=("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose"),
+    ),
+    "expand-matmul-of-sum": Entry("lowering.relax.rewrites.expand_matmul_of_sum:ExpandMatmulOfSumPass"),
+    "expand-recurrent-layers": Entry(
+        "lowering.relax.rewrites.expand_recurrent_layers:ExpandRecurrentLayersPass",
+        requires=("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence"),
+    ),
+    "expand-tuple-arguments": Entry("lowering.relax.functions.expand_tuple_arguments:ExpandTupleArgumentsPass"),
+    "expose-prim-funcs": Entry("lowering.relax.functions.expose_prim_funcs:ExposePrimFuncsPass"),
+    "flatten-buffers": Entry("lowering.tir.flatten_buffers:FlattenBuffersPass"),
+    "fold-batch-norm": Entry(
+        "lowering.relax.rewrites.fold_batch_norm:FoldBatchNormPass",
+        requires=("relax.nn.batch_norm", "relax.matmul", "relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d"),
+    ),
+    "fold-constants": Entry(
+        "lowering.relax.rewrites.fold_constants:FoldConstantsPass", requires=("relax.guard",), folds=True
+    ),
+    "fold-shape-computations": Entry(
+        "lowering.relax.rewrites.fold_shape_computations:FoldShapeComputationsPass",
+        requires=(
+            "relax.arange",
+            "relax.broadcast_to",
+            "relax.concat",
+            "relax.dynamic_strided_slice",
+            "relax.expand_dims",
+            "relax.flatten",
+            "relax.flip",
+            "relax.full",
+            "relax.full_like",
+            "relax.gather_elements",
+            "relax.gather_nd",
+            "relax.guard",
+            "relax.match_cast",
+            "relax.max",
+            "relax.min",
+            "relax.ones",
+            "relax.ones_like",
+            "relax.permute_dims",
+            "relax.prod",
+            "relax.repeat",
+            "relax.reshape",
+            "relax.shape_get",
+            "relax.shape_of",
+            "relax.shape_to_tensor",
+            "relax.size",
+            "relax.split",
+            "relax.squeeze",
+            "relax.stack",
+            "relax.strided_slice",
+            "relax.sum",
+            "relax.take",
+            "relax.tensor_to_shape",
+            "relax.tile",
+            "relax.tuple_get",
+            "relax.zeros",
+            "relax.zeros_like",
+        ),
+        folds=True,
+    ),
+    "fuse-ops": Entry("lowering.relax.fusion.fuse_ops:FuseOpsPass"),
+    "fuse-ops-by-pattern": Entry("lowering.byoc.fuse_ops_by_pattern:FuseOpsByPatternPass"),
+    "fuse-tir": Entry("lowering.relax.fusion.fuse_tir:FuseTIRPass", removes=("relax.fused",)),
+    "hoist-branch-results": Entry(
+        "lowering.relax.memory.hoist_branch_results:HoistBranchResultsPass", requires=("relax.if",)
+    ),
+    "hoist-guards": Entry("lowering.tir.hoist_guards:HoistGuardsPass"),
+    "infer-struct-info": Entry("lowering.relax.infer_struct_info:InferStructInfoPass"),
+    "inline-functions": Entry("lowering.relax.functions.inline_functions:InlineFunctionsPass"),
+    "insert-guards": Entry("lowering.relax.shapes.insert_guards:InsertGuardsPass"),
+    "insert-kills": Entry("lowering.relax.memory.insert_kills:InsertKillsPass"),
+    "lambda-lift": Entry("lowering.relax.functions.lambda_lift:LambdaLiftPass", removes=("relax.closure",)),
+    "legalize-ops": Entry("lowering.relax_to_tir.legalize_ops:LegalizeOpsPass"),
+    "lift-transform-params": Entry("lowering.relax.functions.lift_transform_params:LiftTransformParamsPass"),
+    "lines-as-pictures": Entry(
+        "lowering.relax.layout.lines_as_pictures:LinesAsPicturesPass", requires=("relax.nn.conv1d",)
+    ),
+    "lower-blocks": Entry(
+        "lowering.tir.lower_blocks:LowerBlocksPass", removes=("tir.block", "tir.init", "tir.reads", "tir.writes")
+    ),
+    "lower-call-tir": Entry(
+        "lowering.relax.memory.lower_call_tir:LowerCallTIRPass",
+        removes=("relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed"),
+    ),
+    "lower-init-blocks": Entry("lowering.tir.lower_init_blocks:LowerInitBlocksPass"),
+    "lower-shapes": Entry("lowering.relax.shapes.lower_shapes:LowerShapesPass"),
+    "merge-composites": Entry("lowering.byoc.merge_composites:MergeCompositesPass"),
+    "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
+    "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
+    "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
+    "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),
+    "relax-to-llvm": Entry("lowering.pipelines:RelaxToLLVMPass"),
+    "relax-to-llvm-plain": Entry("lowering.pipelines:RelaxToLLVMPlainPass"),
+    "relax-to-vm": Entry("lowering.pipelines:RelaxToVMPass"),
+    "relax-to-vm-plain": Entry("lowering.pipelines:RelaxToVMPlainPass"),
+    "remove-kills": Entry("lowering.relax.memory.remove_kills:RemoveKillsPass", requires=("relax.kill",)),
+    "remove-unused-outputs": Entry("lowering.relax.functions.remove_unused_outputs:RemoveUnusedOutputsPass"),
+    "remove-unused-parameters": Entry("lowering.relax.functions.remove_unused_parameters:RemoveUnusedParametersPass"),
+    "reorder-take-after-matmul": Entry("lowering.relax.rewrites.reorder_take_after_matmul:ReorderTakeAfterMatmulPass"),
+    "rewrite-attention": Entry(
+        "lowering.relax.rewrites.rewrite_attention:RewriteAttentionPass",
+        requires=("relax.nn.softmax", "relax.nn.attention", "relax.nn.attention_bias"),
+    ),
+    "rewrite-normalization": Entry(
+        "lowering.relax.rewrites.rewrite_normalization:RewriteNormalizationPass", requires=("relax.mean", "relax.exp")
+    ),
+    "run-codegen": Entry("lowering.byoc.run_codegen:RunCodegenPass"),
+    "schedule-cpu": Entry("lowering.kernels.schedule_cpu:ScheduleCPUPass"),
+    "schedule-tuned": Entry("lowering.tune.schedule_tuned:ScheduleTunedPass"),
+    "simplify-arithmetic": Entry("lowering.relax.rewrites.simplify_arithmetic:SimplifyArithmeticPass"),
+    "simplify-match-cast": Entry("lowering.relax.simplify_match_cast:SimplifyMatchCastPass"),
+    "simplify-permute-dims": Entry(
+        "lowering.relax.rewrites.simplify_permute_dims:SimplifyPermuteDimsPass", requires=("relax.permute_dims",)
+    ),
+    "simplify-reshapes": Entry(
+        "lowering.relax.rewrites.simplify_reshapes:SimplifyReshapesPass",
+        requires=("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze"),
+    ),
+    "tir-to-flat": Entry("lowering.pipelines:TIRToFlatPass"),
+    "tir-to-llvm": Entry("lowering.pipelines:TIRToLLVMPass"),
+    "to-mixed-precision": Entry("lowering.relax.rewrites.to_mixed_precision:ToMixedPrecisionPass"),
+    "to-non-dataflow": Entry(
+        "lowering.relax.to_non_dataflow:ToNonDataflowPass", removes=("relax.dataflow", "relax.output")
+    ),
+    "topological-sort": Entry("lowering.relax.topological_sort:TopologicalSortPass"),
+    "unroll": Entry("lowering.tir.unroll:UnrollPass"),
+    "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
+    "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
+    "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
+    "verify-dominance": Entry("lowering.verify.verify_dominance:VerifyDominancePass"),
+    "verify-stage": Entry("lowering.verify.verify_stage:VerifyStagePass"),
+    "volumes-in-blocks": Entry(
+        "lowering.relax.layout.volumes_in_blocks:VolumesInBlocksPass", requires=("relax.nn.conv3d",)
+    ),
+    "write-parts-in-place": Entry("lowering.relax.memory.write_parts_in_place:WritePartsInPlacePass"),
+}
