@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.diagnostics import fail
 from lowering.relax_to_tir.context import rewrites
@@ -18,7 +19,7 @@ from relax_dialect.ops.collective import (
 )
 
 
-def own_tensor(op: CollectiveOp) -> Sequence[SSAValue]:
+def own_tensor(op: CollectiveOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     """The tensor itself; fails at an exchange between several workers."""
     if (reason := several_workers(op)) is not None:
         fail(op, reason, "build with num_workers = 1")

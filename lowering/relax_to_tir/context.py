@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.families import OPERATORS
@@ -14,7 +15,7 @@ from tir_dialect import te
 
 OpT = TypeVar("OpT", bound=Operation)
 Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
-Rewrite: TypeAlias = "Callable[[OpT], Sequence[SSAValue] | None]"
+Rewrite: TypeAlias = "Callable[[OpT, PatternRewriter], Sequence[SSAValue] | None]"
 
 _PACKAGE = "lowering.relax_to_tir"
 
@@ -53,8 +54,8 @@ def sizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
 
 
 def rewrites(op_type: type[OpT]) -> Callable[[Rewrite[OpT]], Rewrite[OpT]]:
-    """Registers how an op becomes others: new ops stand in front of it, the values replace its results; `None` leaves
-    it.
+    """Registers how an op becomes others: it inserts them by the rewriter and returns the values that replace the
+    results, or `None` if it leaves the op.
     """
 
     def register(rule: Rewrite[OpT]) -> Rewrite[OpT]:

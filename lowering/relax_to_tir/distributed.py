@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.diagnostics import fail
 from lowering.relax_to_tir.collective import own_tensor
@@ -22,12 +23,12 @@ from relax_dialect.ops.distributed import (
 rewrites(RedistributeReplicaToShardOp)(own_tensor)
 
 
-def whole_tensor(op: PlacementOp) -> Sequence[SSAValue]:
+def whole_tensor(op: PlacementOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     """The tensor itself."""
     return (op.x,)
 
 
-def view(op: PlacementOp) -> Sequence[SSAValue]:
+def view(op: PlacementOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     """The tensor itself; fails where it is a part, or made of parts."""
     if (reason := missing_parts(op)) is not None:
         fail(op, reason, "build with a mesh of one worker, or call the function on tensors as a whole")

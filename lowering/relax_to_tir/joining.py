@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter
 
-from lowering.locations import inherit_location
 from lowering.relax_to_tir.context import legalizes, rewrites
 from lowering.relax_to_tir.indices import axes, axis_of
 from lowering.relax_to_tir.kernel import Kernel
@@ -77,7 +76,7 @@ def _starts(op: SplitOp, length: Dim) -> Sequence[Dim]:
 
 
 @rewrites(RepeatOp)
-def flat_repeat(op: RepeatOp) -> Sequence[SSAValue] | None:
+def flat_repeat(op: RepeatOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:
     """Without an axis, the repetition along that of a view with one dimension."""
     dims = SSAValue.get(op.x, type=TensorType).type.known_dims
     if op.axis is not None or dims is None:
@@ -85,8 +84,7 @@ def flat_repeat(op: RepeatOp) -> Sequence[SSAValue] | None:
     shape = ShapeOp([product(dims)])
     flat = ReshapeOp(op.x, shape)
     repeated = RepeatOp(flat.result, op.repeats.value.data, axis=0)
-    inherit_location(op, [shape, flat, repeated])
-    Rewriter.insert_op([shape, flat, repeated], InsertPoint.before(op))
+    rewriter.insert([shape, flat, repeated])
     return (repeated.result,)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter
 
-from lowering.locations import inherit_location
 from lowering.relax_to_tir.context import legalizes, rewrites
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.ops.layers import BatchFlattenOp, DropoutOp, PixelShuffleOp
@@ -17,21 +16,20 @@ from tir_dialect import te
 
 
 @rewrites(DropoutOp)
-def dropout(op: DropoutOp) -> Sequence[SSAValue]:
+def dropout(op: DropoutOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     """The tensor itself."""
     return (op.x,)
 
 
 @rewrites(BatchFlattenOp)
-def batch_flatten(op: BatchFlattenOp) -> Sequence[SSAValue] | None:
+def batch_flatten(op: BatchFlattenOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:
     """A reshape, which is a view; one of unknown dimensions is left alone."""
     dims = op.result.type.known_dims
     if dims is None:
         return None
     shape = ShapeOp(dims)
     reshape = ReshapeOp(op.x, shape)
-    inherit_location(op, [shape, reshape])
-    Rewriter.insert_op([shape, reshape], InsertPoint.before(op))
+    rewriter.insert([shape, reshape])
     return (reshape.result,)
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.diagnostics import Finding, InvalidModule, fail, refuse
+from lowering.diagnostics import Finding, InvalidModule, refuse
 from lowering.relax.shapes.fresh import FreshSymbols
 from lowering.relax_to_tir.context import KERNELS, REWRITES
 from lowering.relax_to_tir.kernel import Kernel
 from lowering.relax_to_tir.kernels import Kernels
 from lowering.relax_to_tir.measure import measure, stem
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
 
 
@@ -47,43 +50,60 @@ class LegalizeOpsPass(ModulePass):
         kernels = Kernels(op)
         findings: list[Finding] = []
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
-            names = FreshSymbols(func)
-            for inner in list(func.walk()):
-                try:
-                    _legalize(inner, kernels, names)
-                except InvalidModule as error:
-                    findings += error.findings
+            apply_patterns(func, [ExpandOperator(findings), CallKernel(kernels, FreshSymbols(func), findings)])
         refuse(findings)
 
 
-def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
-    rewrite, before = REWRITES[type(op)], op.prev_op
-    values = None if rewrite is None else rewrite(op)
-    if values is not None:
-        made = _between(before, op)
-        Rewriter.replace_op(op, [], values)
-        for new in made:
-            _legalize(new, kernels, names)
-        return
-    rule = KERNELS[type(op)]
-    if rule is None:
-        return
-    kept = measure(op, kernels, names)  # which gives the op new results
-    kernel = Kernel(op, op.results, kept)
-    try:
-        call = kernels.call(kernel, lambda: rule(kernel, op), stem(op))
-    except (TypeError, ValueError) as error:
-        if not str(error).startswith("te"):  # what the tensor expressions refuse; anything else is a bug of the rule
-            raise
-        types = ", ".join(str(operand.type) for operand in op.operands)
-        fail(op, f"cannot be computed for ({types}): {error}", "convert the operands with relax.astype first")
-    Rewriter.replace_op(op, call)
+@dataclass(frozen=True)
+class ExpandOperator(RewritePattern):
+    """An operator that is made of others becomes these: `batch_flatten(x)  ->  reshape(x, s)`."""
+
+    findings: list[Finding]
+    """Where what cannot be expanded is reported."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Operator, rewriter: PatternRewriter) -> None:
+        rule = REWRITES[type(op)]
+        if rule is None:
+            return
+        try:
+            values = rule(op, rewriter)
+        except InvalidModule as error:
+            self.findings.extend(error.findings)
+            return
+        if values is not None:
+            rewriter.replace(op, [], values)
 
 
-def _between(before: Operation | None, op: Operation) -> list[Operation]:
-    """The ops that a rewrite has put in front of an op; `before` stood there until then."""
-    found: list[Operation] = []
-    while (previous := op.prev_op) is not before and previous is not None:
-        found.insert(0, previous)
-        op = previous
-    return found
+@dataclass(frozen=True)
+class CallKernel(RewritePattern):
+    """An operator is the call of a kernel that computes its tensor expression: `exp(x)  ->  call_tir @exp(x)`."""
+
+    kernels: Kernels
+    names: FreshSymbols
+    """For the dimensions of results that only a kernel finds out."""
+    findings: list[Finding]
+    """Where what no kernel can be made of is reported."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Operator, rewriter: PatternRewriter) -> None:
+        rule = KERNELS[type(op)]
+        if rule is None:
+            return
+        try:
+            kept = measure(op, self.kernels, self.names)  # which gives the op new results
+            kernel = Kernel(op, op.results, kept)
+            call = self.kernels.call(kernel, lambda: rule(kernel, op), stem(op))
+        except InvalidModule as error:
+            self.findings.extend(error.findings)
+            return
+        except (TypeError, ValueError) as error:
+            if not str(error).startswith(
+                "te"
+            ):  # what the tensor expressions refuse; anything else is a bug of the rule
+                raise
+            types = ", ".join(str(operand.type) for operand in op.operands)
+            message = f"cannot be computed for ({types}): {error}"
+            self.findings.append(Finding.at(op, message, "convert the operands with relax.astype first"))
+            return
+        rewriter.replace(op, call)

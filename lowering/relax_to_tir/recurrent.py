@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter
 
-from lowering.locations import inherit_location
 from lowering.relax_to_tir.context import legalizes, rewrites
 from lowering.relax_to_tir.gates import function
 from lowering.relax_to_tir.kernel import Kernel
@@ -27,14 +26,13 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 
 
-def layer(op: RecurrentLayerOp) -> Sequence[SSAValue] | None:
+def layer(op: RecurrentLayerOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:
     """Products, recurrence, and the axes of a batch that comes first; what is not known is left alone."""
     if any(isinstance(each.type, TensorType) and each.type.known_dims is None for each in op.operands):
         return None
     ops: list[Operation] = []
     results = _Layer(op, ops).results()
-    inherit_location(op, ops)
-    Rewriter.insert_op(ops, InsertPoint.before(op))
+    rewriter.insert(ops)
     return results
 
 

@@ -10,12 +10,12 @@ from itertools import product as combinations
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.layout.blocking import dims_of, reshaped, shape_of
 from lowering.relax.rewrites.shifted_products import LEAST_FILTERS, ZEROS, Shifts, are_few, sums_of_shifted
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.joining import ConcatOp
@@ -60,13 +60,17 @@ class ExpandConvTransposePass(Pass):
     requires = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Expands each by itself."""
-        for each in [inner for inner in op.walk() if isinstance(inner, TransposedConvolutionOp)]:
-            made = _expanded(each)
-            if made and made[-1].results[0].type == each.result.type:
-                inherit_location(each, made)
-                made[-1].results[0].name_hint = each.result.name_hint
-                Rewriter.replace_op(each, made)
+        apply_patterns(op, [ExpandTransposedConvolution()])
+
+
+class ExpandTransposedConvolution(RewritePattern):
+    """A transposed convolution is a convolution with interleaved filters: `conv_transpose(x, w)  ->  conv(x, v)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: TransposedConvolutionOp, rewriter: PatternRewriter) -> None:
+        made = _expanded(op)
+        if made and made[-1].results[0].type == op.result.type:
+            rewriter.replace(op, made)
 
 
 _FORWARD = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.recurrent import RecurrentLayerOp
 
 
@@ -36,15 +37,17 @@ class ExpandRecurrentLayersPass(Pass):
     requires = ("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Expands each by itself."""
-        layers = [inner for inner in op.walk() if isinstance(inner, RecurrentLayerOp)]
-        if not layers:
-            return
-        from lowering.relax_to_tir.recurrent import (
-            layer,  # brings tensor expressions with it, which few programs need here
-        )
+        apply_patterns(op, [ExpandRecurrentLayer()])
 
-        for each in layers:
-            values = layer(each)
-            if values is not None:
-                Rewriter.replace_op(each, [], values)
+
+class ExpandRecurrentLayer(RewritePattern):
+    """A layer is matrix products over the whole sequence, and the recurrence that is left of each direction."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: RecurrentLayerOp, rewriter: PatternRewriter) -> None:
+        # Brings tensor expressions with it, which few programs need here.
+        from lowering.relax_to_tir.recurrent import layer
+
+        values = layer(op, rewriter)
+        if values is not None:
+            rewriter.replace(op, [], values)
