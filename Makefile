@@ -65,7 +65,7 @@ bench: $(VENV)/.bench  ## figures as ratios against peers in one run
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed  ## regenerate the generated pages
-	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/generate
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""`docs/relax.md`: what is said to be impossible is refused, and what is said to be tested is."""
+"""`docs/reference/relax.md`: what is said to be impossible is refused, and what is said to be tested is."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "relax.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "relax.md").read_text()
 CRITERIA = [f"W{number}" for number in range(1, 23)] + [f"N{number}" for number in range(1, 5)]
 
 ROWS = re.findall(r"^\| (\w+) \| (.*?) \| (.*?) \| (.*?) ?\|$", PAGE, flags=re.MULTILINE)

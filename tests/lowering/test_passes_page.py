@@ -10,7 +10,7 @@ from xdsl.transforms import get_all_passes
 from lowering.registry import PASSES
 
 ROOT = Path(__file__).parents[2]
-TVM: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "tvm_passes.py"))["TVM"]
+TVM: dict[str, str] = runpy.run_path(str(ROOT / "docs" / "generate" / "tvm_passes.py"))["TVM"]
 
 
 @pytest.mark.parametrize("name", TVM)

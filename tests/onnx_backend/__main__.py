@@ -1,7 +1,7 @@
 """Runs the backend tests of the onnx package: `python -m tests.onnx_backend [--dynamic] [--only REGEX] [--list]`.
 
 Fails if a value is wrong, or something else than the import of a model raises. With `--list` models are only imported,
-and the page of those that are not supported is written, `docs/onnx-unsupported.md`.
+and the page of those that are not supported is written, `docs/reference/onnx-unsupported.md`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.onnx_backend.cases import Case, load_cases
 from tests.onnx_backend.outcome import Outcome, outcome
 from tests.onnx_backend.report import report
 
-PAGE = Path(__file__).parents[2] / "docs" / "onnx-unsupported.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx-unsupported.md"
 
 
 def main() -> int:

@@ -23,7 +23,7 @@ each_operator = each(OPERATORS, lambda op: op.name)
 
 @cache
 def _tvm() -> dict[str, str]:
-    return runpy.run_path(str(ROOT / "docs" / "tvm_operators.py"))["TVM"]
+    return runpy.run_path(str(ROOT / "docs" / "generate" / "tvm_operators.py"))["TVM"]
 
 
 @cache

@@ -71,7 +71,7 @@ class Executable:
         return hash((self.functions, self.metadata.mode, len(self.code)))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the executable to a file; `docs/executable-format.md` describes it. `OSError` if that fails."""
+        """Writes the executable to a file (`docs/reference/executable-format.md`). `OSError` if that fails."""
         from vm_dialect.executable.format import write_file
 
         write_file(self, path)

@@ -1,4 +1,4 @@
-"""The file of an executable: header, table of sections, sections. `docs/executable-format.md` describes it.
+"""The file of an executable: header, table of sections, sections. `docs/reference/executable-format.md` describes it.
 
 Everything is checked when a file is read: sizes and checksums first, then every length, index, register and jump.
 Nothing in a file is ever evaluated.

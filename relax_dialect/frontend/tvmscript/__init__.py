@@ -6,9 +6,9 @@
 
     module = parse(Path("model.py").read_text(), filename="model.py")
 
-Both dialects of the language are read, that of the first design and that of Apache TVM today; `docs/tvmscript.md` has
-the list. `ir`, `relax` and `tir` are the names for Python files: `from relax_dialect.frontend.tvmscript import ir as I,
-relax as R, tir as T`.
+Both dialects of the language are read, that of the first design and that of Apache TVM today;
+`docs/howto/tvmscript.md` has the list. `ir`, `relax` and `tir` are the names for Python files:
+`from relax_dialect.frontend.tvmscript import ir as I, relax as R, tir as T`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every node of TensorIR that `docs/tensorir.md` lists: what it becomes, and what it computes."""
+"""Every node of TensorIR that `docs/reference/tensorir.md` lists: what it becomes, and what it computes."""
 
 import re
 import runpy
@@ -16,7 +16,7 @@ from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import VirtualMachine
 
-PAGE = runpy.run_path(str(Path(__file__).parents[4] / "docs" / "tvm_tensorir.py"))
+PAGE = runpy.run_path(str(Path(__file__).parents[4] / "docs" / "generate" / "tvm_tensorir.py"))
 NODES = {**PAGE["STATEMENTS"], **PAGE["LOOPS"], **PAGE["EXPRESSIONS"], **PAGE["BUFFERS"]}
 NAMES = {name: f"f{number}" for number, name in enumerate(NODES)}
 

@@ -13,7 +13,7 @@ from tir_dialect.schedule import Schedule
 from tir_dialect.schedule.schedule import ELSEWHERE
 from tir_dialect.schedule.state import PRIMITIVES
 
-INTRINSICS = Path(__file__).parents[1] / "tests/relax_dialect/frontend/tvmscript/intrinsics_of_tvm.txt"
+INTRINSICS = Path(__file__).parents[2] / "tests/relax_dialect/frontend/tvmscript/intrinsics_of_tvm.txt"
 
 TITLE = """# TensorIR, tensor expressions and schedules of TVM
 
@@ -39,7 +39,7 @@ Functions of TVM's `te`, and their names here."""
 SCHEDULE_TITLE = """## Schedules
 
 Methods of `Schedule`. Those marked x are recorded in traces, so that `relax-opt -p 'apply-schedule{file=...}'` can
-replay them. [kernels.md](kernels.md#primitives) shows the rewrite of each."""
+replay them. [kernels.md](../tutorials/kernels.md#primitives) shows the rewrite of each."""
 
 
 def tensorir_page() -> str:

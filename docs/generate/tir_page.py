@@ -15,8 +15,8 @@ INTRODUCTION = """\
 # The tir dialect
 
 The loop level: functions over buffers that consist of loops, blocks (units of computation with iterators), and scalar
-or vector code in `arith`, `math` and `vector`. [kernels.md](kernels.md) shows how such functions are written, scheduled
-and run; section 4 of [design.md](design.md) is an overview.
+or vector code in `arith`, `math` and `vector`. [kernels.md](../tutorials/kernels.md) shows how such functions are
+written, scheduled and run; section 4 of [design.md](../design.md) is an overview.
 
 The verifier checks the constraints `C1`, `C2`, ... of each operation. The interpreter, `tir_dialect.interpreter`,
 defines the semantics that every schedule and lowering preserves.

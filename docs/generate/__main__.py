@@ -25,7 +25,7 @@ from lowering.parsing import make_context, parse_module
 from lowering.registry import pass_factories
 from relax_dialect.builder.stubs import stub_text
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 
 PAGES = {
     "lowering/index.py": pass_index,
-    "docs/walkthrough.md": walkthrough,
-    "docs/kernels.md": lambda: with_primitives((ROOT / "docs/kernels.md").read_text()),
-    "docs/operators.md": operators_page,
-    "docs/passes.md": passes_page,
-    "docs/tensorir.md": tensorir_page,
-    "docs/tir.md": tir_page,
-    "docs/torch.md": lambda: with_operators((ROOT / "docs/torch.md").read_text()),
+    "docs/tutorials/walkthrough.md": walkthrough,
+    "docs/tutorials/kernels.md": lambda: with_primitives((ROOT / "docs/tutorials/kernels.md").read_text()),
+    "docs/reference/operators.md": operators_page,
+    "docs/reference/passes.md": passes_page,
+    "docs/reference/tensorir.md": tensorir_page,
+    "docs/reference/tir.md": tir_page,
+    "docs/howto/torch.md": lambda: with_operators((ROOT / "docs/howto/torch.md").read_text()),
     "relax_dialect/builder/op.pyi": stub_text,
 }
 """What is generated, by its place in the repository."""
