@@ -145,15 +145,15 @@ class PackedAttention(AttentionCode):
         """A tile of sums, by the smallest micro-kernel with `left` rows: queries in memory have no more."""
         code, tiles = self.code, self.tiles
         tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
-        bounds = code.index(0), length
+        bounds, is_long = (code.index(0), length), product is self.totals
 
         def emit(heights: Sequence[int]) -> None:
             height, *smaller = heights
             if not smaller:
-                emit_tile(grid(product), bounds, height, element, panel.vector, tile)
+                emit_tile(grid(product), bounds, height, element, panel.vector, tile, is_long=is_long)
                 return
             with code.when(code.compare("sgt", left, smaller[0])) as branch:
-                emit_tile(grid(product), bounds, height, element, panel.vector, tile)
+                emit_tile(grid(product), bounds, height, element, panel.vector, tile, is_long=is_long)
             with code.otherwise(branch):
                 emit(smaller)
 

@@ -87,7 +87,7 @@ class StreamedAttention(AttentionCode):
                     here = {**coords, what.reduced: r, what.column: starts[v]}
                     return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
-                emit_tile(grid(product), ends, height, element, vector, tile)
+                emit_tile(grid(product), ends, height, element, vector, tile, is_long=True)
 
             product.masked(counts[0], tiles.width, emit)
             for i, line in enumerate(lines):

@@ -105,7 +105,9 @@ class Tile:
         code = self.code
         sums = code.alloc([height, self.width * self.lanes], self.product.what.element, "sums", scope="local")
         accumulators = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(height)]
-        self._begin(sums, accumulators, memory, reduction_part)
+        zeros = code.zeros(self.product.what.element, self.lanes)
+        for _, _, accumulator in self._all(accumulators):
+            code.store(zeros, sums, accumulator)
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
                 if number == len(self.blocks.reduced) - 1:
@@ -120,25 +122,28 @@ class Tile:
                 data, weights = self._further(data, weights, r, steps)
                 ahead = inside(code, ahead, r, count)
             self._step(sums, accumulators, data, weights)
-        for p, v, accumulator in self._all(accumulators):
-            code.store(code.load(sums, accumulator, self.lanes), memory.buffer, self._kept(memory, p, v))
+        self._end(sums, accumulators, memory, reduction_part)
 
-    def _begin(
+    def _end(
         self, sums: SSAValue, accumulators: Accumulators, memory: TileMemory, reduction_part: ReductionPart | None
     ) -> None:
-        """The first values of sums: zeros, or what earlier parts of the reduction left."""
+        """Puts sums into memory, or adds them to what earlier parts of the reduction left, each a sum by itself."""
         code = self.code
-        zeros = code.zeros(self.product.what.element, self.lanes)
+
+        def put(adds: bool) -> None:
+            for p, v, accumulator in self._all(accumulators):
+                value, kept = code.load(sums, accumulator, self.lanes), self._kept(memory, p, v)
+                if adds:
+                    value = code.add_floats(code.load(memory.buffer, kept, self.lanes), value)
+                code.store(value, memory.buffer, kept)
+
         if reduction_part is None:
-            for _, _, accumulator in self._all(accumulators):
-                code.store(zeros, sums, accumulator)
+            put(adds=False)
             return
         with code.when(reduction_part.is_first) as branch:
-            for _, _, accumulator in self._all(accumulators):
-                code.store(zeros, sums, accumulator)
+            put(adds=False)
         with code.otherwise(branch):
-            for p, v, accumulator in self._all(accumulators):
-                code.store(code.load(memory.buffer, self._kept(memory, p, v), self.lanes), sums, accumulator)
+            put(adds=True)
 
     def _kept(self, memory: TileMemory, p: int, v: int) -> list[SSAValue]:
         return [self.code.add(memory.row, p), self.code.index(v * self.lanes)]

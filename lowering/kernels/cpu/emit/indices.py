@@ -81,6 +81,10 @@ class IndexCode:
         self._numbers[made] = value
         return made
 
+    def known(self, index: SSAValue) -> int | None:
+        """The number that an index is, if it is a constant."""
+        return self._numbers.get(index)
+
     def dim(self, dim: DimLike, name: str | None = None) -> SSAValue:
         """The value of a dimension over the function's symbols."""
         known = to_dim(dim)

@@ -6,12 +6,12 @@ in registers side by side; neighbouring windows read the same elements, which ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from itertools import product as every
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import Totals, VectorTotals, in_blocks, iterations_of_block
 from lowering.kernels.cpu.emit.tasks import shared_units
 from lowering.kernels.cpu.emit.widths import masks_are_registers
 from lowering.kernels.cpu.gemm.finish import Finish
@@ -171,19 +171,42 @@ class LineProduct:
         ]
         for _, _, at in accumulators:
             code.store(code.zeros(dtype, self.lanes), sums, at)
-        extents = self.product.what.stage.extents
         written = self._written(vectors)
-        with ExitStack() as loops:
-            here = dict(coords)
-            for axis in self.product.what.reduced:
-                if axis not in written:
-                    loop = code.loop(code.dim(extents[axis]), "r", vectorize=False, plain=True)
-                    here[axis,] = loops.enter_context(loop)
-            for steps in every(*(range(extents[axis].constant_value or 0) for axis in written)):
-                step = {(axis,): code.index(r) for axis, r in zip(written, steps, strict=True)}
-                self._step({**here, **step}, start, vectors, on, sums)
+        places = [at for _, _, at in accumulators]
+
+        def totals() -> VectorTotals:
+            return VectorTotals(code, sums, places, self.lanes)
+
+        def step(here: Coords) -> None:
+            self._step(here, start, vectors, on, sums)
+
+        loops = [axis for axis in self.product.what.reduced if axis not in written]
+        self._sums(loops, written, coords, totals, step)
         for i, v, at in accumulators:
             self.finish.store_lanes(code.load(sums, at, self.lanes), self._at(coords, i, start, v), on)
+
+    def _sums(
+        self,
+        loops: Sequence[int],
+        written: Sequence[int],
+        coords: Coords,
+        totals: Callable[[], Totals],
+        step: Callable[[Coords], None],
+    ) -> None:
+        """The steps along some axes by `loops`, those along others written out."""
+        code, extents = self.code, self.product.what.stage.extents
+        if not loops:
+            for steps in every(*(range(extents[axis].constant_value or 0) for axis in written)):
+                step({**coords, **{(axis,): code.index(r) for axis, r in zip(written, steps, strict=True)}})
+            return
+        axis, *inner = loops
+
+        def run(lower: SSAValue | None, upper: SSAValue) -> None:
+            with code.loop(upper, "r", lower=lower, vectorize=False, plain=True) as r:
+                self._sums(inner, written, {**coords, (axis,): r}, totals, step)
+
+        most = iterations_of_block(extents[each] for each in (*inner, *written))
+        in_blocks(code, (None, code.dim(extents[axis])), run, totals, most)
 
     def _at(self, coords: Coords, row: int, start: SSAValue, vector: int) -> Coords:
         code = self.code

@@ -9,11 +9,13 @@ from functools import partial, reduce
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.gemm.cache_lines import ends_of_lines
 from lowering.kernels.cpu.gemm.finish import Finish
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.gemm.results import Results
+from tir_dialect.dims import constant
 
 Element = Callable[[int, SSAValue], SSAValue]
 """Gives an element of the rows, by its row in the tile and its step of the reduction."""
@@ -60,19 +62,28 @@ def emit_tile(
     tile: SSAValue | Results,
     prefetch: Step | None = None,
     steps: int = 1,
+    is_long: bool = False,
 ) -> None:
     """Sums of `height` rows into the buffer `tile`, or to the output.
 
     `element(i, r)` gives an element of row `i`, `vector(r, v)` the columns that it is multiplied with. The sums are in
     a buffer that LLVM keeps in registers: every access to it has constant indices. `prefetch(r)` prefetches what
-    comes next; an iteration of the loop has so many `steps`.
+    comes next; an iteration of the loop has so many `steps`. Sums that may be long go in blocks, if they are no block
+    of a longer one.
     """
     sums = _Sums(grid, height, 1)
     sums.prefetch(tile)
-    with grid.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
-        if prefetch is not None:
-            prefetch(r)
-        sums.add(0, r, element, vector)
+
+    def run(lower: SSAValue | None, upper: SSAValue) -> None:
+        with grid.code.loop(upper, "r", lower=lower, unroll=steps) as r:
+            if prefetch is not None:
+                prefetch(r)
+            sums.add(0, r, element, vector)
+
+    if is_long:
+        in_blocks(grid.code, bounds, run, sums.totals, constant(MOST))
+    else:
+        run(*bounds)
     sums.store(tile)
 
 
@@ -120,6 +131,11 @@ class _Sums:
         zeros = code.zeros(dtype, lanes)
         for accumulator in (accumulator for part in self._accumulators for line in part for accumulator in line):
             code.store(zeros, self._buffer, accumulator)
+
+    def totals(self) -> VectorTotals:
+        """Room for what sums are between two blocks."""
+        places = [each for part in self._accumulators for line in part for each in line]
+        return VectorTotals(self._grid.code, self._buffer, places, self._grid.lanes)
 
     def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
         """The products of one step along the reduction."""

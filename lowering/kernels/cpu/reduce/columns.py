@@ -15,6 +15,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, Totals, in_blocks, iterations_of_block
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.groups import Group
 from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
@@ -22,13 +23,14 @@ from lowering.kernels.cpu.emit.vectors import Step, vector_iteration
 from lowering.kernels.cpu.emit.widths import masks_are_registers
 from lowering.kernels.cpu.reduce.bands import BAND, NextBand
 from lowering.kernels.cpu.reduce.borders import Border, Ranges, no_cuts
-from lowering.kernels.cpu.structure.reduction import Reduction
+from lowering.kernels.cpu.structure.reduction import Reduction, rounds
 from lowering.kernels.cpu.structure.stages import Stage
-from lowering.kernels.cpu.traversal.accumulators import accumulator
+from lowering.kernels.cpu.traversal.accumulators import BufferTotals, accumulator
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
-from tir_dialect.dims import ceildiv, maximum, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.memory import StoreOp
+from tir_dialect.ops.memory import AllocBufferOp, StoreOp
+from tir_dialect.types import BufferType
 
 VECTORS_AT_ONCE, VECTORS_OF_BAND = 8, 4
 """Of a row that is read by itself, and of each row of a band."""
@@ -93,10 +95,19 @@ class Columns:
         begin, end = rows or (code.index(0), code.dim(self.reduced[0].extent))
         # Without rows there is still a band, which writes the first values.
         bands = code.maximum(code.divide(code.add(code.sub(end, begin), BAND - 1), BAND), 1)
-        with code.loop(bands, "band") as band:
-            first = code.add(begin, code.mul(band, BAND))
-            rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), end))}
-            _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
+
+        def run(lower: SSAValue | None, upper: SSAValue) -> None:
+            with code.loop(upper, "band", lower=lower) as band:
+                first = code.add(begin, code.mul(band, BAND))
+                rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), end))}
+                is_first = code.compare("eq", band, code.index(0) if lower is None else lower)
+                _Part(self, at, low, length, rows_of_band, is_first).emit()
+
+        if rounds(self.reduction):
+            totals = partial(_RowTotals, _Part(self, at, low, length, {}, None))
+            in_blocks(code, (None, bands), run, totals, constant(MOST // BAND))
+        else:
+            run(None, bands)
 
 
 Iteration: TypeAlias = Callable[[Step], None]
@@ -158,6 +169,7 @@ class _Part:
         def iterate(step: Step) -> None:
             vector_iteration(kernel, start, lanes, left, sums, step)
 
+        totals = partial(BufferTotals, kernel, reduction, sums, lanes, partial(iterate, self._first))
         if self.is_first is None:
             iterate(self._first)
         else:
@@ -168,18 +180,24 @@ class _Part:
         safe = None if left is None else self._last_whole_row()
         if safe is None:
             asks = self.is_first is not None and unroll > 1
-            self._reduce(list(self.columns.reduced), self.at, iterate, (start, lanes) if asks else None)
+            self._reduce(list(self.columns.reduced), self.at, iterate, totals, (start, lanes) if asks else None)
         else:
-            self._reduce_beyond(safe, iterate, partial(vector_iteration, kernel, start, lanes, None, sums))
+            self._reduce_beyond(safe, iterate, partial(vector_iteration, kernel, start, lanes, None, sums), totals)
         iterate(self._store)
 
-    def _reduce_beyond(self, safe: SSAValue, iterate: Iteration, whole: Iteration) -> None:
+    def _reduce_beyond(
+        self, safe: SSAValue, iterate: Iteration, whole: Iteration, totals: Callable[[], Totals]
+    ) -> None:
         """The rows before `safe` without a mask: the other lanes have what the next rows begin with."""
         code, group = self.code, self.columns.reduced[0]
         low, high = self.cuts.get(group.last, (code.index(0), code.dim(group.extent)))
         for first, end, some in ((low, code.minimum(high, safe), whole), (code.maximum(low, safe), high, iterate)):
-            with code.loop(end, "row", lower=first) as index:
-                self._reduce([], {**self.at, group.last: index}, some)
+
+            def run(lower: SSAValue | None, upper: SSAValue, some: Iteration = some) -> None:
+                with code.loop(upper, "row", lower=lower) as index:
+                    self._reduce([], {**self.at, group.last: index}, some, totals)
+
+            self._in_blocks((first, code.maximum(first, end)), run, totals, [])
 
     def _last_whole_row(self) -> SSAValue | None:
         """Up to which row there is a whole vector of memory behind any element; `None` if masks cost nothing."""
@@ -203,32 +221,58 @@ class _Part:
         return [body.value(first) for first in self.reduction.first]
 
     def _so_far(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        return self.results(index)
+
+    def results(self, index: SSAValue) -> list[SSAValue]:
+        """What memory has as results."""
         body = self._body(index)
         body.run(self.reduction.accumulators)
         return [body.value(load.result) for load in self.reduction.accumulators]
 
     def _store(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
-        body = self._body(index)
-        body.values |= {store.value: value for store, value in zip(self.reduction.stores, old, strict=True)}
-        body.run(self.reduction.stores)
+        self.put(index, old)
         return list(old)
+
+    def put(self, index: SSAValue, values: Sequence[SSAValue]) -> None:
+        """Writes results to memory."""
+        body = self._body(index)
+        body.values |= {store.value: value for store, value in zip(self.reduction.stores, values, strict=True)}
+        body.run(self.reduction.stores)
 
     def _body(self, index: SSAValue) -> Body:
         return Body(self.kernel, self.stage, {**self.at, self.lane.last: index}, self.lane.last)
+
+    def _in_blocks(
+        self,
+        bounds: tuple[SSAValue | None, SSAValue],
+        run: Callable[[SSAValue | None, SSAValue], None],
+        totals: Callable[[], Totals],
+        inner: Sequence[Dim],
+    ) -> None:
+        """A loop with others of some extents inside; what is read band by band has totals for the whole row."""
+        if self.is_first is None and rounds(self.reduction):
+            in_blocks(self.code, bounds, run, totals, iterations_of_block(inner))
+        else:
+            run(*bounds)
 
     def _reduce(
         self,
         groups: list[Group],
         at: Mapping[int, SSAValue],
         iterate: Iteration,
+        totals: Callable[[], Totals],
         asked: tuple[SSAValue, int] | None = None,
     ) -> None:
         """The rest of the loops and their body; what is `asked` for, from which element on how many, is ahead."""
         if groups:
             axis = groups[0].last
-            low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
-            with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
-                self._reduce(groups[1:], {**at, axis: index}, iterate, asked)
+
+            def run(low: SSAValue | None, high: SSAValue) -> None:
+                with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
+                    self._reduce(groups[1:], {**at, axis: index}, iterate, totals, asked)
+
+            bounds = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
+            self._in_blocks(bounds, run, totals, [group.extent for group in groups[1:]])
             return
         if asked is not None and self.columns.ahead is not None:
             self.columns.ahead.ask(at, *asked)
@@ -244,3 +288,52 @@ class _Part:
             return [body.value(store.value) for store in self.reduction.stores]
 
         iterate(step)
+
+
+class _RowTotals:
+    """What results in memory have between two blocks of bands: totals for a whole row of them."""
+
+    def __init__(self, part: _Part):
+        self._part = part
+        self._kernel, self._code, self._reduction = part.kernel, part.code, part.reduction
+        kinds = (load.buffer_type.dtype for load in part.reduction.accumulators)
+        shape = [part.lane.extent]
+        self._totals = [self._code.value(AllocBufferOp(BufferType(shape, each, align=64)), "totals") for each in kinds]
+
+    def put_away(self, is_first: SSAValue) -> None:
+        """As `Totals` does; the next band writes first values."""
+        with self._code.when(is_first) as branch:
+            self._each_vector(lambda index: self._keep(index, self._part.results(index)))
+        with self._code.otherwise(branch):
+            self._each_vector(lambda index: self._keep(index, self._combined(index)))
+
+    def take_back(self) -> None:
+        """As `Totals` does."""
+        self._each_vector(lambda index: self._part.put(index, self._combined(index)))
+
+    def _each_vector(self, emit: Callable[[SSAValue], None]) -> None:
+        code, lanes, part = self._code, self._part.lanes, self._part
+        start = code.index(0) if part.low is None else part.low
+        whole = code.divide(part.length, lanes)
+
+        def vector(first: SSAValue, left: SSAValue | None) -> None:
+            def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+                emit(index)
+                return []
+
+            vector_iteration(self._kernel, code.add(start, first), lanes, left, [], step)
+
+        with code.loop(whole, "block") as block:
+            vector(code.mul(block, lanes), None)
+        done = code.mul(whole, lanes)
+        left = code.sub(part.length, done)
+        with code.when(code.compare("sgt", left, 0)):
+            vector(done, left)
+
+    def _keep(self, index: SSAValue, values: Sequence[SSAValue]) -> None:
+        for value, memory in zip(values, self._totals, strict=True):
+            self._code.store(value, memory, [index])
+
+    def _combined(self, index: SSAValue) -> list[SSAValue]:
+        totals = [self._code.load(memory, [index]) for memory in self._totals]
+        return self._reduction.combined(self._kernel, totals, self._part.results(index))

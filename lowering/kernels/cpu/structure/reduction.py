@@ -41,6 +41,11 @@ class Reduction:
         return [values[store.value] for store in self.stores]
 
 
+def rounds(reduction: Reduction) -> bool:
+    """Whether parts can be combined, and this rounds: then long sums go in blocks (`emit/blocks_of_sums.py`)."""
+    return any(isinstance(op, arith.AddfOp | arith.MulfOp) for op in reduction.combine)
+
+
 def find_reduction(stage: Stage) -> Reduction | None:
     """How a stage reduces; `None` if it does not load each result once, or not where it stores it, or has no init."""
     stores = {store.buffer: store for store in stage.stores}

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import Totals
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type
-from lowering.kernels.cpu.structure.reduction import Reduction
+from lowering.kernels.cpu.structure.reduction import Reduction, rounds
 from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.extremes import extreme_of, folds_as_integers
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
@@ -40,6 +42,65 @@ def folded(kernel: Kernel, buffer: SSAValue, combine: Callable[[SSAValue, SSAVal
 
 
 @dataclass
+class BufferTotals:
+    """What the accumulators of a reduction, with `width` parts each, have between two blocks of a sum."""
+
+    kernel: Kernel
+    reduction: Reduction
+    buffers: Sequence[SSAValue]
+    width: int
+    begin: Callable[[], None]
+    """Gives the accumulators the first values."""
+
+    def __post_init__(self) -> None:
+        kinds = [load.buffer_type for load in self.reduction.accumulators]
+        self._totals = [accumulator(self.kernel, kind, self.width) for kind in kinds]
+
+    def put_away(self, is_first: SSAValue) -> None:
+        """As `Totals` does."""
+        with self.kernel.code.when(is_first) as branch:
+            self._move(self._totals, lambda _, parts: parts)
+        with self.kernel.code.otherwise(branch):
+            self._move(self._totals, self._combined)
+        self.begin()
+
+    def take_back(self) -> None:
+        """As `Totals` does."""
+        self._move(self.buffers, self._combined)
+
+    def _combined(self, totals: Sequence[SSAValue], parts: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return self.reduction.combined(self.kernel, totals, parts)
+
+    def _move(
+        self,
+        target: Sequence[SSAValue],
+        joined: Callable[[Sequence[SSAValue], Sequence[SSAValue]], Sequence[SSAValue]],
+    ) -> None:
+        code = self.kernel.code
+        with code.loop(code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
+            totals, parts = ([code.load(each, [lane]) for each in memory] for memory in (self._totals, self.buffers))
+            for value, buffer in zip(joined(totals, parts), target, strict=True):
+                code.store(value, buffer, [lane])
+
+
+@dataclass(frozen=True)
+class _AllTotals:
+    """Those of several reductions."""
+
+    each: Sequence[BufferTotals]
+
+    def put_away(self, is_first: SSAValue) -> None:
+        """As `Totals` does."""
+        for totals in self.each:
+            totals.put_away(is_first)
+
+    def take_back(self) -> None:
+        """As `Totals` does."""
+        for totals in self.each:
+            totals.take_back()
+
+
+@dataclass
 class Accumulators:
     """The accumulators of several reductions."""
 
@@ -63,17 +124,33 @@ class Accumulators:
         """The buffers of all reductions, in order."""
         return [buffer for buffers in self.buffers.values() for buffer in buffers]
 
+    @property
+    def round(self) -> bool:
+        """Whether numbers are rounded as they are gathered, so that long sums go in blocks."""
+        return all(map(rounds, self.reductions.values()))
+
     def start(self) -> None:
         """Makes the accumulators, each with the first value."""
         for position, reduction in self.reductions.items():
-            body = self._body(position)
-            body.run([op for op in body.stage.init if not isinstance(op, StoreOp)])
-            self.buffers[position] = []
-            for load, first in zip(reduction.accumulators, reduction.first, strict=True):
-                buffer = accumulator(self.kernel, load.buffer_type, self.width)
-                with self.code.loop(self.code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
-                    self.code.store(body.value(first), buffer, [lane])
-                self.buffers[position].append(buffer)
+            kinds = [load.buffer_type for load in reduction.accumulators]
+            self.buffers[position] = [accumulator(self.kernel, kind, self.width) for kind in kinds]
+            self._begin(position)
+
+    def _begin(self, position: int) -> None:
+        """Gives the accumulators of a reduction the first values."""
+        body = self._body(position)
+        body.run([op for op in body.stage.init if not isinstance(op, StoreOp)])
+        for buffer, first in zip(self.buffers[position], self.reductions[position].first, strict=True):
+            with self.code.loop(self.code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
+                self.code.store(body.value(first), buffer, [lane])
+
+    def totals(self) -> Totals:
+        """Room for what the accumulators have between two blocks."""
+        each = [
+            BufferTotals(self.kernel, self.reductions[position], buffers, self.width, partial(self._begin, position))
+            for position, buffers in self.buffers.items()
+        ]
+        return _AllTotals(each)
 
     def _body(self, position: int) -> Body:
         stage = self.stages[position]

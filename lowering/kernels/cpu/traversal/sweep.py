@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import in_blocks, iterations_of_block
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
@@ -24,6 +25,7 @@ from lowering.kernels.cpu.traversal.reciprocals import with_reciprocals
 from lowering.kernels.cpu.traversal.shared_vectors import SharedVectors, find_shared_vectors
 from lowering.kernels.cpu.traversal.step import Step
 from lowering.kernels.cpu.traversal.vector_loop import IterationShape, Row
+from tir_dialect.dims import Dim, ceildiv, constant
 
 REGISTERS_OF_SEVERAL_ROWS = 4
 """Of each row of maps in an iteration: the next one's loads wait where addresses are like those of its last stores."""
@@ -129,9 +131,24 @@ class Sweep:
         if not groups:
             self._innermost(at, part, accumulators)
             return
-        low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
-        with self.code.loop(high, self._name(groups[0]), lower=low) as index:
-            self._loops(groups[1:], {**at, groups[0].last: index}, parts[1:], accumulators)
+
+        def run(low: SSAValue | None, high: SSAValue) -> None:
+            with self.code.loop(high, self._name(groups[0]), lower=low) as index:
+                self._loops(groups[1:], {**at, groups[0].last: index}, parts[1:], accumulators)
+
+        bounds = (None, self.code.dim(groups[0].extent)) if part is None else part
+        if accumulators is None or not accumulators.round:
+            run(*bounds)
+            return
+        inner = [*(group.extent for group in groups[1:]), self._sums_of_row]
+        in_blocks(self.code, bounds, run, accumulators.totals, iterations_of_block(inner))
+
+    @property
+    def _sums_of_row(self) -> Dim:
+        """How many numbers an accumulator takes at most of a row along the lanes."""
+        if self.lane is None:
+            return constant(1)
+        return constant(self.unroll + 1) if self.unroll > 1 else ceildiv(self.lane.extent, constant(self.lanes))
 
     def _name(self, group: Group) -> str:
         return self.stages[0].axes[group.last].value.name_hint or "i"

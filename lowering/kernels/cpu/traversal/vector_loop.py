@@ -7,7 +7,7 @@ own, to hide the latency of additions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -15,6 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, in_blocks
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.prefetching import FarRow, PrefetchedRow
 from lowering.kernels.cpu.emit.vectors import vector_iteration
@@ -22,6 +23,7 @@ from lowering.kernels.cpu.traversal.accumulators import Accumulators
 from lowering.kernels.cpu.traversal.several_rows import emit_rows
 from lowering.kernels.cpu.traversal.shared_vectors import SharedVectors
 from lowering.kernels.cpu.traversal.step import Step
+from tir_dialect.dims import constant
 
 LONG = 64
 """More ops for an element take so long that a mask costs nothing beside them, but twice as long to compile if they are
@@ -76,10 +78,10 @@ class Row:
         done: SSAValue = code.index(0)
         if accumulators is not None and shape.unroll > 1:
             done = self._wide_iterations(length, accumulators)
-        done = self._iterations(length, done, shape.width, sums)
+        done = self._iterations(length, done, shape.width, accumulators)
         if shape.registers > 1 and not shape.masks:
-            done = self._iterations(length, done, shape.lanes // shape.registers, sums)
-        self._rest(length, done, sums)
+            done = self._iterations(length, done, shape.lanes // shape.registers, accumulators)
+        self._rest(length, done, accumulators)
 
     def _from(self, done: SSAValue) -> SSAValue:
         """The index of the element behind so many."""
@@ -101,7 +103,7 @@ class Row:
                 scope.enter_context(code.when(code.compare("sgt", end, 0)))
             wide = replace(accumulators, width=step)
             wide.start()
-            self._iterations(length, code.index(0), step, wide.all)
+            self._iterations(length, code.index(0), step, wide)
             accumulators.take(wide, are_first=self.is_first)
         return end
 
@@ -124,30 +126,54 @@ class Row:
         for each in self.prefetched:
             each.prefetch(self.kernel.code, start, count)
 
-    def _iterations(self, length: SSAValue, done: SSAValue, step: int, sums: Sequence[SSAValue]) -> SSAValue:
+    def _iterations(self, length: SSAValue, done: SSAValue, step: int, accumulators: Accumulators | None) -> SSAValue:
         """Full iterations of `step` elements from `done` on; gives where they end."""
         code, known = self.kernel.code, constant_of(length)
         if step == 1 or (known is not None and known // step * step <= (constant_of(done) or 0)):
             return done
         end = self._end(length, step)
         first = None if constant_of(done) == 0 else code.divide(done, step)
-        with code.loop(code.divide(end, step), "v", lower=first) as iteration:
-            start = self._from(code.mul(iteration, step))
-            self._prefetch(start, step)
-            for each in self.far if step > self.shape.width else ():
-                each.prefetch(code, start, step)
-            self._iteration(start, step, None, sums)
+        sums = [] if accumulators is None else accumulators.all
+
+        def run(lower: SSAValue | None, upper: SSAValue) -> None:
+            with code.loop(upper, "v", lower=lower) as iteration:
+                start = self._from(code.mul(iteration, step))
+                self._prefetch(start, step)
+                for each in self.far if step > self.shape.width else ():
+                    each.prefetch(code, start, step)
+                self._iteration(start, step, None, sums)
+
+        is_long = known is None or known // step > MOST
+        self._in_blocks((first, code.divide(end, step)), run, accumulators if is_long else None)
         return end
 
-    def _rest(self, length: SSAValue, done: SSAValue, sums: Sequence[SSAValue]) -> None:
+    def _in_blocks(
+        self,
+        bounds: tuple[SSAValue | None, SSAValue],
+        run: Callable[[SSAValue | None, SSAValue], None],
+        accumulators: Accumulators | None,
+    ) -> None:
+        """A loop that may add many numbers to accumulators; what is left of wide iterations is few."""
+        few = accumulators is not None and accumulators.width == self.shape.lanes and self.shape.unroll > 1
+        if accumulators is None or few or not accumulators.round:
+            run(*bounds)
+        else:
+            in_blocks(self.kernel.code, bounds, run, accumulators.totals, constant(MOST))
+
+    def _rest(self, length: SSAValue, done: SSAValue, accumulators: Accumulators | None) -> None:
         """What is left for less than a vector."""
         code, known = self.kernel.code, constant_of(length)
+        sums = [] if accumulators is None else accumulators.all
         if known is not None and known == constant_of(done):
             return
         start = self._from(done)
         if self.shape.lanes == 1 or (not self.shape.masks and not sums):
-            with code.loop(self.high, "e", lower=start, vectorize=False) as index:
-                vector_iteration(self.kernel, index, 1, None, sums, self.step)
+
+            def run(lower: SSAValue | None, upper: SSAValue) -> None:
+                with code.loop(upper, "e", lower=lower, vectorize=False) as index:
+                    vector_iteration(self.kernel, index, 1, None, sums, self.step)
+
+            self._in_blocks((start, self.high), run, accumulators)
             return
         left = code.sub(length, done)
         if self.shape.registers > 2:

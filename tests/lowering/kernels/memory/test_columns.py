@@ -9,6 +9,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST
 from lowering.kernels.schedule_cpu import schedule
 from tests.lowering.kernels.memory.support import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
@@ -31,11 +32,15 @@ def native(name: str) -> tuple[Kernels, PrimFuncOp]:
         *((3, 1), (40, 1), (1, 5), (2, 7), (9, 3), (100, 5), (33, 9), (5, 0)),
     ],
 )
-def test_columns_are_added_in_the_order_of_the_rows(m: int, n: int, at_end: bool) -> None:
+def test_columns_are_added_in_the_order_of_the_rows_in_blocks(m: int, n: int, at_end: bool) -> None:
     x = np.random.default_rng(m).standard_normal((m, n), np.float32)
-    expected = np.zeros(n, np.float32)
-    for row in x:
-        expected += row
+    blocks = []
+    for first in range(0, max(m, 1), MOST):
+        block = np.zeros(n, np.float32)
+        for row in x[first : first + MOST]:
+            block += row
+        blocks.append(block)
+    expected = sum(blocks[1:], start=blocks[0])
     kernels, func = native("sum of columns")
     source, target = Guarded(x, at_end), Guarded(np.full(n, np.nan, np.float32), at_end)
     assert call(kernels, func, [source.array, target.array], {"m": m, "n": n}) == 0

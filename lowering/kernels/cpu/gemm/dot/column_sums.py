@@ -9,10 +9,12 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
 from lowering.kernels.cpu.emit.transpose import row_sums, shuffle
 from lowering.kernels.cpu.gemm.dot.sums import STREAMS, Line
+from tir_dialect.dims import constant
 from tir_dialect.types import BufferType
 
 Ask = Callable[[int, SSAValue], None]
@@ -65,12 +67,17 @@ class ColumnSums(Routine):
                     code.store(code.fma(vector, column, code.load(buffer, position, lanes)), buffer, position)
 
         whole = code.divide(k, lanes)
-        with code.loop(whole, "v", vectorize=False) as v:
-            r = code.mul(v, lanes)
-            if ask is not None:
-                for i in range(self.rows):
-                    ask(i, r)
-            add(r, None)
+
+        def run(lower: SSAValue | None, upper: SSAValue) -> None:
+            with code.loop(upper, "v", lower=lower, vectorize=False) as v:
+                r = code.mul(v, lanes)
+                if ask is not None:
+                    for i in range(self.rows):
+                        ask(i, r)
+                add(r, None)
+
+        places = [position for line in positions for position in line]
+        in_blocks(code, (None, whole), run, lambda: VectorTotals(code, buffer, places, lanes), constant(MOST))
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, k)):
             add(done, code.sub(k, done))

@@ -12,8 +12,10 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
+from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
@@ -79,9 +81,14 @@ class LongSums(Routine):
         with code.when(code.compare("sgt", head, 0)):
             add(0, code.index(0), head)
         groups, step = code.divide(code.sub(k, head), side * lanes), side * lanes
-        with code.loop(groups, "group", vectorize=False, plain=plain) as group:
-            for v in range(side):
-                add(v, code.add(code.add(head, code.mul(group, step)), v * lanes), None)
+
+        def run(lower: SSAValue | None, upper: SSAValue) -> None:
+            with code.loop(upper, "group", lower=lower, vectorize=False, plain=plain) as group:
+                for v in range(side):
+                    add(v, code.add(code.add(head, code.mul(group, step)), v * lanes), None)
+
+        places = [each for line in accumulators for each in line]
+        in_blocks(code, (None, groups), run, lambda: VectorTotals(code, buffer, places, lanes), constant(MOST))
         done = code.add(head, code.mul(groups, step))
         with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:
             r = code.add(done, code.mul(rest, lanes))

@@ -7,9 +7,11 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.gemm.operands import Computed
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.structure.contraction import Factor
+from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES
 
@@ -65,11 +67,15 @@ def _streams(
         with code.when(code.compare("sgt", first, 0)):
             sums.add(near, far, code.index(0), first)
     whole = code.divide(code.sub(k, first), lanes)
-    with code.loop(whole, "v") as v:
-        r = code.add(first, code.mul(v, lanes))
-        for each in soon:
-            each(r)
-        sums.add(near, far, r, None)
+
+    def run(lower: SSAValue | None, upper: SSAValue) -> None:
+        with code.loop(upper, "v", lower=lower) as v:
+            r = code.add(first, code.mul(v, lanes))
+            for each in soon:
+                each(r)
+            sums.add(near, far, r, None)
+
+    in_blocks(code, (None, whole), run, sums.totals, constant(MOST))
     done = code.add(first, code.mul(whole, lanes))
     with code.when(code.compare("slt", done, k)):
         sums.add(near, far, done, code.sub(k, done))
@@ -96,6 +102,11 @@ class _Accumulators:
             for factor, own in zip(factors, self._places, strict=True):
                 sums = code.fma(factor, vector, code.load(self._memory, own[j], lanes))
                 code.store(sums, self._memory, own[j])
+
+    def totals(self) -> VectorTotals:
+        """Room for what sums are between two blocks."""
+        places = [place for line in self._places for place in line]
+        return VectorTotals(self._code, self._memory, places, self._lanes)
 
     def found(self) -> list[list[SSAValue]]:
         """The sums: for each near line, those with all far ones."""

@@ -2,8 +2,9 @@
 
 Every element of the matrix is used once, so memory is the bound. The matrix is read in place, some whole rows side by
 side, and the accumulators go through L1. A vector that crosses a cache line costs two loads: where rows are a whole
-number of vectors apart, all loads are aligned, and the accumulators have the same alignment. Each thread has whole
-rows, not a part of each, of which prefetchers would read more than it needs.
+number of vectors apart, all loads are aligned, and the accumulators have the same alignment. Each thread has parts of
+whole rows, not a part of each, of which prefetchers would read more than it needs. The parts are the same for any
+number of threads, and so are the results.
 """
 
 from __future__ import annotations
@@ -14,19 +15,24 @@ from functools import partial
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import at_most_threads, numbered_tasks
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST
+from lowering.kernels.cpu.emit.tasks import shared_units
 from lowering.kernels.cpu.gemm.alignment import head_of
 from lowering.kernels.cpu.gemm.finish import Finish
 from lowering.kernels.cpu.gemm.gemv.sums import LINES, SIDE, Extent, Values, VectorSums, column_of
 from lowering.kernels.cpu.gemm.operands import Matrix, operand
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.gemm.skinny.streamed import PRODUCTS_PER_TASK, can_stream
-from tir_dialect.dims import ceildiv, constant, maximum, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES
 
 BLOCK_BYTES = 4096
 """Of sums that are made before the next ones, and of each line: a page, from whose end prefetchers look no further."""
+MOST_PARTS = 48
+"""Of the lines, each with sums of its own: many numbers of threads divide it, and to add up so few takes little."""
+LONGEST_PART = constant(LINES * MOST)
+"""Lines of a part, unless there are very many: as many iterations as an accumulator may take numbers."""
 LARGE_BLOCKS = 4
 """So many times longer are blocks of a matrix that comes from memory, where it takes longer until prefetchers start,
 and blocks of any matrix where a vector is no whole cache line."""
@@ -72,21 +78,38 @@ class VectorProduct:
         """One row of the product of one batch."""
         code, product, what = self.code, self.product, self.product.what
         here = {**coords, what.row: row}
-        units = maximum(ceildiv(product.k, constant(LINES)), constant(1))
-        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
+        parts_of_lines = self._parts()
+        tasks = minimum(parts_of_lines, product.threads(PRODUCTS_PER_TASK))
         width = self.lanes * (ceildiv(product.n, constant(self.lanes)) + SIDE)
-        parts = code.alloc([tasks, width], i32 if what.is_integer else what.element, "sums")
+        parts = code.alloc([parts_of_lines, width], i32 if what.is_integer else what.element, "sums")
         first = {**here, what.column: code.index(0), what.reduced: code.index(0)}
         head = self._head(first)
-        count = at_most_threads(code, tasks)
-        with numbered_tasks(code, units, tasks, count) as (task, lower, upper):
-            end = code.minimum(code.mul(upper, LINES), code.dim(product.k))
-            self._task(here, code.part(parts, task, [width]), head, (code.mul(lower, LINES), end))
+        number = code.dim(parts_of_lines)
+        with (
+            shared_units(code, parts_of_lines, tasks, whole=True) as (lower, upper),
+            code.loop(upper, "part", lower=lower) as part,
+        ):
+            self._part(here, code.part(parts, part, [width]), head, self._lines(part, number))
         total = code.part(parts, code.index(0), [width])
-        if tasks.constant_value != 1:
-            with code.loop(count, "part", lower=code.index(1)) as part:
+        if parts_of_lines.constant_value != 1:
+            with code.loop(number, "part", lower=code.index(1)) as part:
                 self._add_part(total, code.part(parts, part, [width]), head)
         self._finish(here, total, head)
+
+    def _parts(self) -> Dim:
+        """In how many parts lines are summed up: as many for any number of threads, so that results are the same."""
+        product = self.product
+        wanted = maximum(floordiv(product.k * product.n, constant(PRODUCTS_PER_TASK)), ceildiv(product.k, LONGEST_PART))
+        iterations = maximum(ceildiv(product.k, constant(LINES)), constant(1))
+        return minimum(iterations, maximum(minimum(wanted, constant(MOST_PARTS)), constant(1)))
+
+    def _lines(self, part: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The first line of a part, and the one behind its last: whole iterations."""
+        code = self.code
+        iterations = code.dim(maximum(ceildiv(self.product.k, constant(LINES)), constant(1)))
+        ends = (code.divide(code.mul(each, iterations), parts) for each in (part, code.add(part, 1)))
+        first, end = (code.mul(each, LINES) for each in ends)
+        return first, code.minimum(end, code.dim(self.product.k))
 
     def _head(self, first: Coords) -> SSAValue:
         """How many columns vector 0 has."""
@@ -96,7 +119,7 @@ class VectorProduct:
         aligned = head_of(self.product, self.product.what.columns, first)
         return code.select(code.compare("sle", n, self.lanes), n, aligned) if known is None else aligned
 
-    def _task(self, coords: Coords, sums: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
+    def _part(self, coords: Coords, sums: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
         """The sums over some lines: by a routine where the row and the matrix lie in memory."""
         code, product, what = self.code, self.product, self.product.what
         vectors = self._vectors(head)
@@ -161,7 +184,7 @@ class VectorProduct:
         return code.compare("sle", code.dim(product.k * product.n), room)
 
     def _add_part(self, total: SSAValue, part: SSAValue, head: SSAValue) -> None:
-        """Adds the sums of a task to those of the first."""
+        """Adds the sums of a part to those of the first."""
         code = self.code
         with code.loop(self._vectors(head), "v", vectorize=False) as v:
             index = [code.mul(v, self.lanes)]

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST
 from lowering.kernels.cpu.emit.tasks import shared_units
 from lowering.kernels.cpu.gemm.cache_lines import line_ends, line_starts
 from lowering.kernels.cpu.gemm.finish import Finish
@@ -42,6 +43,8 @@ STEPS_PER_ROW, MOST_STEPS = 8, 96
 K_BLOCK, LONG_K_BLOCK = 1 << 13, 1 << 15
 """Elements of few columns in a block: they stay in the first-level cache, while the rows of a block use them. More
 where vectors are whole lines, of which fewer come from afar."""
+MOST_DEPTH = 2 * MOST
+"""Steps in a block of the reduction: sums of more would be rounded too often."""
 NEAR_PART = 4
 """Columns that take such a part of the second-level cache, in vectors of whole lines, are read there for each block of
 rows as fast as they are packed for all."""
@@ -121,6 +124,7 @@ class StreamedProduct:
         elements = LONG_K_BLOCK if len(line_starts(product)) > 1 else K_BLOCK
         depth = maximum(floordiv(constant(elements), maximum(product.n, constant(1))), steps)
         longest = product.what.longest
+        depth = minimum(depth, constant(MOST_DEPTH))
         self.depth = depth if longest is None else minimum(depth, constant(longest))
         self.k_blocks = maximum(ceildiv(product.k, self.depth), constant(1))
         self.groups = groups(product)

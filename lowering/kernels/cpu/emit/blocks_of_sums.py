@@ -1,0 +1,103 @@
+"""Long sums in blocks: no accumulator takes more than some numbers one after the other.
+
+The rounding error of a sum made number by number grows with how many there are: with the same sign in all roundings it
+is n / 2 ulp. So an accumulator that has taken `MOST` numbers is added to a total, and begins anew. The error is then
+that of `MOST` numbers, and of one for each block. Sums of a single block take no longer than without blocks: there is
+no total yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import buffer_type
+from tir_dialect.dims import Dim, constant, floordiv, maximum, product
+
+MOST = 256
+"""Numbers that an accumulator takes: a block is so long that its end does not count."""
+
+
+class Totals(Protocol):
+    """Where accumulators leave what they have between two blocks."""
+
+    def put_away(self, is_first: SSAValue) -> None:
+        """Adds the accumulators to the totals, of which there are none before the first time, and begins anew."""
+        ...
+
+    def take_back(self) -> None:
+        """Adds the totals, which there are, to the accumulators."""
+        ...
+
+
+def iterations_of_block(inner: Iterable[Dim]) -> Dim:
+    """How many iterations of a loop make a block, if the loops inside have these extents."""
+    return maximum(floordiv(constant(MOST), maximum(product(inner), constant(1))), constant(1))
+
+
+def in_blocks(
+    code: Code,
+    bounds: tuple[SSAValue | None, SSAValue],
+    body: Callable[[SSAValue | None, SSAValue], None],
+    totals: Callable[[], Totals],
+    most: Dim,
+) -> None:
+    """A loop that adds to accumulators, the `body`, for blocks of `most` of its values; the first is 0 for `None`."""
+    lower, upper = bounds
+    length, known = upper if lower is None else code.sub(upper, lower), most.constant_value
+    count = code.known(length)
+    if known is not None and count is not None and count <= known:
+        body(lower, upper)
+        return
+    kept, size = totals(), code.dim(most)
+    blocks = code.divide(code.add(length, code.sub(size, 1)), size)
+    with code.loop(blocks, "chunk", vectorize=False) as block:
+        first = code.mul(block, size)
+        first = first if lower is None else code.add(lower, first)
+        end = code.minimum(code.add(first, size), upper)
+        body(first, end)
+        with code.when(code.compare("slt", end, upper)):
+            kept.put_away(code.compare("eq", block, 0))
+    with code.when(code.compare("sgt", blocks, 1)):
+        kept.take_back()
+
+
+@dataclass
+class VectorTotals:
+    """The totals of vectors at constant places of a buffer that LLVM keeps in registers."""
+
+    code: Code
+    buffer: SSAValue
+    places: Sequence[Sequence[SSAValue]]
+    lanes: int
+
+    def __post_init__(self) -> None:
+        kind = buffer_type(self.buffer)
+        self.dtype = kind.dtype
+        self._totals = self.code.alloc(kind.shape, kind.dtype, "totals", scope="local")
+
+    def put_away(self, is_first: SSAValue) -> None:
+        """As `Totals` does."""
+        code = self.code
+        with code.when(is_first) as branch:
+            for place in self.places:
+                code.store(code.load(self.buffer, place, self.lanes), self._totals, place)
+        with code.otherwise(branch):
+            for place in self.places:
+                code.store(self._added(place), self._totals, place)
+        zeros = code.zeros(self.dtype, self.lanes)
+        for place in self.places:
+            code.store(zeros, self.buffer, place)
+
+    def take_back(self) -> None:
+        """As `Totals` does."""
+        for place in self.places:
+            self.code.store(self._added(place), self.buffer, place)
+
+    def _added(self, place: Sequence[SSAValue]) -> SSAValue:
+        values = (self.code.load(memory, place, self.lanes) for memory in (self._totals, self.buffer))
+        return self.code.add_floats(*values)
