@@ -54,7 +54,7 @@ class FewRowsProduct(WholeSums):
         units = ceildiv(product.n + (lanes - 1), constant(unit * lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            sums = code.alloc([(self._most * self._rows + 1) * lanes], product.what.element, "sums")
+            sums = code.alloc([(2 * self._most * self._rows + 1) * lanes], product.what.element, "sums")
             begin, end = code.mul(lower, unit), code.minimum(code.mul(upper, unit), vectors)
             extent, most = (begin, code.sub(end, begin)), code.dim(self._most)
             if can_store_tiles(product):

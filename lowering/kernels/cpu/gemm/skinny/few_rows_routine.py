@@ -17,8 +17,10 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
+from tir_dialect.dims import constant
 from tir_dialect.types import BufferType
 
 _SIZES = ("m", "k", "n", "first", "vectors", "shift", "row", "row_each", "row_step", "column", "column_step")
@@ -49,7 +51,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class FewRowsRoutine(Routine):
-    """Accumulators `[vectors, m, lanes]` of the products of two or more rows with some vectors of columns."""
+    """Accumulators `[vectors, m, lanes]` of the products of two or more rows with some vectors of columns.
+
+    Behind them there is room for as many again.
+    """
 
     dtype: AnyFloat
     lanes: int
@@ -127,6 +132,46 @@ def offset_of_sums(code: Code, m: SSAValue, vector: SSAValue, row: SSAValue, lan
 
 
 @dataclass(frozen=True)
+class _Totals:
+    """What sums in memory have between two blocks of lines: as many vectors behind them."""
+
+    code: Code
+    dtype: AnyFloat
+    lanes: int
+    sums: SSAValue
+    count: SSAValue
+
+    def begin(self) -> None:
+        """Makes all sums zero."""
+        code = self.code
+        with code.loop(self.count, "sum", vectorize=False) as number:
+            code.store(code.zeros(self.dtype, self.lanes), self.sums, [code.mul(number, self.lanes)])
+
+    def put_away(self, is_first: SSAValue) -> None:
+        """As `blocks_of_sums.Totals` does."""
+        code = self.code
+        with code.when(is_first) as branch, code.loop(self.count, "sum", vectorize=False) as number:
+            place, total = self._places(number)
+            code.store(code.load(self.sums, place, self.lanes), self.sums, total)
+        with code.otherwise(branch), code.loop(self.count, "sum", vectorize=False) as number:
+            code.store(self._added(number), self.sums, self._places(number)[1])
+        self.begin()
+
+    def take_back(self) -> None:
+        """As `blocks_of_sums.Totals` does."""
+        with self.code.loop(self.count, "sum", vectorize=False) as number:
+            self.code.store(self._added(number), self.sums, self._places(number)[0])
+
+    def _places(self, number: SSAValue) -> tuple[list[SSAValue], list[SSAValue]]:
+        code = self.code
+        return [code.mul(number, self.lanes)], [code.mul(code.add(self.count, number), self.lanes)]
+
+    def _added(self, number: SSAValue) -> SSAValue:
+        place, total = self._places(number)
+        return self.code.add_floats(*(self.code.load(self.sums, each, self.lanes) for each in (total, place)))
+
+
+@dataclass(frozen=True)
 class _Groups:
     """Groups of one height."""
 
@@ -166,16 +211,20 @@ class _Body:
     def sums(self, extent: tuple[SSAValue, SSAValue]) -> None:
         """All lines: some at a time, then what is left one by one."""
         code, size, each, (_, vectors) = self.code, self.size, self.grid.lines, extent
-        with code.loop(code.mul(vectors, size["m"]), "sum", vectorize=False) as number:
-            code.store(code.zeros(self.dtype, self.lanes), self.buffer["sums"], [code.mul(number, self.lanes)])
+        totals = _Totals(code, self.dtype, self.lanes, self.buffer["sums"], code.mul(vectors, size["m"]))
+        totals.begin()
         iterations = code.divide(size["k"], each)
         groups = self._groups()
-        with code.loop(iterations, "iteration") as iteration:
-            lines = [code.add(code.mul(iteration, each), line) for line in range(each)]
-            for some in groups:
-                with code.loop(some.count, "group") as group:
-                    top = code.add(some.top, code.mul(group, some.height))
-                    self._rows(extent, top, some.height, lines, self._soon(groups, some, group))
+
+        def run(lower: SSAValue | None, upper: SSAValue) -> None:
+            with code.loop(upper, "iteration", lower=lower) as iteration:
+                lines = [code.add(code.mul(iteration, each), line) for line in range(each)]
+                for some in groups:
+                    with code.loop(some.count, "group") as group:
+                        top = code.add(some.top, code.mul(group, some.height))
+                        self._rows(extent, top, some.height, lines, self._soon(groups, some, group))
+
+        in_blocks(code, (None, iterations), run, lambda: totals, constant(MOST // each))
         with code.loop(size["k"], "line", lower=code.mul(iterations, each)) as line, code.loop(size["m"], "i") as i:
             self._rows(extent, i, 1, [line])
 
