@@ -30,7 +30,7 @@ class ScheduleCPUPass(ModulePass):
     Tiles of sums become private functions, which are equal in all kernels and are compiled once.
 
     Sums may be made in another order, as with any matrix library, and products fused with sums; nothing else changes a
-    result.
+    result. Long sums go in blocks, whose totals are added up, and no order depends on the number of threads.
     """
 
     name = "schedule-cpu"

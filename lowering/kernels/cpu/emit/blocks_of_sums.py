@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
-from tir_dialect.dims import Dim, constant, floordiv, maximum, product
+from tir_dialect.dims import Dim, constant, floordiv, maximum, minimum, product
 
 MOST = 256
 """Numbers that an accumulator takes: a block is so long that its end does not count."""
@@ -64,6 +64,23 @@ def in_blocks(
             kept.put_away(code.compare("eq", block, 0))
     with code.when(code.compare("sgt", blocks, 1)):
         kept.take_back()
+
+
+def with_and_without_blocks(code: Code, spare: Iterable[Dim], emit: Callable[[bool], None]) -> None:
+    """Loops inside each other, of which the inner ones need no blocks if these dimensions are not negative."""
+    open_, all_known = list[Dim](), True
+    for each in spare:
+        if each.constant_value is None:
+            open_.append(each)
+        else:
+            all_known = all_known and each.constant_value >= 0
+    if not all_known or not open_:
+        emit(not all_known)
+        return
+    with code.when(code.compare("sge", code.dim(minimum(*open_)), 0)) as branch:
+        emit(False)
+    with code.otherwise(branch):
+        emit(True)
 
 
 @dataclass

@@ -15,7 +15,13 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, Totals, in_blocks, iterations_of_block
+from lowering.kernels.cpu.emit.blocks_of_sums import (
+    MOST,
+    Totals,
+    in_blocks,
+    iterations_of_block,
+    with_and_without_blocks,
+)
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.groups import Group
 from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
@@ -27,7 +33,7 @@ from lowering.kernels.cpu.structure.reduction import Reduction, rounds
 from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.accumulators import BufferTotals, accumulator
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
-from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType
@@ -135,6 +141,8 @@ class _Part:
         self.columns, self.kernel, self.code, self.stage = columns, columns.kernel, columns.kernel.code, columns.stage
         self.reduction, self.lane, self.lanes = columns.reduction, columns.lane, columns.lanes
         self.at, self.low, self.length, self.cuts, self.is_first = at, low, length, cuts, is_first
+        self._has_blocks = True
+        """Whether loops inside the outermost one go in blocks."""
 
     def emit(self) -> None:
         """As many vectors at once as there are; then single ones, then what is left."""
@@ -180,7 +188,17 @@ class _Part:
         safe = None if left is None else self._last_whole_row()
         if safe is None:
             asks = self.is_first is not None and unroll > 1
-            self._reduce(list(self.columns.reduced), self.at, iterate, totals, (start, lanes) if asks else None)
+            asked = (start, lanes) if asks else None
+
+            def reduce(has_blocks: bool) -> None:
+                self._has_blocks = has_blocks
+                self._reduce(list(self.columns.reduced), self.at, iterate, totals, asked)
+
+            inner = [group.extent for group in self.columns.reduced[1:]]
+            if inner and rounds(reduction):
+                with_and_without_blocks(code, [constant(MOST) - product(inner)], reduce)
+            else:
+                reduce(True)
         else:
             self._reduce_beyond(safe, iterate, partial(vector_iteration, kernel, start, lanes, None, sums), totals)
         iterate(self._store)
@@ -250,7 +268,8 @@ class _Part:
         inner: Sequence[Dim],
     ) -> None:
         """A loop with others of some extents inside; what is read band by band has totals for the whole row."""
-        if self.is_first is None and rounds(self.reduction):
+        is_outermost = len(inner) == len(self.columns.reduced) - 1
+        if self.is_first is None and rounds(self.reduction) and (is_outermost or self._has_blocks):
             in_blocks(self.code, bounds, run, totals, iterations_of_block(inner))
         else:
             run(*bounds)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import in_blocks, iterations_of_block
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, in_blocks, iterations_of_block, with_and_without_blocks
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
@@ -25,7 +25,7 @@ from lowering.kernels.cpu.traversal.reciprocals import with_reciprocals
 from lowering.kernels.cpu.traversal.shared_vectors import SharedVectors, find_shared_vectors
 from lowering.kernels.cpu.traversal.step import Step
 from lowering.kernels.cpu.traversal.vector_loop import IterationShape, Row
-from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.dims import Dim, ceildiv, constant, minimum, product
 
 REGISTERS_OF_SEVERAL_ROWS = 4
 """Of each row of maps in an iteration: the next one's loads wait where addresses are like those of its last stores."""
@@ -53,6 +53,8 @@ class Sweep:
     """Whether sums ask for later elements of operands that are larger than the caches."""
 
     def __post_init__(self) -> None:
+        self._is_long = True
+        """Whether loops inside the outermost one go in blocks."""
         self._far: list[FarRow] = []
         self._prefetched: list[PrefetchedRow] = []
         self.code = self.kernel.code
@@ -113,8 +115,29 @@ class Sweep:
             accumulators.start()
         if self.middle is not None and self.middle.is_the_same:
             self.middle.range(self.kernel, {}, None)  # Made here, it is at hand in all rows.
-        self._loops([*self.outer], dict(at), parts, accumulators)
+        self._is_long = True
+        if accumulators is None or not accumulators.round or not self.outer:
+            self._loops([*self.outer], dict(at), parts, accumulators)
+        else:
+            self._loops_in_blocks(at, parts, accumulators)
         return accumulators
+
+    def _loops_in_blocks(
+        self,
+        at: Mapping[int, SSAValue],
+        parts: Sequence[tuple[SSAValue, SSAValue] | None],
+        accumulators: Accumulators,
+    ) -> None:
+        """The loops, inner ones without blocks where they are short."""
+        spare = [constant(MOST) - product((*(group.extent for group in self.outer[1:]), self._sums_of_row))]
+        if self.lane is not None:
+            spare.append(constant(MOST * self.lanes * self.unroll) - self.lane.extent)
+
+        def emit(is_long: bool) -> None:
+            self._is_long = is_long
+            self._loops([*self.outer], dict(at), parts, accumulators)
+
+        with_and_without_blocks(self.code, spare, emit)
 
     def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
         """Room for the results of all reductions, for given values of the axes around."""
@@ -137,7 +160,8 @@ class Sweep:
                 self._loops(groups[1:], {**at, groups[0].last: index}, parts[1:], accumulators)
 
         bounds = (None, self.code.dim(groups[0].extent)) if part is None else part
-        if accumulators is None or not accumulators.round:
+        is_outermost = len(groups) == len(self.outer)
+        if accumulators is None or not accumulators.round or not (is_outermost or self._is_long):
             run(*bounds)
             return
         inner = [*(group.extent for group in groups[1:]), self._sums_of_row]
@@ -148,7 +172,8 @@ class Sweep:
         """How many numbers an accumulator takes at most of a row along the lanes."""
         if self.lane is None:
             return constant(1)
-        return constant(self.unroll + 1) if self.unroll > 1 else ceildiv(self.lane.extent, constant(self.lanes))
+        vectors = ceildiv(self.lane.extent, constant(self.lanes))
+        return minimum(vectors, constant(self.unroll + 1)) if self.unroll > 1 else vectors
 
     def _name(self, group: Group) -> str:
         return self.stages[0].axes[group.last].value.name_hint or "i"
@@ -220,5 +245,16 @@ class Sweep:
         low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
         masks = masks_are_cheap(self.kernel, self.stages)
         shape = IterationShape(self.lanes, self.registers, self.width, self.unroll, masks)
-        row = Row(self.kernel, step, shape, self.shared, self._prefetched, low, high, self._far, len(self.groups) == 1)
+        row = Row(
+            self.kernel,
+            step,
+            shape,
+            self.shared,
+            self._prefetched,
+            low,
+            high,
+            self._far,
+            len(self.groups) == 1,
+            self._is_long,
+        )
         row.emit(accumulators)

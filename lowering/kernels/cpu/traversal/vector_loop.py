@@ -66,9 +66,26 @@ class Row:
     """What wide iterations ask for."""
     is_first: bool
     """Whether nothing was gathered before."""
+    is_long: bool
+    """Whether accumulators may take too many numbers along the row, so that it goes in blocks."""
 
     def emit(self, accumulators: Accumulators | None) -> None:
-        """The iterations; what they gather goes into the accumulators."""
+        """The iterations; what they gather goes into the accumulators.
+
+        Rows that may be short are written out apart, without blocks: they are many.
+        """
+        code = self.kernel.code
+        length = self.high if self.low is None else code.sub(self.high, self.low)
+        may_be_short = accumulators is not None and accumulators.round and constant_of(length) is None
+        if not (may_be_short and self.is_long and self.is_first):
+            self._emit(accumulators)
+            return
+        with code.when(code.compare("sle", length, MOST * self.shape.lanes * self.shape.unroll)) as branch:
+            replace(self, is_long=False).emit(accumulators)
+        with code.otherwise(branch):
+            self._emit(accumulators)
+
+    def _emit(self, accumulators: Accumulators | None) -> None:
         code, shape = self.kernel.code, self.shape
         sums = [] if accumulators is None else accumulators.all
         length = self.high if self.low is None else code.sub(self.high, self.low)
@@ -155,7 +172,7 @@ class Row:
     ) -> None:
         """A loop that may add many numbers to accumulators; what is left of wide iterations is few."""
         few = accumulators is not None and accumulators.width == self.shape.lanes and self.shape.unroll > 1
-        if accumulators is None or few or not accumulators.round:
+        if accumulators is None or few or not self.is_long or not accumulators.round:
             run(*bounds)
         else:
             in_blocks(self.kernel.code, bounds, run, accumulators.totals, constant(MOST))
