@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -88,14 +89,13 @@ class VectorTotals:
     """The totals of vectors at constant places of a buffer that LLVM keeps in registers."""
 
     code: Code
+    dtype: AnyFloat
     buffer: SSAValue
     places: Sequence[Sequence[SSAValue]]
     lanes: int
 
     def __post_init__(self) -> None:
-        kind = buffer_type(self.buffer)
-        self.dtype = kind.dtype
-        self._totals = self.code.alloc(kind.shape, kind.dtype, "totals", scope="local")
+        self._totals = self.code.alloc(buffer_type(self.buffer).shape, self.dtype, "totals", scope="local")
 
     def put_away(self, is_first: SSAValue) -> None:
         """As `Totals` does."""

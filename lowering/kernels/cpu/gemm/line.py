@@ -175,7 +175,7 @@ class LineProduct:
         places = [at for _, _, at in accumulators]
 
         def totals() -> VectorTotals:
-            return VectorTotals(code, sums, places, self.lanes)
+            return VectorTotals(code, dtype, sums, places, self.lanes)
 
         def step(here: Coords) -> None:
             self._step(here, start, vectors, on, sums)

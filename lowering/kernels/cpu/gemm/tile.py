@@ -135,7 +135,7 @@ class _Sums:
     def totals(self) -> VectorTotals:
         """Room for what sums are between two blocks."""
         places = [each for part in self._accumulators for line in part for each in line]
-        return VectorTotals(self._grid.code, self._buffer, places, self._grid.lanes)
+        return VectorTotals(self._grid.code, self._grid.dtype, self._buffer, places, self._grid.lanes)
 
     def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
         """The products of one step along the reduction."""

@@ -77,7 +77,9 @@ class ColumnSums(Routine):
                 add(r, None)
 
         places = [position for line in positions for position in line]
-        in_blocks(code, (None, whole), run, lambda: VectorTotals(code, buffer, places, lanes), constant(MOST))
+        in_blocks(
+            code, (None, whole), run, lambda: VectorTotals(code, self.dtype, buffer, places, lanes), constant(MOST)
+        )
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, k)):
             add(done, code.sub(k, done))

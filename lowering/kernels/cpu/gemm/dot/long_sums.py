@@ -88,7 +88,9 @@ class LongSums(Routine):
                     add(v, code.add(code.add(head, code.mul(group, step)), v * lanes), None)
 
         places = [each for line in accumulators for each in line]
-        in_blocks(code, (None, groups), run, lambda: VectorTotals(code, buffer, places, lanes), constant(MOST))
+        in_blocks(
+            code, (None, groups), run, lambda: VectorTotals(code, self.dtype, buffer, places, lanes), constant(MOST)
+        )
         done = code.add(head, code.mul(groups, step))
         with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:
             r = code.add(done, code.mul(rest, lanes))

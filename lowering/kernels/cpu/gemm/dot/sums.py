@@ -86,8 +86,8 @@ class _Accumulators:
     """Vectors of partial sums in registers, all zero at first: one for each near line with each far one."""
 
     def __init__(self, product: Product, near: int, far: int):
-        self._code, self._lanes, dtype = product.code, product.tiles.lanes, product.what.element
-        code = self._code
+        self._code, self._lanes, self._dtype = product.code, product.tiles.lanes, product.what.element
+        code, dtype = self._code, self._dtype
         self._memory = code.alloc([near * far, self._lanes], dtype, "sums", scope="local")
         self._places = [[[code.index(i * far + j), code.index(0)] for j in range(far)] for i in range(near)]
         for place in (place for line in self._places for place in line):
@@ -106,7 +106,7 @@ class _Accumulators:
     def totals(self) -> VectorTotals:
         """Room for what sums are between two blocks."""
         places = [place for line in self._places for place in line]
-        return VectorTotals(self._code, self._memory, places, self._lanes)
+        return VectorTotals(self._code, self._dtype, self._memory, places, self._lanes)
 
     def found(self) -> list[list[SSAValue]]:
         """The sums: for each near line, those with all far ones."""
