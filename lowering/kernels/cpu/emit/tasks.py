@@ -22,20 +22,11 @@ def shared_units(code: Code, units: Dim, tasks: Dim, whole: bool = False) -> Gen
     With `whole` there are no more tasks than threads: what lies side by side in memory stays together.
     """
     count = at_most_threads(code, tasks) if whole else code.dim(tasks)
-    with numbered_tasks(code, units, tasks, count) as (_, lower, upper):
-        yield lower, upper
-
-
-@contextmanager
-def numbered_tasks(
-    code: Code, units: Dim, tasks: Dim, count: SSAValue
-) -> Generator[tuple[SSAValue, SSAValue, SSAValue]]:
-    """The number of a task and what it does, if there are `count` of them, at most `tasks`."""
     alone, all_units = tasks.constant_value == 1, code.dim(units)
     with code.loop(count, "task", kind=LoopKind.SERIAL if alone else LoopKind.PARALLEL) as task:
         lower = code.divide(code.mul(task, all_units), count)
         upper = code.divide(code.mul(code.add(task, 1), all_units), count)
-        yield task, lower, upper
+        yield lower, upper
 
 
 def at_most_threads(code: Code, tasks: Dim) -> SSAValue:
