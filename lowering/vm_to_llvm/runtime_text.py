@@ -137,10 +137,14 @@ _VARIABLE = re.compile(r"^@(\w+) = hidden global (\S+) ", flags=re.MULTILINE)
 
 @cache
 def _definitions(part: str) -> dict[str, str]:
-    """What a part defines for others, by name, as they declare it."""
+    """What a part defines for others, by name, as they declare it.
+
+    Variables are hidden, but not declared so: others would use offsets of 32 bits, and objects may be loaded further
+    apart than that. So they use addresses, which a linker of shared libraries makes offsets again.
+    """
     code = _code(part)
     functions = {name: f"declare {head}" for head, name in _FUNCTION.findall(code)}
-    return {**functions, **{name: f"@{name} = external hidden global {kind}" for name, kind in _VARIABLE.findall(code)}}
+    return {**functions, **{name: f"@{name} = external global {kind}" for name, kind in _VARIABLE.findall(code)}}
 
 
 @cache

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lowering.llvm.binding import ResourceTracker, llvm
+from lowering.llvm.binding import LibraryBuilder, ResourceTracker, llvm
 from lowering.llvm.compiler import target_machine
 from lowering.llvm.errors import CodegenError
 from lowering.llvm.loading.elf import object_symbols
+from lowering.llvm.messages import caught_messages
 from tir_dialect.target import Target
 
 _library_numbers = itertools.count()
+_SESSION = "JIT session error: "
+"""Before what LLVM's linker says about its work."""
 
 LIBRARIES_PER_LINKER = 32
 """LLVM's linker keeps some kilobytes of each library after its code is released. It goes itself when all of them are
@@ -67,13 +70,36 @@ def link(
         builder.import_symbol(name, address)
     for name in defined:
         builder.export_symbol(name)
-    number = next(_library_numbers)
-    linker = _linker(number // LIBRARIES_PER_LINKER)
-    try:
-        tracker = builder.link(linker, f"relax.{number}")
-    except RuntimeError as error:
-        raise CodegenError(f"cannot link: {str(error).strip()}") from error
+    tracker, linker = _linked(builder)
     return LoadedCode({name: tracker[name] for name in defined}, tracker, linker, keep_alive)
+
+
+def _linked(builder: LibraryBuilder) -> tuple[ResourceTracker, object]:
+    """The code in memory, and its linker.
+
+    LLVM's error has the names of what could not be made; the reason goes to stderr. So what failed is done again, to
+    read there why, and succeeds where the reason has gone.
+    """
+
+    def attempt() -> tuple[ResourceTracker, object]:
+        number = next(_library_numbers)
+        linker = _linker(number // LIBRARIES_PER_LINKER)
+        return builder.link(linker, f"relax.{number}"), linker
+
+    try:
+        return attempt()
+    except RuntimeError:
+        reasons: list[str] = []
+        try:
+            with caught_messages() as reasons:
+                return attempt()
+        except RuntimeError as error:
+            raise CodegenError(f"cannot link: {_reason(reasons) or str(error).strip()}") from error
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The first error among LLVM's messages: others follow from it."""
+    return next((line.partition(_SESSION)[2].strip() for line in lines if _SESSION in line), "")
 
 
 @lru_cache(maxsize=1)
