@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from struct import unpack
 from typing import Self
@@ -107,8 +108,6 @@ class LocatedParser(Parser):
         super().__init__(ctx, "", name)
         source = text.decode("utf-8") if isinstance(text, bytes) else text
         self._parser_state = ParserState(LinearLexer(Input(source, name)))
-        lines = source.split("\n")
-        self._line_starts = (0, *accumulate(len(line) + 1 for line in lines))
         self._line_offset = line_offset
         self._filename = StringAttr(name)
         self._op_start = 0
@@ -209,6 +208,13 @@ class LocatedParser(Parser):
                         self._locate(inner, position)
 
     def _location_of(self, position: int) -> FileLineColLoc:
-        line = bisect_right(self._line_starts, position)
-        column = position - self._line_starts[line - 1] + 1
+        starts = _line_starts(self.lexer.input.content)
+        line = bisect_right(starts, position)
+        column = position - starts[line - 1] + 1
         return FileLineColLoc(self._filename, IntAttr(line + self._line_offset), IntAttr(column))
+
+
+@lru_cache(maxsize=1)
+def _line_starts(text: str) -> tuple[int, ...]:
+    """Where the lines of a text begin; it may be read by several parsers in turn."""
+    return (0, *accumulate(len(line) + 1 for line in text.split("\n")))

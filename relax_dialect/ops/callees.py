@@ -10,8 +10,7 @@ from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
+from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind, StringLiteral
 
 from relax_dialect.ops.prim_func import check_layouts, prim_func_type
 from relax_dialect.ops.signature import parse_signature
@@ -20,7 +19,8 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.symbols import called_functions, enclosing_module, find_function
 from tir_dialect.ops.function import PrimFuncOp
 
-_KINDS = frozenset({"relax.func", "tir.prim_func"})
+_FUNCTION, _KERNEL = "relax.func", "tir.prim_func"
+_FIRST_WORD = "text"
 
 
 def find_relax_function(op: IRDLOperation, callee: SymbolRefAttr) -> FuncOp | None:
@@ -69,13 +69,22 @@ def _type_of(func: FuncOp | None) -> FuncType | None:
     return None if func is None else func.function_type
 
 
+@dataclass(frozen=True)
+class _Function:
+    """What the tokens of a function tell, before it is read."""
+
+    place: int
+    """Where its text begins."""
+    is_kernel: bool
+    names: list[str] = field(default_factory=list[str])
+    """The symbols in it: among them are the functions that it calls."""
+
+
 @dataclass
 class _Table:
     """What is known of the functions of one text."""
 
-    content: str
-    places: dict[str, int]
-    """Where the text of each function begins."""
+    functions: dict[str, _Function]
     types: dict[str, FuncType] = field(default_factory=dict[str, FuncType])
     reading: set[str] = field(default_factory=set[str])
     """Functions that are read to find out what they return."""
@@ -92,55 +101,90 @@ def callee_type(parser: Parser, name: str, position: int) -> FuncType | None:
     calls itself without saying its result.
     """
     table = _table(parser)
-    if name in table.types:
-        return table.types[name]
-    if name not in table.places:
-        return None
-    if name in table.reading:
-        end = position + len(name) + 1
-        parser.raise_error(f"@{name} calls itself, so expected its result type", position, end)
-    table.reading.add(name)
-    table.types[name] = _read(parser, table, table.places[name])
-    table.reading.discard(name)
+    if name not in table.types:
+        if name not in table.functions:
+            return None
+        if name in table.reading:
+            end = position + len(name) + 1
+            parser.raise_error(f"@{name} calls itself, so expected its result type", position, end)
+        _read_after_callees(parser, table, name)
     return table.types[name]
 
 
 def _table(parser: Parser) -> _Table:
     source = parser.lexer.input
     table = _tables.get(id(source))
-    return _enter(source, _Table(source.content, _places(source))) if table is None else table
-
-
-def _enter(source: Input, table: _Table) -> _Table:
-    _tables[id(source)] = table
-    finalize(source, _tables.pop, id(source), None)
+    if table is None:
+        table = _tables[id(source)] = _Table(_functions(parser))
+        finalize(source, _tables.pop, id(source), None)
     return table
 
 
-def _places(source: Input) -> dict[str, int]:
-    """Where `relax.func @f` and `tir.prim_func @f` begin, read as tokens: not in strings and comments."""
-    lexer, places = MLIRLexer(source), dict[str, int]()
+def _functions(parser: Parser) -> dict[str, _Function]:
+    """What `relax.func @f` and `tir.prim_func @f` begin, read as tokens: not in strings and comments."""
+    # The lexer of whoever reads: it may be faster than xDSL's for text that is wrong.
+    lexer = type(parser.lexer)(parser.lexer.input)
+    functions: dict[str, _Function] = {}
     start: MLIRToken | None = None
+    current: _Function | None = None
     while (token := lexer.lex()).kind is not MLIRTokenKind.EOF:
-        if token.kind is MLIRTokenKind.AT_IDENT and start is not None:
-            places.setdefault(token.text[1:].strip('"'), start.span.start)
-        if token.text in _KINDS:
+        if token.kind is MLIRTokenKind.AT_IDENT:
+            name = _symbol_name(token)
+            if start is not None:
+                current = functions.setdefault(name, _Function(start.span.start, start.text == _KERNEL))
+            elif current is not None:
+                current.names.append(name)
+        if token.text in (_FUNCTION, _KERNEL):
             start = token
         elif token.text not in ("public", "private"):
             start = None
-    return places
+    return functions
 
 
-def _read(parser: Parser, table: _Table, place: int) -> FuncType:
-    """Reads the signature at a place of the text, or all of the function if that does not say the result."""
-    signature = _reader(parser, table, place)
-    if signature.parse_optional_keyword("relax.func"):
-        signature.parse_optional_visibility_keyword()
-        signature.parse_symbol_name()
-        found = parse_signature(signature)
-        if found.says_result:
-            return found.type
-    op = _reader(parser, table, place).parse_operation()
+def _symbol_name(token: MLIRToken) -> str:
+    if not token.text.endswith('"'):
+        return token.text[1:]
+    literal = StringLiteral(token.span.start + 1, token.span.end, token.span.input)
+    return literal.bytes_contents.decode(errors="replace")
+
+
+def _read_after_callees(parser: Parser, table: _Table, name: str) -> None:
+    """Reads a function after those that it may call, so that no function is read within another, however many there
+    are; but for functions that call each other.
+    """
+    pending, opened = [name], set[str]()
+    while pending:
+        current = pending[-1]
+        if current in table.types or current in table.reading:
+            pending.pop()
+        elif current not in opened:
+            opened.add(current)
+            function = table.functions[current]
+            if (found := _said_type(parser, function)) is not None:
+                table.types[current] = found
+            else:
+                callees = (each for each in function.names if each in table.functions and each not in opened)
+                pending += [each for each in callees if not table.functions[each].is_kernel]
+        else:
+            table.reading.add(pending.pop())
+            table.types[current] = _whole_type(_reader(parser, table.functions[current].place))
+            table.reading.discard(current)
+
+
+def _said_type(parser: Parser, function: _Function) -> FuncType | None:
+    """The type of a function that says its result, of which the signature is read."""
+    reader = _reader(parser, function.place)
+    if not reader.parse_optional_keyword(_FUNCTION):
+        return None
+    reader.parse_optional_visibility_keyword()
+    reader.parse_symbol_name()
+    found = parse_signature(reader)
+    return found.type if found.says_result else None
+
+
+def _whole_type(reader: Parser) -> FuncType:
+    place = reader.pos
+    op = reader.parse_operation()
     if isinstance(op, PrimFuncOp):
         return prim_func_type(op)
     if not isinstance(op, FuncOp):
@@ -148,10 +192,11 @@ def _read(parser: Parser, table: _Table, place: int) -> FuncType:
     return op.function_type
 
 
-def _reader(parser: Parser, table: _Table, place: int) -> Parser:
-    """A parser that stands at a place of the same text; lines and columns are the same, too."""
-    before = "".join("\n" if each == "\n" else " " for each in table.content[:place])
-    reader = type(parser)(parser.ctx, before + table.content[place:], parser.lexer.input.name)
+def _reader(parser: Parser, place: int) -> Parser:
+    """A parser that stands at a place of the same text."""
+    source = parser.lexer.input
+    reader = type(parser)(parser.ctx, _FIRST_WORD, source.name)
     reader.attribute_aliases |= parser.attribute_aliases
-    _enter(reader.lexer.input, table)
+    reader.lexer.input, reader.lexer.pos = source, place
+    reader.parse_keyword(_FIRST_WORD)  # the next word is that at the place
     return reader

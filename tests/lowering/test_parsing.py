@@ -1,3 +1,5 @@
+from cProfile import Profile
+
 import pytest
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, StringAttr, VectorType, f16, f32, f64
 from xdsl.parser import Parser
@@ -5,6 +7,7 @@ from xdsl.utils.exceptions import ParseError
 
 from lowering.locations import source_position
 from lowering.parsing import LocatedParser, make_context, parse_module
+from relax_dialect.ops.structure import FuncOp
 
 TEXT = """\
 // a comment
@@ -53,6 +56,73 @@ def test_an_unknown_op_is_pointed_at_with_advice(form: str):
 def test_a_string_that_is_not_closed_is_an_error_at_once():
     with pytest.raises(ParseError, match="before closing string literal"):
         parse_module(f'"test.op"() {{a = "{"x" * 10_000}}} : () -> ()')
+
+
+def test_a_string_that_is_not_closed_is_an_error_at_once_in_a_text_that_is_read_ahead():
+    """Names of functions below are looked for in all of the text."""
+    text = f"""relax.func @main(%x: !relax.object) -> !relax.object {{
+      %0 = relax.call @f(%x)
+      "{"an open string " * 100}
+      relax.return %0
+    }}
+    relax.func @f(%x: !relax.object) -> !relax.object {{
+      relax.return %x
+    }}"""
+    with pytest.raises(ParseError, match="before closing string literal"):
+        parse_module(text)
+
+
+def functions_that_call_the_next(count: int) -> str:
+    """None says its result."""
+    inner = [
+        f"""relax.func @f{each}[%n](%x: !relax.tensor<[n], f32>) {{
+          %0 = relax.call @f{each + 1}(%x)
+          relax.return %0
+        }}"""
+        for each in range(count)
+    ]
+    last = f"relax.func @f{count}[%n](%x: !relax.tensor<[n], f32>) {{ %0 = relax.exp %x relax.return %0 }}"
+    return "\n".join([*inner, last])
+
+
+def test_many_functions_may_call_each_the_next():
+    module = parse_module(functions_that_call_the_next(300))
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    assert len(functions) == 301
+    assert {str(each.function_type.ret) for each in functions} == {"!relax.tensor<[n], f32>"}
+
+
+def test_functions_that_are_read_ahead_are_read_once_more_only():
+    """Python functions that are called grow as the text does."""
+
+    def calls(count: int) -> int:
+        text, profile = functions_that_call_the_next(count), Profile()
+        profile.runcall(parse_module, text)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(1)
+    assert calls(40) < 4.4 * calls(10)
+
+
+@pytest.mark.parametrize("name", ['"a b"', '"a\\22b"', '"\\C3\\A9"', '"é"'])
+def test_a_function_below_may_have_any_name(name: str):
+    text = f"""relax.func @main(%x: !relax.tensor<[2], f32>) {{
+      %0 = relax.call @{name}(%x)
+      relax.return %0
+    }}
+    relax.func @{name}(%x: !relax.tensor<[2], f32>) {{
+      relax.return %x
+    }}"""
+    main, _ = parse_module(text).ops
+    assert isinstance(main, FuncOp)
+    assert str(main.function_type.ret) == "!relax.tensor<[2], f32>"
+
+
+def test_a_product_of_many_sums_is_refused():
+    factors = [f"(a{each} + b{each})" for each in range(40)]
+    symbols = ", ".join(f"%a{each}, %b{each}" for each in range(40))
+    with pytest.raises(ParseError, match="more than 16384 terms when it is multiplied out"):
+        parse_module(f"relax.func @main[{symbols}](%x: !relax.tensor<[{' * '.join(factors)}], f32>) {{ }}")
 
 
 @pytest.mark.parametrize("text", ["", "a b", 'a \\"b\\" \\\\ \\n \\41', "é"])

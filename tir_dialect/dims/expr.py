@@ -271,13 +271,20 @@ def scale(dim: Dim, factor: int) -> Dim:
     return intern_dim(tuple((coefficient * factor, monomial) for coefficient, monomial in dim.terms) if factor else ())
 
 
+MOST_PRODUCTS = 1 << 14
+"""Products of terms in one product of dimensions. A product of `k` sums has up to `2**k` terms: what is longer than
+any program has is refused, so that text is read in a time that does not grow so."""
+
+
 @lru_cache(maxsize=8192)
 def multiply(lhs: Dim, rhs: Dim) -> Dim:
-    """The product, multiplied out."""
+    """The product, multiplied out; ValueError if it has far too many terms."""
     if lhs.is_constant:
         return scale(rhs, lhs.constant_term)
     if rhs.is_constant:
         return scale(lhs, rhs.constant_term)
+    if len(lhs.terms) * len(rhs.terms) > MOST_PRODUCTS:
+        raise ValueError(f"dimension has more than {MOST_PRODUCTS} terms when it is multiplied out")
     coefficients: dict[Monomial, int] = {}
     for left, left_monomial in lhs.terms:
         for right, right_monomial in rhs.terms:

@@ -19,7 +19,7 @@ from typing import NoReturn, Protocol, TypeAlias
 
 from tir_dialect.dims.atoms import MAX_NESTING, FunctionAtom, SymbolAtom, is_symbol_name
 from tir_dialect.dims.division import ceildiv, floordiv, mod
-from tir_dialect.dims.expr import Dim, Monomial, Term, constant, symbol, total
+from tir_dialect.dims.expr import Dim, Monomial, Term, constant, multiply, symbol, total
 from tir_dialect.dims.lattice import broadcast, maximum, minimum
 
 DimLike: TypeAlias = Dim | int | str
@@ -77,7 +77,7 @@ def _parse_product(source: TokenSource, depth: int) -> Dim:
     while True:
         mark = source.mark()
         if source.take("*"):
-            result = result * _parse_unary(source, depth)
+            result = _build(source, mark, multiply, result, _parse_unary(source, depth))
         elif source.take("//"):
             result = _build(source, mark, floordiv, result, _parse_unary(source, depth))
         elif source.take("%"):
