@@ -35,10 +35,7 @@ DATA, SHAPE, BYTE_OFFSET = 0, 24, 40
 SHAPE_DATA = 24
 """Where the pointer to the sizes stands in a shape object."""
 
-BODY_PREFIX = "vm."
-"""Before the name of a function that only native code calls."""
-
-SHUTDOWN = "vm.shutdown"
+SHUTDOWN = "module.shutdown"
 """The function of every module that releases what it holds."""
 
 PACKED = llvm.LLVMFunctionType([PTR, PTR, I32, PTR], I32)

@@ -42,8 +42,8 @@ class ConvertVmToLLVMPass(Pass):
     ```mlir
     llvm.func internal @vm.main(%ret : !llvm.ptr, %n : !llvm.ptr) -> i32 { ... }
     llvm.func @__tvm_ffi_main(%self : !llvm.ptr, %args : !llvm.ptr, %count : i32, %ret : !llvm.ptr) -> i32 { ... }
-    llvm.func @__tvm_ffi__vm_init(...) -> i32 { ... }
-    llvm.func @__tvm_ffi__vm_info(...) -> i32 { ... }
+    llvm.func @module.init(...) -> i32 { ... }
+    llvm.func @module.info(...) -> i32 { ... }
     ```
 
     Expects a module that verifies. Kernels in it are `llvm.func`s (`convert-tir-to-llvm`), with or without a body;

@@ -9,7 +9,6 @@ from lowering.tir_to_llvm.builder.function_ops import EXTERNAL, INTERNAL, functi
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,
-    BODY_PREFIX,
     F64,
     I1,
     I32,
@@ -23,7 +22,7 @@ from lowering.vm_to_llvm.errors import raise_error
 from lowering.vm_to_llvm.globals import ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.runtime_text import format_string
-from lowering.vm_to_llvm.symbols import entry_symbol
+from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
 from vm_dialect import messages
 from vm_dialect.ops.structure import FuncOp
 
@@ -112,7 +111,7 @@ class _Entry:
         """Calls the body; a number among the parameters is one that a closure has captured, so its kind is known."""
         emit = self.emit
         operands = [arguments] if self.by_value else self._operands(arguments)
-        name = BODY_PREFIX + self.func.sym_name.data
+        name = body_symbol(self.func.sym_name.data)
         status = emit.called(name, (emit.arguments[3], *operands), I32)
         if not self.is_deferring:
             return status

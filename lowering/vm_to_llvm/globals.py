@@ -15,13 +15,13 @@ from lowering.vm_to_llvm.kernels import Kernel
 from lowering.vm_to_llvm.roundings import rounding_function, rounding_symbol
 from tir_dialect.new_ops import new_op
 
-OBJECTS = "vm.objects"
+OBJECTS = "module.objects"
 """A `TVMFFIAny` for each constant, long string and packed function."""
 
-ARENAS = "vm.arenas"
+ARENAS = "module.arenas"
 """A cached block, or null, for each `vm.alloc_storage`."""
 
-PLACES = "vm.places"
+PLACES = "module.places"
 """The lines that backtraces consist of, each ended by a zero byte."""
 
 _SMALL_STRING_BYTES = 7
@@ -72,7 +72,7 @@ class ModuleGlobals:
 
     def text(self, data: bytes) -> str:
         """The symbol of a C string."""
-        return self._texts.setdefault(data, f"vm.text.{len(self._texts)}")
+        return self._texts.setdefault(data, f"module.text.{len(self._texts)}")
 
     def place(self, line: str) -> int:
         """Where a line of backtraces begins in the table of them."""
@@ -83,7 +83,7 @@ class ModuleGlobals:
 
     def literal(self, head: int, payload: int) -> str:
         """The symbol of a constant `TVMFFIAny`, from its first and second eight bytes."""
-        return self._literals.setdefault((head, payload), f"vm.literal.{len(self._literals)}")
+        return self._literals.setdefault((head, payload), f"module.literal.{len(self._literals)}")
 
     def string(self, data: bytes) -> str | int:
         """A string: the symbol of a literal if it is short, else its place among the objects."""

@@ -12,6 +12,7 @@ from lowering.vm_to_llvm.abi import ANY_BYTES, I32, PACKED, PACKED_NAMES, SHUTDO
 from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.symbols import INFO, INIT
+from vm_dialect.executable.library_constants import library_name
 
 
 def lifecycle_functions(shared: ModuleGlobals, functions: Sequence[str], guarded: bool) -> list[llvm.FuncOp]:
@@ -69,7 +70,7 @@ def _load_objects(emit: Emitter, shared: ModuleGlobals, step: Callable[[str, Seq
 
     for number, (name, index) in enumerate(shared.constants.items(), 1):
         given = [args, count, emit.integer(number, I32)]
-        step("vmrt_bind_constant", [place(index), *given, text(name.encode())])
+        step("vmrt_bind_constant", [place(index), *given, text(library_name(name).encode())])
     for data, index in shared.strings.items():
         step("vmrt_load_string", [place(index), text(data), emit.integer(len(data))])
     for number, (name, index) in enumerate(shared.packed.items(), len(shared.constants) + 1):

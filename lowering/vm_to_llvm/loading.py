@@ -12,7 +12,7 @@ from lowering.llvm.loading.elf import object_symbols
 from lowering.llvm.loading.loader import LoadedCode, load_objects
 from lowering.runtime.kernel.support import SUPPORT, support_object
 from lowering.vm_to_llvm.compatibility import runs_on
-from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO, INIT
+from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
 from tir_dialect.target import Target
 from vm_dialect import loading
 from vm_dialect.errors import register_error_types
@@ -77,7 +77,7 @@ def load_functions(
     given = packed or {}
     arguments = [constants[name] for name in info["constants"]] + [given.get(name) for name in info["packed"]]
     module = _entry(code, INIT, code)(code, *arguments)
-    return {name: _entry(code, ENTRY_PREFIX + name, module) for name in info["functions"]}
+    return {name: _entry(code, entry_symbol(name), module) for name in info["functions"]}
 
 
 def _entry(code: LoadedCode, symbol: str, keep_alive: object) -> tvm_ffi.Function:

@@ -12,7 +12,6 @@ from lowering.tir_to_llvm.builder.function_ops import INTERNAL, function_op
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,
-    BODY_PREFIX,
     BOOL,
     BYTE_OFFSET,
     DATA,
@@ -31,6 +30,7 @@ from lowering.vm_to_llvm.frame import Frame
 from lowering.vm_to_llvm.globals import OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.plan import FunctionPlan, is_number, plan_function
+from lowering.vm_to_llvm.symbols import body_symbol
 from lowering.vm_to_llvm.values import Boxed, Number, Storage, Unboxed, Value
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
@@ -255,4 +255,4 @@ def body_function(func: FuncOp, by_value: bool) -> llvm.FuncOp:
     kinds = func.function_type.inputs
     parameters = [PTR] if by_value else [kind if kind in _KINDS else PTR for kind in kinds]
     function_type = llvm.LLVMFunctionType([PTR, *parameters], I32)
-    return function_op(BODY_PREFIX + func.sym_name.data, function_type, INTERNAL, {}, location=func.location)
+    return function_op(body_symbol(func.sym_name.data), function_type, INTERNAL, {}, location=func.location)

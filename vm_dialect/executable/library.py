@@ -17,6 +17,10 @@ from vm_dialect.executable.model import FunctionKind
 SYMBOL_PREFIX = "__tvm_ffi_"
 """A library exports a function `f` of the packed calling convention under this prefix and its name."""
 
+_RESERVED = frozenset({"_library_ctx", "_library_bin"})
+_RESERVED_PREFIXES = ("_metadata_", "_doc_")
+"""What tvm-ffi looks for under the same prefix in every library, and takes for data or for functions of its own."""
+
 LIBRARIES_NOTE = "libraries"
 """Note of the metadata: names of the libraries that the native objects need, separated by spaces, as for `cc -l`."""
 
@@ -24,7 +28,7 @@ _DRIVERS = ("cc", "gcc", "clang")
 
 
 def export_library(executable: Executable, path: str | PathLike[str]) -> None:
-    """Links the native objects into the shared library `path`.
+    """Links the native objects into the shared library `path`, of which others see the functions alone.
 
     `ValueError` if the executable is not whole in native code of this kind of machine; `RuntimeError` if no linker is
     found or it fails.
@@ -42,8 +46,22 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
             objects.append(str(place))
         if constants := write_constants(executable.constants, Path(folder)):
             objects.append(str(constants))
+        exported = Path(folder, "exported")
+        exported.write_text(f"{{ global: {SYMBOL_PREFIX}*; local: *; }};\n")
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
-        _run([*command, "-shared", "-o", os.fspath(path), *objects, *libraries, "-lm", "-pthread"])
+        _run(
+            [
+                *command,
+                "-shared",
+                f"-Wl,--version-script={exported}",
+                "-o",
+                os.fspath(path),
+                *objects,
+                *libraries,
+                "-lm",
+                "-pthread",
+            ]
+        )
 
 
 def linker() -> list[str]:
@@ -65,10 +83,23 @@ def _check_native(executable: Executable) -> None:
         raise ValueError(f"export_library: no native code for {', '.join(bytecode)}: build with mode native")
     if not executable.native:
         raise ValueError("export_library: the executable has no native code: build with mode native")
+    for name in executable.entries:
+        _check_name(name)
     symbols = {symbol for native in executable.native for symbol in native.symbols}
     missing = [name for name in executable.entries if f"{SYMBOL_PREFIX}{name}" not in symbols]
     if missing:
         raise ValueError(f"export_library: the native code has no symbol {SYMBOL_PREFIX}{missing[0]}")
+
+
+def _check_name(name: str) -> None:
+    """`ValueError` for the few names that a function may have, but no function of a library."""
+    if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
+        raise ValueError(f"export_library: tvm-ffi takes {SYMBOL_PREFIX}{name} for its own, rename the function {name}")
+    if "\0" in name or "@" in name:
+        character, meaning = (
+            ("a zero byte", "ends a symbol") if "\0" in name else ("@", "begins the version of a symbol")
+        )
+        raise ValueError(f"export_library: {character} {meaning} of a library, rename the function {name!r}")
 
 
 def _kind(executable: Executable, name: str) -> FunctionKind:

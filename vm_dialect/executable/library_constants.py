@@ -18,6 +18,11 @@ TABLE = "relax_library_constants"
 """Name of the symbol."""
 
 
+def library_name(name: str) -> str:
+    """The name of a constant as a C string, which ends at a zero byte: other names have other strings."""
+    return name.replace("\\", "\\\\").replace("\0", "\\0")
+
+
 def write_constants(constants: Iterable[Constant], folder: Path) -> Path | None:
     """Writes an assembler file, and beside it the data that it includes, for the named tensors among `constants`.
 
@@ -34,7 +39,7 @@ def write_constants(constants: Iterable[Constant], folder: Path) -> Path | None:
     lines += [f".globl {TABLE}", ".balign 8", f"{TABLE}: .quad relax_constant_table", "relax_constant_table:"]
     lines += [f".quad relax_name{index}, relax_tensor{index}" for index in range(len(tensors))]
     lines += [".quad 0, 0"]
-    lines += [f"relax_name{index}: .byte {_bytes(name.encode())}" for index, name in enumerate(tensors)]
+    lines += [f"relax_name{index}: .byte {_bytes(library_name(name).encode())}" for index, name in enumerate(tensors)]
     path = folder / "constants.s"
     path.write_text("\n".join([*lines, '.section .note.GNU-stack,"",%progbits', ""]))
     return path

@@ -8,7 +8,7 @@
 ; library defines it; code that a loader prepares gets its constants from there.
 @relax_library_constants = weak global ptr null
 
-declare i32 @__tvm_ffi__vm_init(ptr, ptr, i32, ptr)
+declare i32 @module.init(ptr, ptr, i32, ptr)
 
 ; Makes sure that the module is prepared: by a loader, or else now.
 define i32 @vmrt_ready() {
@@ -36,7 +36,7 @@ define i32 @vmrt_start() noinline cold {
 define i32 @vmrt_start_module(ptr %result) {
   %module = alloca %any
   store %any zeroinitializer, ptr %module
-  %status = call i32 @__tvm_ffi__vm_init(ptr null, ptr null, i32 0, ptr %module)
+  %status = call i32 @module.init(ptr null, ptr null, i32 0, ptr %module)
   %payload = getelementptr inbounds %any, ptr %module, i64 0, i32 2
   %object = load ptr, ptr %payload
   store ptr %object, ptr %result

@@ -24,7 +24,13 @@ from tir_dialect.types import BufferType
 
 
 def inner_name(function: str) -> str:
-    """The name of the function that `tir.call` calls: it returns null or an error's text."""
+    """The name of the function that `tir.call` calls: it returns null or an error's text.
+
+    LLVM takes what begins with `llvm.` for its own, and has no name with a zero byte or a byte 1 in front: the
+    hexadecimal digits of such a name stand for it.
+    """
+    if "\0" in function or function.startswith(("llvm.", "\1", "hex.")):
+        return f"hex.{function.encode().hex()}.inner"
     return f"{function}.inner"
 
 

@@ -12,11 +12,11 @@ from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
 from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.vm_to_llvm.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
+from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.vm_to_llvm.deferral import Rest
 from lowering.vm_to_llvm.plan import is_number
 from lowering.vm_to_llvm.state import FunctionState
-from lowering.vm_to_llvm.symbols import entry_symbol
+from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
 from lowering.vm_to_llvm.values import Boxed, Number
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
@@ -41,7 +41,7 @@ def lower_call(state: FunctionState, op: CallOp) -> None:
 def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue]) -> None:
     """The call itself, and what the function leaves to its caller."""
     emit = state.emit
-    status = emit.called(BODY_PREFIX + callee, arguments, I32)
+    status = emit.called(body_symbol(callee), arguments, I32)
     if callee in state.facts.deferring:
         status = state.runtime_value("vmrt_finish", [status, arguments[0]], I32)
     state.check(emit.compare("ne", status, emit.integer(0, I32)))
@@ -64,7 +64,7 @@ def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
     if op in state.facts.tail_calls:
         state.give_back()
         _fill(state, emit.arguments[1], words)
-        call = call_op(BODY_PREFIX + callee, emit.arguments, I32)
+        call = call_op(body_symbol(callee), emit.arguments, I32)
         call.TailCallKind = llvm.TailCallKindAttr(llvm.TailCallKind.MUST_TAIL)
         emit.return_(emit.value(call))
         return

@@ -33,8 +33,8 @@ vm.func @double(%n : !vm.object) -> i64 attributes {arg_names = ["n"]} {
 // CHECK:         llvm.call @vmrt_arguments
 // CHECK:         llvm.call @vm.double(%{{.*}}, %{{.*}})
 
-// CHECK-LABEL: llvm.func @__tvm_ffi__vm_init
-// CHECK-LABEL: llvm.func @__tvm_ffi__vm_info
+// CHECK-LABEL: llvm.func @module.init
+// CHECK-LABEL: llvm.func @module.info
 
 // Code has the location of the op that it stands for.
 // LOC:         llvm.func internal @vm.double
@@ -45,7 +45,7 @@ vm.func @double(%n : !vm.object) -> i64 attributes {arg_names = ["n"]} {
 // -----
 
 // A tensor in a storage is an address; the kernel is called on it and on registers, and its status is looked at.
-// CHECK:         llvm.mlir.global internal @vm.arenas
+// CHECK:         llvm.mlir.global internal @module.arenas
 // CHECK-LABEL: llvm.func @exp(i64, !llvm.ptr, !llvm.ptr) -> i32
 // CHECK-LABEL: llvm.func internal @vm.main
 // CHECK:         %[[X:.+]] = llvm.call @vmrt_check_tensor
@@ -203,8 +203,8 @@ vm.func private @kept(%x : !vm.tensor<2, f32>, %n : i64) -> !vm.tensor<1, f32> {
 
 // Short strings, null and dtypes are constants of the module; long strings, tensors and packed functions are made when
 // it is loaded.
-// CHECK:         llvm.mlir.global private constant @vm.literal.0
-// CHECK:         llvm.mlir.global internal @vm.objects() {{.*}} !llvm.array<6 x i64>
+// CHECK:         llvm.mlir.global private constant @module.literal.0
+// CHECK:         llvm.mlir.global internal @module.objects() {{.*}} !llvm.array<6 x i64>
 // CHECK-LABEL: llvm.func internal @vm.constants
 // CHECK:         llvm.call @vmrt_call
 // CHECK:         llvm.call @vmrt_init
