@@ -8,8 +8,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from tir_dialect.analysis.structure import ancestors
 from tir_dialect.analysis.unproven_accesses import UnprovenAccess
 from tir_dialect.dims import Dim, maximum
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import lanes_of, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
@@ -20,7 +22,7 @@ _ULT = 6
 
 def valid_starts(access: UnprovenAccess) -> Dim:
     """The number of valid values of an index: an access at the last one still ends inside the buffer."""
-    _, width, end, _ = access.reach
+    width, end = access.reach.width, access.reach.end
     return end if width.constant_value == 1 else maximum(end - width + 1, 0)
 
 
@@ -31,7 +33,7 @@ def assert_in_bounds(access: UnprovenAccess, before: Operation) -> None:
     ops: list[Operation] = []
     inside = _Tests(ops).of(access)
     what = "is data" if access.is_data else "may be outside"
-    message = f"{access.subject} {what}, expected at least 0 and less than {_bound(access)}"
+    message = f"{access.subject} {what}, expected at least 0 and less than {_limit(access, before)}"
     ops.append(AssertOp(inside, message, "IndexError"))
     inherit_location(before, ops)
     Rewriter.insert_op(ops, InsertPoint.before(before))
@@ -39,16 +41,27 @@ def assert_in_bounds(access: UnprovenAccess, before: Operation) -> None:
 
 def _is_asserted(access: UnprovenAccess, before: Operation) -> bool:
     compared = [use.operation for use in access.reach.start.uses]
-    same = [op for op in compared if isinstance(op, arith.CmpiOp) and _is_below(op, _bound(access))]
+    same = [op for op in compared if isinstance(op, arith.CmpiOp) and _is_below(op, access)]
     asserted = [use.operation for op in same for use in op.result.uses]
     return any(
         isinstance(op, AssertOp) and op.parent is before.parent and op.is_before_in_block(before) for op in asserted
     )
 
 
-def _is_below(op: arith.CmpiOp, bound: Dim) -> bool:
+def _is_below(op: arith.CmpiOp, access: UnprovenAccess) -> bool:
+    if op.predicate.value.data != _ULT:
+        return False
+    if access.reach.limit is not None:
+        return op.rhs is access.reach.limit
     count = op.rhs.owner
-    return op.predicate.value.data == _ULT and isinstance(count, DimOp) and count.dim is bound
+    return isinstance(count, DimOp) and count.dim is _bound(access)
+
+
+def _limit(access: UnprovenAccess, op: Operation) -> str:
+    """What an index has to be less than, in symbols that the caller knows."""
+    function = next(each for each in ancestors(op) if isinstance(each, PrimFuncOp))
+    bound = _bound(access)
+    return str(bound) if bound.symbols.issubset(function.symbol_names) else "its extent"
 
 
 def _bound(access: UnprovenAccess) -> Dim:
@@ -63,14 +76,15 @@ class _Tests:
 
     def of(self, access: UnprovenAccess) -> SSAValue:
         """Whether an access is in bounds, as an `i1`."""
-        start, width, _, _ = access.reach
+        start, width = access.reach.start, access.reach.width
         lanes = lanes_of(start.type)
         in_order = access.mask is not None and width.constant_value != 1
         if in_order and access.mask is not None:
             lanes = lanes_of(access.mask.type)
             one = self._add(arith.ConstantOp(IntegerAttr(1, IndexType())))
             start = self._add(RampOp(start, one, lanes or 1))
-        count = self._add(DimOp(_bound(access)))
+        limit = access.reach.limit
+        count = self._add(DimOp(_bound(access))) if limit is None else limit
         if lanes is not None:
             return self._of_lanes(start, count, lanes, access.mask)
         # A negative index is a large unsigned number.

@@ -49,6 +49,8 @@ class Reach(NamedTuple):
     width: Dim
     end: Dim
     first: Dim = ZERO
+    limit: SSAValue | None = None
+    """The value of `end`, where that need not be a dimension over the symbols of the function."""
 
 
 def reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
@@ -66,9 +68,10 @@ def reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
         case ViewOp() if op.start is not None:
             yield f"a '{op.name}' of {name_of(op.buffer)}, which", Reach(op.start, op.view_type.span, op.room)
         case BlockOp() if op.condition is None:
-            for axis, (index, extent) in enumerate(zip(op.bindings, map(space.dim_of, op.extents), strict=False)):
-                if extent is not None:
-                    yield f"a '{op.name}' \"{op.block_name.data}\" whose binding {axis}", Reach(index, ONE, extent)
+            for axis, (index, limit) in enumerate(zip(op.bindings, op.extents, strict=False)):
+                if (extent := space.dim_of(limit)) is not None:
+                    what = f"a '{op.name}' \"{op.block_name.data}\" whose binding {axis}"
+                    yield what, Reach(index, ONE, extent, limit=limit)
         case _:
             return
 
@@ -111,7 +114,7 @@ def _is_partly_empty(space: IndexSpace, nest: Sequence[ForOp]) -> bool:
 
 def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | None:
     """How indices violate `first <= i < end`; `None` if they do not provably do so whenever no loop is empty."""
-    start, width, end, first = reach
+    start, width, end, first, _ = reach
     if not isinstance(start.type, IndexType) or runs_over(space, reach):
         return None
     dim = space.dim_of(start)

@@ -154,7 +154,7 @@ class _Proof:
 
     def holds(self, mask: SSAValue | None) -> bool:
         """Whether that can be proved, for the lanes of the mask if there is one."""
-        start, width, end, _ = self.reach
+        start, width, end = self.reach[:3]
         if loop_of(start) is not None and runs_over(self.space, self.reach):
             return True
         if isinstance(start.owner, RampOp):

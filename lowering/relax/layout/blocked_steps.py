@@ -132,7 +132,8 @@ def _convolution(op: Conv2dOp, known: Known) -> Step | None:
     elif groups > 1 and not (blocking.is_whole(inner) and blocking.is_whole(filters // groups)):
         return None
     layouts = {"data_layout": StringAttr(blocking.data), "kernel_layout": StringAttr(kernel)}
-    return _same(op, [Role.BLOCKS, role], filters, groups=integer(groups), **layouts)
+    # The result is in blocks as the data is, also where its layout has been written out.
+    return _same(op, [Role.BLOCKS, role], filters, groups=integer(groups), out_layout=None, **layouts)
 
 
 def _is_constant(value: SSAValue) -> bool:

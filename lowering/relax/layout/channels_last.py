@@ -66,7 +66,9 @@ class ChannelsLastPass(Pass):
 
 
 def _is_converted(op: ForwardConvolutionOp) -> bool:
-    if op.data_layout is not None or op.kernel_layout is not None or op.out_layout is not None:
+    spatial = spatial_letters(op.RANK)
+    plain = "NC" + spatial, op.KERNEL_LETTERS + spatial, "NC" + spatial
+    if tuple(layout.text for layout in op.layouts) != plain:
         return False
     data, kernel = dims_of(op.x), dims_of(op.w)
     if data is None or kernel is None or not (is_only_read(op.result) and is_never_written(op.x)):

@@ -101,6 +101,8 @@ def _copies_rows(stage: Stage) -> bool:
     load, last = stage.stores[0].value.owner, len(stage.axes) - 1
     if not isinstance(load, LoadOp) or [*stage.loads] != [load]:
         return False
+    if not stage.accesses[load] or not stage.axes:
+        return True  # the same element everywhere
     *outer, inner = stage.accesses[load]
     alone = not any(index.strides[last].terms or _uses(index.value, stage.axes[last].value) for index in outer)
     return alone and (inner.follows(last) or _is_quotient(inner.value, stage.axes[last].value))

@@ -209,3 +209,18 @@ def test_any_number_of_channels():
     assert all(each.layouts[2].text == "NCHW4c" for each in converted.walk() if isinstance(each, Conv2dOp))
     with pytest.raises(ValueError, match="channels that are 1 times the kernel's"):
         runner(converted, "main", "native")(np.ones((2, 4, 4, 5), np.float32))
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_layout_of_results_that_is_written_out(constant: bool):
+    """As TVM prints it, with weights as parameters; the first convolution reads channels that are no blocks."""
+    builder = BlockBuilder()
+    with builder.function("main", {"x": ("n", 3, 28, 28), "v": (16, 3, 3, 3), "w": (16, 16, 3, 3)}) as (x, v, w):
+        if constant:
+            v, w = (builder.const(np.ones((16, channels, 3, 3), np.float32)) for channels in (3, 16))
+        for weights in (v, w):
+            x = op.nn.conv2d(x, weights, padding=[1], data_layout="NCHW", kernel_layout="OIHW", out_layout="NCHW")
+        builder.emit_func_output(op.nn.relu(x))
+    args = [np.ones(shape, np.float32) for shape in ((1, 3, 28, 28), (16, 3, 3, 3), (16, 16, 3, 3))]
+    converted = check_pass(builder.get(), IN_BLOCKS, [args], tolerance=NEAR)
+    assert [each.layouts[2].text for each in converted.walk() if isinstance(each, Conv2dOp)] == ["NCHW4c"] * 2
