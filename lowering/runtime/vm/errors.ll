@@ -107,3 +107,24 @@ put.back:
 done:
   ret void
 }
+
+; Raises an error if a function has failed without one: tvm-ffi has none for exceptions whose text is not UTF-8, and
+; whoever looks for one would end the process.
+define void @vmrt_require_error() noinline cold {
+entry:
+  %raised = alloca ptr
+  store ptr null, ptr %raised
+  call void @TVMFFIErrorMoveFromRaised(ptr %raised)
+  %error = load ptr, ptr %raised
+  %is.none = icmp eq ptr %error, null
+  br i1 %is.none, label %raise, label %put.back
+
+raise:
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr @vmrt_runtime_error, ptr @vmrt_no_text)
+  ret void
+
+put.back:
+  call void @TVMFFIErrorSetRaised(ptr %error)
+  %status = call i32 @TVMFFIObjectDecRef(ptr %error)
+  ret void
+}

@@ -74,6 +74,7 @@ finish:
   ret i32 0
 
 return.failed:
+  call void @vmrt_require_error()
   ret i32 -1
 
 wrong:
