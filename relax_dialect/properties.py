@@ -86,8 +86,11 @@ class Properties:
         return self.get(name, UnitAttr) is not None
 
     def number(self, name: str) -> float:
-        """The floating-point property `name`."""
-        return self.require(name, FloatAttr).value.data
+        """The property `name`, a number: of any dtype, or of `f64`."""
+        found = self.require(name, Attribute)
+        if not isa(found, FloatAttr | IntegerAttr):
+            self.fail(f"property {name} expected a number, got {found}")
+        return found.value.data
 
     def string(self, name: str) -> str:
         """The string property `name`."""

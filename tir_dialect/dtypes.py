@@ -294,9 +294,15 @@ def rounded(value: float, type: AnyFloat) -> float:
         return float(np.asarray(value).astype(numpy_dtype(type)))
 
 
+def integer_limits(type: Attribute) -> tuple[int, int]:
+    """The least and the greatest number of an integer type."""
+    dtype = lookup(type)
+    return (0, 2**dtype.bits - 1) if dtype.is_unsigned else (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1)
+
+
 def range_in_i64(type: Attribute) -> tuple[int, int | None] | None:
     """The inclusive range of an integer type within the signed 64-bit integers; `None` if it has all of them."""
     dtype = lookup(type)
     if dtype.bits == 64:
         return (0, None) if dtype.is_unsigned else None
-    return (0, 2**dtype.bits - 1) if dtype.is_unsigned else (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1)
+    return integer_limits(type)

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr
 from xdsl.dialects.builtin import TensorType as ElementsType
+from xdsl.ir import Attribute
 
-from tir_dialect.dtypes import from_numpy, numpy_dtype
+from tir_dialect.dtypes import (
+    from_numpy,
+    integer_limits,
+    is_bool,
+    is_float,
+    is_integer,
+    is_small_float,
+    is_unsigned,
+    numpy_dtype,
+)
 from tir_dialect.weights import Weight, WeightAttr
 
 if TYPE_CHECKING:
@@ -25,10 +35,36 @@ def dense_array(elements: DenseIntOrFPElementsAttr) -> NDArray[Any]:
     import numpy as np
 
     kind = elements.get_element_type()
-    raw = np.float64 if isinstance(kind, AnyFloat) else None
+    # Without a dtype NumPy makes floats of integers of which only some are 2**63 or more.
+    raw = np.float64 if isinstance(kind, AnyFloat) else np.uint64 if is_unsigned(kind) else np.int64
     values = np.array(elements.get_values(), raw).astype(numpy_dtype(kind))
     shape = elements.get_shape()
     return np.full(shape, values.reshape(-1)[0]) if values.size == 1 else values.reshape(shape)
+
+
+def converted(array: NDArray[Any], dtype: Attribute) -> NDArray[Any]:
+    """The elements in another dtype, as `relax.astype` converts them: the array itself if it has the dtype.
+
+    A float becomes the nearest integer in the direction of 0, outside of the range the end of the range, and of NaN 0.
+    An integer that is too wide loses its upper bits. `i1` says whether a number is not 0.
+    """
+    import numpy as np
+
+    target = numpy_dtype(dtype)
+    if array.dtype == target:
+        return array
+    if is_small_float(from_numpy(array.dtype)) or (array.dtype.itemsize < 4 and is_float(from_numpy(array.dtype))):
+        array = array.astype(np.float32)  # which has all their values
+    if is_bool(dtype):
+        return array != 0
+    if not (is_integer(dtype) and array.dtype.kind == "f"):
+        with np.errstate(all="ignore"):
+            return array.astype(target)
+    low, high = integer_limits(dtype)
+    wide = np.uint64 if is_unsigned(dtype) else np.int64
+    below, above = array < float(low), array >= float(high + 1)
+    inside = np.where(below | above | np.isnan(array), 0, array).astype(wide)
+    return np.where(below, wide(low), np.where(above, wide(high), inside)).astype(target)
 
 
 def elements_of(value: TensorAttr) -> NDArray[Any] | None:

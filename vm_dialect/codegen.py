@@ -109,7 +109,9 @@ class ConstantPool:
 def dense_array(value: DenseIntOrFPElementsAttr) -> Array:
     """The elements of a dense attribute as an array."""
     element = ELEMENT_TYPES[str(value.type.element_type)]
-    values = np.array(value.get_values(), np.float64 if element.is_float else None).astype(numpy_dtype(element))
+    # Without a dtype NumPy makes floats of integers of which only some are 2**63 or more.
+    raw = np.float64 if element.is_float else np.uint64 if element.name.startswith("ui") else np.int64
+    values = np.array(value.get_values(), raw).astype(numpy_dtype(element))
     shape = value.type.get_shape()
     return np.full(shape, values.reshape(-1)[0]) if values.size == 1 else values.reshape(shape)
 

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import axis_of, without
 from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.scalars import is_float_expr, narrow, number, widen
+from lowering.relax_to_tir.scalars import narrow, number, widen
 from lowering.relax_to_tir.unary import elementwise
 from relax_dialect.ops import activation
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
 from relax_dialect.ops.unary import UnaryOp
 from tir_dialect import te
-from tir_dialect.te.coerce import integer_range
 
 for _op in vars(activation).values():
     if isinstance(_op, type) and issubclass(_op, UnaryOp) and _op is not UnaryOp:
@@ -65,17 +64,9 @@ def clip(kernel: Kernel, op: ClipOp) -> te.Tensor:
     low, high = op.min.value.data, op.max.value.data
 
     def function(x: te.Expr) -> te.Expr:
-        return te.minimum(te.maximum(x, _bound(low, x)), _bound(high, x))
+        return te.minimum(te.maximum(x, number(low, x)), number(high, x))
 
     return each(kernel.tensor(op.x), function, "clip")
-
-
-def _bound(value: float, x: te.Expr) -> te.Expr:
-    """A bound in a dtype; of integers, without its fraction and at most the extremes."""
-    if is_float_expr(x):
-        return number(value, x)
-    least, greatest = integer_range(x.dtype)
-    return te.const(int(min(max(value, least), greatest)), x.dtype)
 
 
 @legalizes(SoftmaxOp)

@@ -25,6 +25,7 @@ from relax_dialect.ops.creation import (
     ZerosLikeOp,
     ZerosOp,
 )
+from relax_dialect.ranges import range_length
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim
@@ -62,10 +63,7 @@ for _op in (ZerosOp, OnesOp, ZerosLikeOp, OnesLikeOp):
 def arange_length(kernel: Kernel, op: ArangeOp) -> te.Tensor:
     """How many numbers there are. A step of 0 gives a size that no shape has."""
     start, stop, step = (exact(kernel.scalar(operand)) for operand in op.operands)
-    divisor = te.select(step == 0, 1, step)
-    # The quotient rounded up.
-    count = te.ceil((stop - start) / divisor) if is_float_expr(step) else -((start - stop) // divisor)
-    length = te.select(step == 0, -1, te.maximum(te.cast(count, "i64"), 0))
+    length = range_length(start, stop, step)
     return te.compute((1,), lambda *i: length, name="arange_length")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import axes
 from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.scalars import number
+from lowering.relax_to_tir.scalars import element
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.index_maps import MapIndicesOp, mapped
 from tir_dialect import te
@@ -23,7 +23,7 @@ def map_indices(kernel: Kernel, op: MapIndicesOp) -> te.Tensor:
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         if not is_full:
             with b.block("pad_value", *axes(shape)) as place:
-                b.store(outs[0], place, te.cast(number(op.pad_value.value.data, te.const(0.0, "f64")), dtype))
+                b.store(outs[0], place, element(op.pad_value.value.data, x.dtype))
         with b.block("map_indices", *axes(x.shape)) as index:
             b.store(outs[0], mapped(op.index_map.data, index), x[index])
 

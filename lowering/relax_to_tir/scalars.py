@@ -14,7 +14,9 @@ from xdsl.ir import Attribute
 
 from relax_dialect.ops.activation import SELU_ALPHA, SELU_SCALE, SQRT_2_OVER_PI, SQRT_HALF
 from tir_dialect import te
-from tir_dialect.dtypes import is_bool, is_float, is_unsigned
+from tir_dialect.dtypes import is_float, is_small_float, is_unsigned
+from tir_dialect.te.coerce import integer_range, is_bool, is_index, is_integer
+from tir_dialect.te.expr import DType
 
 Unary: TypeAlias = Callable[[te.Expr], te.Expr]
 Binary: TypeAlias = Callable[[te.Expr, te.Expr], te.Expr]
@@ -51,11 +53,25 @@ def wide_dtype(dtype: Attribute | str) -> str:
 
 
 def number(value: float, like: te.Expr) -> te.Expr:
-    """A number in the dtype of `like`; infinite where it is too large for it."""
+    """A number in the dtype of `like`, as `element` makes one."""
+    return element(value, like.dtype)
+
+
+def element(value: float, dtype: DType) -> te.Expr:
+    """A number converted to a dtype: as a float, infinite where it is too large; as an integer, without its fraction
+    and at most the extremes, of NaN 0.
+    """
+    if is_bool(dtype):
+        return te.const(value != 0, dtype)
+    if is_integer(dtype) or is_index(dtype):
+        least, greatest = integer_range(dtype)
+        return te.const(0 if value != value else int(min(max(value, least), greatest)), dtype)
+    if not isinstance(dtype, IndexType) and is_small_float(dtype):  # some have no zero, and some no infinity
+        return te.cast(te.const(value, "f64"), dtype)
     try:
-        return te.const(value, like.dtype)
+        return te.const(value, dtype)
     except ValueError:
-        return te.const(math.copysign(math.inf, value), like.dtype)
+        return te.const(math.copysign(math.inf, value), dtype)
 
 
 def is_float_expr(x: te.Expr) -> bool:

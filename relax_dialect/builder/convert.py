@@ -22,7 +22,7 @@ from relax_dialect.ops.numbers import number_attr
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.dtypes import ElementType, dtype_name, from_numpy, is_bool, lookup, numpy_dtype
+from tir_dialect.dtypes import ElementType, dtype_name, from_numpy, is_bool, lookup, numpy_dtype, parse_dtype
 from tir_dialect.elements import TensorAttr, tensor_attr
 
 if TYPE_CHECKING:
@@ -101,11 +101,18 @@ def elements(data: Any, dtype: Attribute | None = None, name: str | None = None)
     elif isinstance(data, int | float | Sequence):
         array = np.asarray(data, None if dtype is None else numpy_dtype(dtype))  # an integer that is none is an error
         known = f32 if array.dtype == np.float64 else from_numpy(array.dtype)
+        if known == f32 and (whole := np.asarray(data, object)).size and all(map(_is_integer, whole.reshape(-1))):
+            # NumPy makes floats of integers of which only some are 2**63 or more.
+            array, known = np.asarray(data, np.uint64), parse_dtype("ui64")
     else:
         array = np.from_dlpack(data)
         known = from_numpy(array.dtype)
     kind = known if dtype is None else lookup(dtype).type
     return tensor_attr(array.astype(numpy_dtype(kind), copy=False), name)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int)
 
 
 def _dtype_of_number(number: float, dtype: Attribute | None) -> Attribute:

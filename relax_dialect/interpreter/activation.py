@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.operators import computes, element, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.interpreter.unary import elementwise
 from relax_dialect.ops import activation
@@ -46,16 +44,8 @@ def prelu(op: PreluOp, x: Array, slope: Array) -> Array:
 @computes(ClipOp)
 def clip(op: ClipOp, x: Array) -> Array:
     """`min(max(x, low), high)`."""
-    low, high = (bound_in(x.dtype, bound.value.data) for bound in (op.min, op.max))
+    low, high = (element(bound.value.data, op, x) for bound in (op.min, op.max))
     return np.minimum(np.maximum(x, low), high)
-
-
-def bound_in(dtype: np.dtype[Any], bound: float) -> Array:
-    """A bound in a dtype; of integers, without its fraction and at most the extremes."""
-    if np.issubdtype(dtype, np.integer):
-        info = np.iinfo(dtype.type)
-        return np.array(int(min(max(bound, info.min), info.max)), dtype)
-    return np.array(bound, dtype)
 
 
 @computes(SoftmaxOp, LogSoftmaxOp)

@@ -17,7 +17,8 @@ from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dtypes import MOST_BYTES, is_narrow, numpy_dtype
+from tir_dialect.dtypes import MOST_BYTES, from_numpy, integer_limits, is_integer, is_narrow, numpy_dtype
+from tir_dialect.elements import converted
 
 OpT = TypeVar("OpT", bound=InfersResultTypes)
 Compute: TypeAlias = "Callable[..., Value]"
@@ -133,6 +134,17 @@ def result_dtype(op: InfersResultTypes, otherwise: Array, index: int = 0) -> np.
     info = op.results[index].type
     dtype = info.dtype if isinstance(info, TensorType) else None
     return otherwise.dtype if dtype is None else numpy_dtype(dtype)
+
+
+def element(value: float, op: InfersResultTypes, x: Array) -> Array:
+    """A number in the dtype of the result of an op, `x` among its operands; of integers without its fraction and at
+    most the extremes, and 0 for NaN.
+    """
+    dtype = from_numpy(result_dtype(op, x))
+    if is_integer(dtype) and isinstance(value, int):
+        low, high = integer_limits(dtype)
+        return np.array(min(max(value, low), high), x.dtype)
+    return converted(np.array(value, np.float64), dtype).astype(x.dtype)
 
 
 def wide(x: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import computes
+from relax_dialect.interpreter.operators import computes, element
 from relax_dialect.interpreter.properties import integers
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.padding import PadOp
@@ -23,7 +23,7 @@ def pad(op: PadOp, x: Array) -> Array:
         if length == 0 and places.size:
             x = np.concatenate([x, np.zeros([1 if at == axis else n for at, n in enumerate(x.shape)], x.dtype)], axis)
         x = np.take(x, mapped(op.mode.data, places, length), axis)
-    return np.where(inside, x, np.asarray(op.pad_value.value.data).astype(x.dtype)) if op.mode.data == "constant" else x
+    return np.where(inside, x, element(op.pad_value.value.data, op, x)) if op.mode.data == "constant" else x
 
 
 def mapped(mode: str, places: Array, length: int) -> Array:

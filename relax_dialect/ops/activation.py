@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
-from relax_dialect.ops.fields import integer, number
+from relax_dialect.ops.fields import ExactNumber, exact_number, integer, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain, Scalar, numpy
 from relax_dialect.ops.unary import UnaryOp, erf, sigmoid
@@ -200,13 +200,13 @@ class ClipOp(Operator):
 
     name = "relax.clip"
 
-    min = prop_def(FloatAttr[Float64Type])
-    max = prop_def(FloatAttr[Float64Type])
+    min = prop_def(ExactNumber)
+    max = prop_def(ExactNumber)
     x = operand_def(TensorType)
     result = result_def(TensorType)
 
     def __init__(self, x: SSAValue | Operation, min: float, max: float):
-        super().__init__([x], {"min": number(min), "max": number(max)})
+        super().__init__([x], {"min": exact_number(min), "max": exact_number(max)})
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
     DenseArrayBase,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    Signedness,
     StringAttr,
     UnitAttr,
     f64,
@@ -59,6 +62,19 @@ def number(value: float) -> FloatAttr:
     return FloatAttr(value, f64)
 
 
+ExactNumber: TypeAlias = FloatAttr[Float64Type] | IntegerAttr
+"""The property value of a number that may be an element of any dtype: an integer that `f64` has not is kept as one."""
+
+
+def exact_number(value: float) -> ExactNumber:
+    """The property value of a number; `ValueError` for an integer that neither `f64` nor 64 bits hold."""
+    if isinstance(value, float) or int(float(value)) == value:
+        return FloatAttr(float(value), f64)
+    if not -(1 << 63) <= value < 1 << 64:
+        raise ValueError(f"expected an integer of 64 bits, got {value}")
+    return IntegerAttr(value, i64 if value < 1 << 63 else IntegerType(64, Signedness.UNSIGNED))
+
+
 def flag(value: bool) -> UnitAttr | None:
     """The property value of a flag: present or absent."""
     return UnitAttr() if value else None
@@ -71,11 +87,18 @@ def dims(values: Iterable[DimLike]) -> ArrayAttr[DimAttr]:
 
 def parse_number(parser: Parser) -> float:
     """Parses a number: `-0.5`, `1.0e-05`, `inf`, `nan`."""
+    return float(_parse_value(parser))
+
+
+def _parse_value(parser: Parser) -> float:
+    """Parses a number, an integer if it has no point."""
     if parser.parse_optional_keyword("nan"):
         return float("nan")
     negative = parser.parse_optional_punctuation("-") is not None
-    value = float("inf") if parser.parse_optional_keyword("inf") else float(parser.parse_number(allow_boolean=False))
-    return -value if negative else value
+    value = float("inf") if parser.parse_optional_keyword("inf") else parser.parse_number(allow_boolean=False)
+    if negative:
+        return -value if value else -0.0
+    return value
 
 
 def format_number(value: float) -> str:
@@ -92,6 +115,8 @@ def _print_integer(printer: Printer, value: Attribute) -> None:
 def _print_number(printer: Printer, value: Attribute) -> None:
     if isa(value, FloatAttr):
         printer.print_string(format_number(value.value.data))
+    else:
+        _print_integer(printer, value)
 
 
 def _print_string(printer: Printer, value: Attribute) -> None:
@@ -134,9 +159,19 @@ def _parse_numbers(parser: Parser) -> DenseArrayBase:
     return integers(whole) if len(whole) == len(values) else numbers(values)
 
 
+def _parse_exact_number(parser: Parser) -> Attribute:
+    position = parser.pos
+    try:
+        return exact_number(_parse_value(parser))
+    except ValueError as error:
+        parser.raise_error(str(error), position, parser.pos)
+
+
+_NUMBER = Field(lambda parser: number(parse_number(parser)), _print_number)
+_EXACT_NUMBER = Field(_parse_exact_number, _print_number)
 _FIELDS: dict[type[Attribute], Field] = {
     IntegerAttr: Field(lambda parser: integer(parser.parse_integer(allow_boolean=False)), _print_integer),
-    FloatAttr: Field(lambda parser: number(parse_number(parser)), _print_number),
+    FloatAttr: _NUMBER,
     StringAttr: Field(lambda parser: StringAttr(parser.parse_str_literal()), _print_string),
     DenseArrayBase: Field(_parse_numbers, _print_numbers),
     ArrayAttr: Field(lambda parser: dims(parse_dim_list(parser)), _print_dims),
@@ -148,6 +183,8 @@ _ANY = Field(lambda parser: parser.parse_attribute(), lambda printer, value: pri
 def _field(op: type[IRDLOperation], name: str) -> Field | None:
     """How the property is written; `None` for a flag, which is written by its name alone."""
     bases = op.get_irdl_definition().properties[name].constr.get_bases() or set()
+    if bases == {FloatAttr, IntegerAttr}:
+        return _EXACT_NUMBER
     base = next(iter(bases)) if len(bases) == 1 else Attribute
     return None if base is UnitAttr else _FIELDS.get(base, _ANY)
 

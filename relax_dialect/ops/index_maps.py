@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import AffineMapAttr, Float64Type, FloatAttr
+from xdsl.dialects.builtin import AffineMapAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -18,7 +18,7 @@ from xdsl.ir.affine import (
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
-from relax_dialect.ops.fields import number
+from relax_dialect.ops.fields import ExactNumber, exact_number, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Bounds, Dim, ModAtom, constant, symbol
@@ -45,12 +45,12 @@ class MapIndicesOp(Operator):
     name = "relax.map_indices"
 
     index_map = prop_def(AffineMapAttr)
-    pad_value = prop_def(FloatAttr[Float64Type], default_value=number(0.0))
+    pad_value = prop_def(ExactNumber, default_value=number(0.0))
     x = operand_def(TensorType)
     result = result_def(TensorType)
 
     def __init__(self, x: SSAValue | Operation, index_map: AffineMap, pad_value: float = 0.0):
-        super().__init__([x], {"index_map": AffineMapAttr(index_map), "pad_value": number(pad_value)})
+        super().__init__([x], {"index_map": AffineMapAttr(index_map), "pad_value": exact_number(pad_value)})
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

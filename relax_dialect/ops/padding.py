@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, StringAttr, i64
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, ONE, ZERO, Inference
-from relax_dialect.ops.fields import integers, number
+from relax_dialect.ops.fields import ExactNumber, exact_number, integers, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 
@@ -38,14 +38,14 @@ class PadOp(Operator):
 
     pad_width = prop_def(DenseArrayBase.constr(i64))
     mode = prop_def(StringAttr, default_value=StringAttr("constant"))
-    pad_value = prop_def(FloatAttr[Float64Type], default_value=number(0.0))
+    pad_value = prop_def(ExactNumber, default_value=number(0.0))
     x = operand_def(TensorType)
     result = result_def(TensorType)
 
     def __init__(
         self, x: SSAValue | Operation, pad_width: Sequence[int], mode: str = "constant", pad_value: float = 0.0
     ):
-        properties = {"pad_width": integers(pad_width), "mode": StringAttr(mode), "pad_value": number(pad_value)}
+        properties = {"pad_width": integers(pad_width), "mode": StringAttr(mode), "pad_value": exact_number(pad_value)}
         super().__init__([x], properties)
 
     @classmethod

@@ -28,6 +28,8 @@ class Tolerance:
 
 
 EXACT = Tolerance(0, 0)
+IDENTICAL = Tolerance(-1, -1)
+"""Even -0 differs from 0; all NaN are one."""
 
 
 def runner(module: ModuleOp, entry: str, mode: str) -> Callable[..., object]:
@@ -125,9 +127,14 @@ def assert_same(got: object, expected: object, tolerance: Tolerance, what: str) 
     elif isinstance(expected, np.ndarray):
         assert isinstance(got, np.ndarray), f"{what}: expected a tensor, got {type(got).__name__}"
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape), what
-        np.testing.assert_allclose(
-            _widened(got), _widened(expected), tolerance.relative, tolerance.absolute, err_msg=what
-        )
+        if tolerance == IDENTICAL:
+            np.testing.assert_array_equal(_with_signs(got), _with_signs(expected), err_msg=what)
+        elif tolerance.absolute < 1 and expected.dtype.kind in "iub":
+            np.testing.assert_array_equal(got, expected, err_msg=what)
+        else:
+            np.testing.assert_allclose(
+                _widened(got), _widened(expected), tolerance.relative, tolerance.absolute, err_msg=what
+            )
     else:
         assert type(got) is type(expected), (
             f"{what}: expected {expected!r} of {type(expected)}, got {got!r} of {type(got)}"
@@ -147,6 +154,14 @@ def as_plain(result: object) -> object:
     if isinstance(result, tuple | list | tvm_ffi.Array):
         return tuple(as_plain(field) for field in result)
     return result
+
+
+def _with_signs(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """The bits of floats as integers, those of one NaN for all of them."""
+    if array.dtype.kind in "iub":
+        return array
+    kind = np.dtype(f"u{array.dtype.itemsize}")
+    return np.where(np.isnan(array), kind.type(-1 & ((1 << 8 * kind.itemsize) - 1)), array.view(kind))
 
 
 def _widened(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:

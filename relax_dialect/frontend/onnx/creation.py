@@ -14,6 +14,7 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Array, Value
+from relax_dialect.ranges import range_length
 from tir_dialect import te
 from tir_dialect.dtypes import from_numpy, is_float
 
@@ -81,23 +82,9 @@ def _scalars(node: Node) -> list[Expr]:
 
 
 def _range_length(start: te.Tensor, limit: te.Tensor, step: te.Tensor) -> te.Tensor:
-    """How many numbers there are, as a tensor of one element; -1, which is no length, if the step is 0."""
-
-    def count(_: te.Expr) -> te.Expr:
-        by = step[()]
-        if is_float(start.dtype):
-            # In f64 from the start: a difference that is rounded may end just in front of one more number
-            span = te.cast(limit[()], "f64") - te.cast(start[()], "f64")
-            many = te.cast(te.ceil(span / te.cast(by, "f64")), "i64")
-        else:
-            span = limit[()] - start[()]
-            wide, stride = te.cast(span, "i64"), te.cast(by, "i64")
-            up = te.floordiv(wide + stride - 1, te.maximum(stride, 1))
-            down = te.floordiv(-wide - stride - 1, te.maximum(-stride, 1))
-            many = te.select(stride > 0, up, down)
-        return te.select(by == 0, te.const(-1, "i64"), te.maximum(many, 0))
-
-    return te.compute((1,), count, name="range_length")
+    """How many numbers there are, as a tensor of one element."""
+    length = range_length(start[()], limit[()], step[()])
+    return te.compute((1,), lambda *i: length, name="range_length")
 
 
 @converts("OneHot")

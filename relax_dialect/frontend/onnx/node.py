@@ -99,11 +99,14 @@ class Node:
         return tuple(int(each) for each in found.reshape(-1).tolist())
 
     def floats(self, index: int) -> tuple[float, ...] | None:
-        """The elements of an operand as numbers, if they are known and none is symbolic."""
+        """The elements of an operand as floats, if they are known and none is symbolic."""
+        found = self.numbers(index)
+        return None if found is None else tuple(map(float, found))
+
+    def numbers(self, index: int) -> tuple[float, ...] | None:
+        """The elements of an operand as Python's numbers, if they are known and none is symbolic."""
         found = self.known(index)
-        if found is None or found.dtype == object:
-            return None
-        return tuple(float(each) for each in found.reshape(-1).tolist())
+        return None if found is None or found.dtype == object else tuple(found.reshape(-1).tolist())
 
     def length(self, index: int) -> int:
         """The number of elements of an operand that is a list of axes or dimensions; `Refusal` if it is not known."""

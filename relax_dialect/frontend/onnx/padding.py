@@ -52,8 +52,8 @@ def _value(node: Node) -> float | None:
         return node.number("value")
     if not node.has(2):
         return 0.0
-    found = node.floats(2)
-    return None if found is None or 1 << 53 <= abs(found[0]) < float("inf") else found[0]
+    found = node.numbers(2)
+    return None if found is None else found[0]
 
 
 def _at_run_time(node: Node, mode: str) -> Expr:

@@ -34,7 +34,7 @@ def hardtanh(node: Node) -> Result:
     """Elements within bounds."""
     if node.name == "relu6":
         return op.clip(node.tensor("self"), 0.0, 6.0)
-    return op.clip(node.tensor("self"), node.number("min_val"), node.number("max_val"))
+    return op.clip(node.tensor("self"), node.exact_number("min_val"), node.exact_number("max_val"))
 
 
 @converts("aten.leaky_relu.default")

@@ -91,10 +91,14 @@ class Node:
 
     def number(self, name: str, default: float = 0.0) -> float:
         """A number that is known while importing; `Refusal` if it depends on sizes."""
+        return float(self.exact_number(name, default))
+
+    def exact_number(self, name: str, default: float = 0.0) -> float:
+        """A number that is known while importing, an integer if it was one; `Refusal` if it depends on sizes."""
         found = self.arguments.get(name)
         if isinstance(found, Expr) or is_symbolic(found):
             raise Refusal(f"the argument {name} depends on sizes or data; a constant is expected")
-        return default if found is None else float(found)
+        return default if found is None else int(found) if isinstance(found, int) else float(found)
 
     def integer(self, name: str, default: int = 0) -> int:
         """An integer that is known while importing; `Refusal` if it depends on sizes."""

@@ -11,13 +11,13 @@ from relax_dialect.frontend.torch.registry import Result, converts
 @converts("aten.constant_pad_nd.default")
 def constant_pad(node: Node) -> Result:
     """More elements of one value; fewer where a number is negative."""
-    return _pad(node, node.integers("pad"), "constant", node.number("value"))
+    return _pad(node, node.integers("pad"), "constant", node.exact_number("value"))
 
 
 @converts("aten.pad.default")
 def pad(node: Node) -> Result:
     """More elements of one value, mirrored, of the edge, or from the other end."""
-    return _pad(node, node.integers("pad"), node.text("mode", "constant"), node.number("value"))
+    return _pad(node, node.integers("pad"), node.text("mode", "constant"), node.exact_number("value"))
 
 
 @converts(*(f"aten.{mode}_pad{rank}d.default" for mode in ("reflection", "replication") for rank in (1, 2, 3)))

@@ -35,7 +35,7 @@ def clamp(node: Node) -> Result:
     low, high, dtype = node.value("min"), node.value("max"), node.out_dtype()
     x = node.tensor("self", dtype)
     if isinstance(low, int | float) and isinstance(high, int | float) and low <= high:
-        return op.clip(x, float(low), float(high))
+        return op.clip(x, low, high)
     return _bounded(node, x, ("min", op.maximum), ("max", op.minimum))
 
 

@@ -81,8 +81,9 @@ def _range(attributes: Attributes, operands: Operands) -> Array:
     start, stop, step = (each.reshape(()) for each in operands)
     if object in (start.dtype, stop.dtype, step.dtype):
         raise Open
-    span, by = (each.astype(np.float64) if each.dtype.kind == "f" else each for each in (stop, step))
-    count = max(int(np.ceil((span - start) / by)), 0)  # In f64: a rounded difference may end in front of one more
+    # Floats in f64: a rounded difference may end in front of one more. Integers of Python do not overflow.
+    first, last, by = (each.item() for each in (start, stop, step))
+    count = len(range(first, last, by)) if isinstance(first, int) else max(math.ceil((last - first) / by), 0)
     if count > MAX_EVALUATED:
         raise Open
     return (start + np.arange(count).astype(start.dtype) * step).astype(start.dtype)

@@ -39,7 +39,7 @@ def _number(reader: ExpressionReader, node: ast.expr) -> float:
         return 0.0
     if not isinstance(value, bool | int | float):
         reader.fail(node, f"expected a number, got {describe(value)}")
-    return float(value)
+    return value
 
 
 def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:

@@ -173,7 +173,7 @@ def _operand(reader: ExpressionReader, node: ast.expr, kind: Kind, value: object
 
 
 def _as_annotated(value: object, parameter: Parameter) -> object:
-    """A value as the constructor's annotation wants it: one integer for a list, an integer for a float."""
+    """A value as the constructor's annotation wants it: one integer for a list, a float for an integer that it has."""
     annotation = str(parameter.source.annotation)
     if (items := items_of(value)) is not None:
         dim = next((each for each in items if isinstance(each, Dim)), None)
@@ -183,5 +183,5 @@ def _as_annotated(value: object, parameter: Parameter) -> object:
     if isinstance(value, int) and annotation.startswith("Sequence"):
         return [value]
     if isinstance(value, int) and annotation.partition(" ")[0] == "float":
-        return float(value)
+        return float(value) if int(float(value)) == value else value
     return bool(value) if isinstance(value, int) and annotation == "bool" else value
