@@ -56,6 +56,16 @@ def divide(x: Any, y: Any) -> Any:
     return (quotient + is_below).astype(x.dtype)
 
 
+def power(x: Any, y: Any) -> Any:
+    """`x ** y` on arrays; of integers rounded toward zero, and 0 for 0 to a negative power."""
+    np = numpy()
+    if x.dtype.kind != "i":
+        return np.power(x, y)
+    unit = np.where((y & 1) == 1, x, 1)
+    inverse = np.where(abs(x) == 1, unit, 0)
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+
 def multiply_add(x: Any, y: Any, z: Any) -> Any:
     """`x * y + z` on arrays."""
     return numpy().add(numpy().multiply(x, y), z)
@@ -261,10 +271,10 @@ class NotEqualOp(BinaryOp):
 
 @irdl_op_definition
 class PowerOp(BinaryOp):
-    """`x ** y`."""
+    """`x ** y`; of integers rounded toward zero, and 0 for 0 to a negative power."""
 
     name = "relax.power"
-    SCALAR: ClassVar = Scalar("power", ufunc("power"), identity=1)
+    SCALAR: ClassVar = Scalar("power", power, identity=1)
 
 
 @irdl_op_definition

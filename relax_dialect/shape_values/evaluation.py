@@ -7,16 +7,18 @@ constant. Nothing here changes a program; `fold-shape-computations` and importer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import cast
 
-from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import OpResult, SSAValue
+from xdsl.dialects.builtin import Float32Type, Float64Type, i64
+from xdsl.ir import Attribute, OpResult, SSAValue
 
+from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.shape_values.elements import MOST_ELEMENTS, Elements, array_of
 from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim
-from tir_dialect.dtypes import is_bool, is_integer
+from tir_dialect.dtypes import integer_limits, is_bool, is_float, is_integer
 
 
 class ShapeValues:
@@ -76,7 +78,8 @@ class ShapeValues:
             self._known[value] = declared
             return
         found = _result(rule(value.op, *(self._known[operand] for operand in value.op.operands)), value.index)
-        self._known[value] = found if declared is None else _agreeing(found, declared)
+        found = found if declared is None else _agreeing(found, declared)
+        self._known[value] = None if found is None else _held(found, value.type)
 
 
 def _may_be_known(value: SSAValue) -> bool:
@@ -91,6 +94,29 @@ def _result(found: Elements | Sequence[Elements] | None, index: int) -> Elements
     if isinstance(found, Sequence):
         return found[index]
     return found if index == 0 else None
+
+
+def _held(found: Elements, info: Attribute) -> Elements:
+    """The elements that are numbers of the dtype; what others become, by wrapping or rounding, is not known here."""
+    dtype = info.dtype if isinstance(info, TensorType) else i64
+    if dtype is None or is_bool(dtype):
+        return found
+    holds = _is_exact if is_float(dtype) else partial(_is_within, *integer_limits(dtype))
+    values = found.reshape(-1).tolist()
+    return array_of([dim if dim is None or holds(dim, dtype) else None for dim in values]).reshape(found.shape)
+
+
+def _is_within(low: int, high: int, dim: Dim, dtype: Attribute) -> bool:
+    """Whether an integer dtype has a number; of symbols, those below 0 are what no unsigned one has."""
+    if (number := dim.constant_value) is not None:
+        return low <= number <= high
+    return low < 0 or DEFAULT_PROVER.less_equal(0, dim) is True
+
+
+def _is_exact(dim: Dim, dtype: Attribute) -> bool:
+    """Whether a float is a number, exactly. The sign of 0 is not known here."""
+    number = dim.constant_value
+    return number is None or (number != 0 and abs(number) <= 1 << (24 if isinstance(dtype, Float32Type) else 53))
 
 
 def _agreeing(found: Elements | None, declared: Elements) -> Elements:

@@ -7,7 +7,7 @@ from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.shape_values.evaluation import ShapeValues
-from tests.support.programs import check_pass
+from tests.support.programs import IDENTICAL, check_pass, run_everywhere
 
 SIZES = {"n": 5, "m": 3}
 
@@ -136,3 +136,38 @@ def test_long_chains_need_no_deep_stack():
     terminator = func.body.block.last_op
     assert terminator is not None
     assert str(ShapeValues().dims(terminator.operands[0])) == "(Dim('n + 5002'), Dim('2 * m + 5002'), Dim('5006'))"
+
+
+EDGES = {
+    "wraps": """%a = relax.constant dense<[2147483647, -2147483648]> : tensor<2xi32>
+        %b = relax.constant dense<[1, -1]> : tensor<2xi32> %r = relax.add %a, %b""",
+    "quotient": """%a = relax.constant dense<[-2147483648, 7]> : tensor<2xi32>
+        %b = relax.constant dense<[-1, -2]> : tensor<2xi32> %r = relax.divide %a, %b""",
+    "wide_quotient": """%a = relax.constant dense<-9223372036854775808> : tensor<1xi64>
+        %b = relax.constant dense<-1> : tensor<1xi64> %r = relax.divide %a, %b""",
+    "magnitude": "%a = relax.constant dense<-9223372036854775808> : tensor<1xi64> %r = relax.abs %a",
+    "below_zero": """%a = relax.constant dense<[0, 1]> : tensor<2xui32>
+        %b = relax.constant dense<[1, 1]> : tensor<2xui32> %r = relax.subtract %a, %b""",
+    "large": """%a = relax.constant dense<[18446744073709551615, 1]> : tensor<2xui64>
+        %b = relax.constant dense<[1, 3]> : tensor<2xui64> %r = relax.add %a, %b""",
+    "narrowed": "%a = relax.constant dense<[4294967296, -1]> : tensor<2xi64> %r = relax.astype %a dtype = i32",
+    "saturated": "%a = relax.constant dense<[1.0e20, -4.0e9]> : tensor<2xf32> %r = relax.astype %a dtype = i32",
+    "rounded": """%a = relax.constant dense<[16777217, 3]> : tensor<2xi64> %f = relax.astype %a dtype = f32
+        %r = relax.astype %f dtype = i64""",
+    "sum": """%a = relax.constant dense<[2147483647, 5]> : tensor<2xi32> %r = relax.sum %a keepdims""",
+    "prod": """%a = relax.constant dense<[65536, 65536]> : tensor<2xi32> %r = relax.prod %a keepdims""",
+    "power": """%a = relax.constant dense<[10, -2]> : tensor<2xi32> %b = relax.constant dense<[16, 15]> : tensor<2xi32>
+        %r = relax.power %a, %b""",
+    "negative_zero": """%a = relax.constant dense<[-0.0, 0.0]> : tensor<2xf32> %b = relax.negative %a
+        %one = relax.constant dense<1.0> : tensor<2xf32> %r = relax.divide %one, %b""",
+    "ranges": """%a = relax.prim 2147483647 %b = relax.prim 2147483650 %c = relax.prim 1
+        %r = relax.arange %a, %b, %c dtype = i32""",
+}
+
+
+@pytest.mark.parametrize("body", EDGES.values(), ids=EDGES.keys())
+def test_what_a_dtype_does_not_hold(body: str):
+    """Numbers that wrap around, are rounded or cut off are the interpreter's, in every mode."""
+    text = f"relax.func @main() -> !relax.object {{ {body} relax.return %r }}"
+    check_pass(text, "fold-shape-computations", [()], tolerance=IDENTICAL)
+    run_everywhere(text, "main", [], IDENTICAL)

@@ -58,9 +58,12 @@ def count_ones(value: int, bits: int) -> int:
 
 
 def integer_power(base: int, exponent: int) -> int:
-    """`base ** exponent`, rounded towards zero where the exponent is negative; 0 to a negative power is 0."""
+    """The lowest 64 bits of `base ** exponent`, as a signed number; it is rounded towards zero where the exponent is
+    negative, and 0 to a negative power is 0.
+    """
     if exponent >= 0:
-        return base**exponent
+        power = pow(base, exponent, 1 << 64)
+        return power - (1 << 64) if power >> 63 else power
     if base in (1, -1):
         return base if exponent % 2 else 1
     return 0

@@ -77,9 +77,19 @@ def _signed_floormod(insert: Insert, values: Sequence[SSAValue], dtype: DType) -
 
 def _unsigned_power(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:
     # math.ipowi reads its exponent as signed; 64 bits hold every narrower unsigned one
-    wide = [emit_cast(insert, value, dtype, i64) for value in values]
-    power = insert(math.IPowIOp(wide[0], wide[1]))
-    return emit_cast(insert, power, i64, dtype)
+    base, exponent = (emit_cast(insert, value, dtype, i64) for value in values)
+    if isinstance(dtype, IntegerType) and dtype.width.data == 64:
+        exponent = _signed_exponent(insert, exponent)
+    return emit_cast(insert, insert(math.IPowIOp(base, exponent)), i64, dtype)
+
+
+def _signed_exponent(insert: Insert, exponent: SSAValue) -> SSAValue:
+    """An exponent below 2**63 with the same powers modulo 2**64: those of odd numbers repeat after 2**62, and those of
+    even numbers are 0 from the 64th on.
+    """
+    zero, rest, many = (insert(arith.ConstantOp(IntegerAttr(each, i64))) for each in (0, 2**62 - 1, 2**62))
+    is_large = insert(arith.CmpiOp(exponent, zero, "slt"))
+    return insert(arith.SelectOp(is_large, insert(arith.OrIOp(insert(arith.AndIOp(exponent, rest)), many)), exponent))
 
 
 def _isnan(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:

@@ -13,6 +13,9 @@ from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.evaluation import dims
 from relax_dialect.frontend.onnx.evaluation.rule import Attributes, Open, Operands, Rule, axes_of
 from relax_dialect.frontend.onnx.values import Array
+from relax_dialect.ops.binary import divide
+from tir_dialect.dtypes import from_numpy
+from tir_dialect.elements import converted
 
 
 def _elementwise(native: Callable[..., Any], symbolic: Callable[..., Any] | None) -> Rule:
@@ -32,13 +35,6 @@ def _folded(native: Callable[..., Any], symbolic: Callable[..., Any] | None) -> 
     """A function of two operands, applied to any number of them."""
     step = _elementwise(native, symbolic)
     return lambda attributes, operands: reduce(lambda a, b: np.asarray(step(attributes, (a, b))), operands)
-
-
-def _divide(a: Array, b: Array) -> Any:
-    if a.dtype.kind in "iu":
-        quotient = np.abs(a) // np.abs(b)
-        return (np.sign(a) * np.sign(b) * quotient).astype(a.dtype)
-    return np.divide(a, b)
 
 
 def _truth(rule: Rule) -> Rule:
@@ -77,7 +73,7 @@ def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
         return x
     if "ml_dtypes" in (x.dtype.type.__module__, dtype.type.__module__):  # they say more about the conversion
         raise Open
-    return x.astype(dtype)
+    return converted(x, from_numpy(dtype))
 
 
 def _reduction(native: Callable[..., Any], step: Callable[[Any, Any], Any]) -> Rule:
@@ -115,7 +111,7 @@ ELEMENT_RULES: dict[str, Rule] = {
     "Cast": _cast,
     "CastLike": _cast_like,
     "Ceil": _elementwise(np.ceil, None),
-    "Div": _elementwise(_divide, dims.divide),
+    "Div": _elementwise(divide, dims.divide),
     "Equal": _truth(_elementwise(np.equal, dims.equal)),
     "Exp": _elementwise(np.exp, None),
     "Floor": _elementwise(np.floor, None),

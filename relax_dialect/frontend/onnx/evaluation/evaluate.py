@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute
 
 from relax_dialect.frontend.onnx.dtypes import element_type
@@ -18,6 +19,7 @@ from relax_dialect.frontend.onnx.evaluation.rule import Attributes, Open, Operan
 from relax_dialect.frontend.onnx.evaluation.shapes import SHAPE_RULES
 from relax_dialect.frontend.onnx.values import MAX_EVALUATED, Array, plain
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import integer_limits
 
 _RULES = ELEMENT_RULES | SHAPE_RULES
 _WITH_GAPS = frozenset({"Slice", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
@@ -42,7 +44,10 @@ def evaluate(
     results = list(made) if isinstance(made, list | tuple) else [_array(made)]
     if any(each.size > MAX_EVALUATED for each in results):
         return None
-    return [_typed(name, attributes, each, dtypes) for each in results]
+    try:
+        return [_typed(name, attributes, each, dtypes) for each in results]
+    except OverflowError:  # Python's integers have as many bits as it takes
+        return None
 
 
 def _array(made: Any) -> Array:
@@ -66,4 +71,7 @@ def _typed(
         dtype = dtypes[1]
     else:
         dtype = dtypes[1] if name == "Where" else dtypes[0]
+    low, high = integer_limits(dtype or i64)
+    if any(isinstance(each, int) and not low <= each <= high for each in result.reshape(-1).tolist()):
+        raise OverflowError("an element is no number of the dtype")
     return plain(result, dtype), dtype

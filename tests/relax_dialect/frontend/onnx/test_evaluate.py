@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i32, i64
 
 from relax_dialect.frontend.onnx.evaluation.evaluate import evaluate
+from relax_dialect.ops import binary
+from relax_dialect.ops.binary import BinaryOp
 from tir_dialect.dims import Dim, floordiv, maximum, symbol
 
 N, M = symbol("n"), symbol("m")
@@ -85,3 +87,42 @@ def test_results_keep_their_dtype():
     assert made is not None
     assert (made.dtype, dtype) == (np.int32, None)
     assert isinstance(result("Add", dims(N), np.int64([0]))[0], Dim)
+
+
+SAME: dict[tuple[str, int], type[BinaryOp]] = {
+    ("Add", 0): binary.AddOp,
+    ("Sub", 0): binary.SubtractOp,
+    ("Mul", 0): binary.MultiplyOp,
+    ("Div", 0): binary.DivideOp,
+    ("Mod", 0): binary.FloorModOp,
+    ("Mod", 1): binary.ModOp,
+    ("Max", 0): binary.MaximumOp,
+    ("Min", 0): binary.MinimumOp,
+    ("Equal", 0): binary.EqualOp,
+    ("Less", 0): binary.LessOp,
+    ("LessOrEqual", 0): binary.LessEqualOp,
+    ("Greater", 0): binary.GreaterOp,
+    ("GreaterOrEqual", 0): binary.GreaterEqualOp,
+}
+
+
+@pytest.mark.parametrize(("name", "fmod"), SAME)
+def test_all_pairs_of_numbers(name: str, fmod: int):
+    """Of 8 bits, and the ends of other widths: what is computed while importing is what the program would compute."""
+    for kind in (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64):
+        info = np.iinfo(kind)
+        near = [each + by for each in (info.min, info.max, 0) for by in range(-3, 4)]
+        numbers = range(info.min, info.max + 1) if info.bits == 8 else [n for n in near if info.min <= n <= info.max]
+        row = np.array(list(numbers), kind)
+        for x in row:
+            made = evaluate(name, {"fmod": fmod}, [np.full_like(row, x), row], [None, None])
+            assert made is not None
+            with np.errstate(all="ignore"):
+                expected = SAME[name, fmod].SCALAR.evaluate(np.full_like(row, x), row)
+            np.testing.assert_array_equal(made[0][0], expected, strict=True, err_msg=f"{name} {x}")
+
+
+def test_what_no_dtype_holds_is_left_to_run_time():
+    assert result("Mul", dims(N, 2**62), np.int64([1, 4])) is None
+    assert result("Sub", dims(N, -(2**63)), np.int64([1, 1])) is None
+    assert evaluate("Add", {}, [dims(N, 2**31 - 1), np.int32([1, 1])], [i32, i32]) is None
