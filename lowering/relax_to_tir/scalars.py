@@ -100,16 +100,15 @@ def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
     is_below = te.logical_and(rest != 0, (rest < 0) != (y < 0))
     # The difference is a multiple of y but for rounding.
     exact = te.round((x - rest) / y) - te.select(is_below, number(1, x), number(0, x))
-    return te.select(y == 0, x / y, exact)
+    # A zero has the sign of the quotient.
+    return te.select(y == 0, x / y, te.select(exact == 0, te.copysign(exact, x / y), exact))
 
 
 def _floor_mod(x: te.Expr, y: te.Expr) -> te.Expr:
     """The remainder with the sign of the divisor; of integers divided by 0, which floats say no number of, 0."""
     if not is_float_expr(x):
         return te.select(y == 0, number(0, x), x - te.floordiv(x, y) * y)
-    rest = te.fmod(x, y)
-    wrong = te.logical_and(rest != 0, (rest < 0) != (y < 0))
-    return te.select(wrong, rest + y, rest)
+    return te.floormod(x, y)
 
 
 def _mod(x: te.Expr, y: te.Expr) -> te.Expr:

@@ -23,7 +23,7 @@ from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import ElementType, dtype_name, from_numpy, is_bool, lookup, numpy_dtype, parse_dtype
-from tir_dialect.elements import TensorAttr, tensor_attr
+from tir_dialect.elements import TensorAttr, converted, tensor_attr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def elements(data: Any, dtype: Attribute | None = None, name: str | None = None)
         array = np.from_dlpack(data)
         known = from_numpy(array.dtype)
     kind = known if dtype is None else lookup(dtype).type
-    return tensor_attr(array.astype(numpy_dtype(kind), copy=False), name)
+    return tensor_attr(converted(array, kind), name)
 
 
 def _is_integer(value: object) -> bool:

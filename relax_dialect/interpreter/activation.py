@@ -9,6 +9,7 @@ from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.interpreter.unary import elementwise
 from relax_dialect.ops import activation
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
+from relax_dialect.ops.binary import maximum, minimum
 from relax_dialect.ops.unary import UnaryOp
 
 for _op in vars(activation).values():
@@ -45,7 +46,7 @@ def prelu(op: PreluOp, x: Array, slope: Array) -> Array:
 def clip(op: ClipOp, x: Array) -> Array:
     """`min(max(x, low), high)`."""
     low, high = (element(bound.value.data, op, x) for bound in (op.min, op.max))
-    return np.minimum(np.maximum(x, low), high)
+    return minimum(maximum(x, low), high)
 
 
 @computes(SoftmaxOp, LogSoftmaxOp)

@@ -26,20 +26,21 @@ from relax_dialect.ops.creation import (
     ZerosOp,
 )
 from relax_dialect.struct_info.types import PrimType
-from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.dtypes import from_numpy, numpy_dtype
+from tir_dialect.elements import converted
 
 
 @computes(FullOp)
 def full(op: FullOp, shape: Shape, value: Array | float) -> Array:
     """One value everywhere."""
     found = _scalar(value, op.value.type)
-    return np.full(shape, found.astype(result_dtype(op, found)))
+    return np.full(shape, converted(found, from_numpy(result_dtype(op, found))))
 
 
 @computes(FullLikeOp)
 def full_like(op: FullLikeOp, x: Array, value: Array | float) -> Array:
     """One value everywhere."""
-    return np.full(x.shape, _scalar(value, op.value.type).astype(result_dtype(op, x)))
+    return np.full(x.shape, converted(_scalar(value, op.value.type), from_numpy(result_dtype(op, x))))
 
 
 def _scalar(value: Array | float, info: Attribute) -> Array:
@@ -68,7 +69,7 @@ def arange(op: ArangeOp, start: float, stop: float, step: float) -> Array:
         _scalar(value, operand.type).item() for value, operand in zip((start, stop, step), op.operands, strict=True)
     )
     length = -((first - last) // each) if isinstance(each, int) else np.ceil((last - first) / each)
-    return (first + np.arange(max(int(length), 0)) * each).astype(result_dtype(op, np.asarray(first)))
+    return converted(first + np.arange(max(int(length), 0)) * each, from_numpy(result_dtype(op, np.asarray(first))))
 
 
 @computes_in(TrilOp, TriuOp)

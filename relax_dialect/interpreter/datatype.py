@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import DimValues, computes, computes_in, result_dtype, wide
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.datatype import AstypeOp, ReinterpretOp
-from tir_dialect.dtypes import from_numpy, is_small_float, numpy_dtype
+from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.elements import converted
 
 
 @computes(AstypeOp)
 def astype(op: AstypeOp, x: Array) -> Array:
-    """NumPy's conversion; between small floats by way of `f32`, which has all their values."""
-    dtype = result_dtype(op, x)
-    return (x if x.dtype == dtype or not is_small_float(from_numpy(x.dtype)) else wide(x)).astype(dtype)
+    """Every element converted."""
+    return converted(x, op.dtype)
 
 
 @computes_in(ReinterpretOp)

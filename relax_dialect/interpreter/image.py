@@ -11,6 +11,8 @@ from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.image import Resize2dOp
 from relax_dialect.ops.layouts import Layout
+from tir_dialect.dtypes import from_numpy
+from tir_dialect.elements import converted
 
 ROUND: dict[str, Callable[[Array], Array]] = {
     "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),
@@ -35,7 +37,7 @@ def resize2d(op: Resize2dOp, x: Array, size: Shape) -> Array:
         outside |= beyond[:, None] if axis == 0 else beyond
     if op.coordinates.data == "tf_crop_and_resize":
         work = np.where(outside, np.asarray(op.extrapolation_value.value.data, work.dtype), work)
-    return arranged(work, Layout("NCHW"), layout.letters).astype(result_dtype(op, x))
+    return converted(arranged(work, Layout("NCHW"), layout.letters), from_numpy(result_dtype(op, x)))
 
 
 def _floating(x: Array) -> Array:

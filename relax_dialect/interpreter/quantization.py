@@ -9,6 +9,8 @@ import numpy as np
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.quantization import DequantizeOp, QuantizeOp
+from tir_dialect.dtypes import from_numpy
+from tir_dialect.elements import converted
 
 
 def _parameter(parameter: Array, axis: int, rank: int) -> Array:
@@ -33,7 +35,7 @@ def quantize(op: QuantizeOp, x: Array, scale: Array, zero_point: Array) -> Array
     axis, dtype = op.axis.value.data, result_dtype(op, x)
     places = np.round(wide(x) / _parameter(scale, axis, x.ndim)).astype(np.float64)
     low, high = limits(dtype)
-    return np.clip(places + _parameter(zero_point, axis, x.ndim), low, high).astype(dtype)
+    return converted(np.clip(places + _parameter(zero_point, axis, x.ndim), low, high), from_numpy(dtype))
 
 
 @computes(DequantizeOp)

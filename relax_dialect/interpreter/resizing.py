@@ -10,6 +10,8 @@ from relax_dialect.interpreter.image import ROUND
 from relax_dialect.interpreter.operators import DimValues, computes_in, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.resizing import Resize1dOp
+from tir_dialect.dtypes import from_numpy
+from tir_dialect.elements import converted
 
 
 @computes_in(Resize1dOp)
@@ -25,7 +27,7 @@ def resize1d(dims: DimValues, op: Resize1dOp, x: Array) -> list[Array]:
     if op.coordinates.data == "tf_crop_and_resize":
         beyond = ((places < 0) | (places > length - 1)).reshape(_along(axis, x.ndim))
         result = np.where(beyond, np.asarray(op.extrapolation_value.value.data, result.dtype), result)
-    return [result.astype(x.dtype)]
+    return [converted(result, from_numpy(x.dtype))]
 
 
 def _along(axis: int, rank: int) -> list[int]:

@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
+from relax_dialect.ops.binary import maximum, minimum
 from relax_dialect.ops.fields import ExactNumber, exact_number, integer, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain, Scalar, numpy
@@ -29,17 +30,24 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
 def relu(x: Any) -> Any:
     """`max(x, 0)` on arrays."""
-    return numpy().maximum(x, x.dtype.type(0))
+    return maximum(x, x.dtype.type(0))
 
 
 def gelu(x: Any) -> Any:
     """`x * Phi(x)` on arrays, `Phi` being the distribution function of the normal distribution."""
-    return (x / 2 * (1 + erf(x * SQRT_HALF))).astype(x.dtype)
+    return _with_share(x, erf(abs(x * SQRT_HALF)))
 
 
 def gelu_tanh(x: Any) -> Any:
     """The approximation of gelu by tanh on arrays."""
-    return (x / 2 * (1 + numpy().tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))).astype(x.dtype)
+    size = abs(x)
+    return _with_share(x, numpy().tanh(SQRT_2_OVER_PI * (size + 0.044715 * size * size * size)))
+
+
+def _with_share(x: Any, share: Any) -> Any:
+    """`x / 2 * (1 + f(x))`, given `f(|x|)` of an odd function; +0 of both zeros."""
+    half = x / 2
+    return (half + abs(half) * share).astype(x.dtype)
 
 
 def silu(x: Any) -> Any:
@@ -50,7 +58,7 @@ def silu(x: Any) -> Any:
 def selu(x: Any) -> Any:
     """`scale * (x if x > 0 else alpha * (exp(x) - 1))` on arrays."""
     np = numpy()
-    return (SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(np.minimum(x, 0)))).astype(x.dtype)
+    return (SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(minimum(x, x.dtype.type(0))))).astype(x.dtype)
 
 
 @irdl_op_definition

@@ -59,11 +59,29 @@ def divide(x: Any, y: Any) -> Any:
 def power(x: Any, y: Any) -> Any:
     """`x ** y` on arrays; of integers rounded toward zero, and 0 for 0 to a negative power."""
     np = numpy()
-    if x.dtype.kind != "i":
+    if x.dtype.kind == "u":
         return np.power(x, y)
+    if x.dtype.kind != "i":
+        # NumPy takes the root where all exponents are one half: IEEE 754 has positive powers of -0 and -inf.
+        is_root = (y == 0.5) & ((x == 0) | (x == -np.inf))
+        return np.where(is_root, abs(x), np.power(x, y))
     unit = np.where((y & 1) == 1, x, 1)
     inverse = np.where(abs(x) == 1, unit, 0)
     return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """The greater of both on arrays, NaN if one is; +0 is greater than -0, of which NumPy gives either."""
+    np = numpy()
+    found = np.maximum(x, y)
+    return found if x.dtype.kind in "iub" else np.where((x == y) & (x == 0), x + y, found)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """The lesser of both on arrays, NaN if one is; -0 is less than +0, of which NumPy gives either."""
+    np = numpy()
+    found = np.minimum(x, y)
+    return found if x.dtype.kind in "iub" else np.where((x == y) & (x == 0), -(-x - y), found)
 
 
 def multiply_add(x: Any, y: Any, z: Any) -> Any:
@@ -135,7 +153,7 @@ class EqualOp(BinaryOp):
 
 @irdl_op_definition
 class FloorDivideOp(BinaryOp):
-    """The greatest integer that is not greater than `x / y`; of integers, 0 if y is 0."""
+    """The greatest integer that is not greater than `x / y`, a zero with its sign; of integers, 0 if y is 0."""
 
     name = "relax.floor_divide"
     SCALAR: ClassVar = Scalar("floor_divide", ufunc("floor_divide"), identity=1)
@@ -143,7 +161,7 @@ class FloorDivideOp(BinaryOp):
 
 @irdl_op_definition
 class FloorModOp(BinaryOp):
-    """What is left of x after floor division: the sign is that of y; of integers, 0 if y is 0."""
+    """What is left of x after floor division: the sign is that of y, also of 0; of integers, 0 if y is 0."""
 
     name = "relax.floor_mod"
     SCALAR: ClassVar = Scalar("floor_mod", ufunc("mod"))
@@ -229,18 +247,18 @@ class LogicalXorOp(BinaryOp):
 
 @irdl_op_definition
 class MaximumOp(BinaryOp):
-    """The greater of both, NaN if one is."""
+    """The greater of both, NaN if one is; +0 is greater than -0."""
 
     name = "relax.maximum"
-    SCALAR: ClassVar = Scalar("maximum", ufunc("maximum"), commutative=True, associative=True, idempotent=True)
+    SCALAR: ClassVar = Scalar("maximum", maximum, commutative=True, associative=True, idempotent=True)
 
 
 @irdl_op_definition
 class MinimumOp(BinaryOp):
-    """The lesser of both, NaN if one is."""
+    """The lesser of both, NaN if one is; -0 is less than +0."""
 
     name = "relax.minimum"
-    SCALAR: ClassVar = Scalar("minimum", ufunc("minimum"), commutative=True, associative=True, idempotent=True)
+    SCALAR: ClassVar = Scalar("minimum", minimum, commutative=True, associative=True, idempotent=True)
 
 
 @irdl_op_definition

@@ -16,7 +16,10 @@ from tir_dialect.dtypes import byte_size
 
 @irdl_op_definition
 class AstypeOp(Operator, HasFolderInterface):
-    """Every element converted to a dtype; a float becomes an integer by dropping its fraction.
+    """Every element converted to a dtype.
+
+    A float becomes an integer by dropping its fraction; outside of the range it is the end of the range, and NaN is 0.
+    An integer that is too wide loses its upper bits, and a number is a true `i1` if it is not 0.
 
     ```mlir
     %0 = relax.astype %x dtype = f16

@@ -248,7 +248,7 @@ class SigmoidOp(UnaryOp):
 
 @irdl_op_definition
 class SignOp(UnaryOp):
-    """-1, 0 or 1 as x is negative, zero or positive; NaN of NaN."""
+    """-1, 0 or 1 as x is negative, zero or positive, as `np.sign`: +0 of both zeros, and NaN of NaN."""
 
     name = "relax.sign"
     SCALAR: ClassVar = Scalar("sign", ufunc("sign"), idempotent=True)

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+import tvm_ffi
 
+from relax_dialect.builder import BlockBuilder
 from tests.operators.support import DTYPES, Programs, random
+from tests.support.programs import IDENTICAL, run_everywhere
 from tests.support.sweeps import in_turn, turns
+from tir_dialect.dtypes import numpy_dtype, parse_dtype
 
 LOSSES = [("i64", "i8"), ("i32", "ui16"), ("ui64", "i32"), ("i16", "ui64")]
 ROUNDED = ("f16", "bf16", "f64", "i1")
@@ -47,6 +51,66 @@ def test_floats_that_are_no_numbers(target: str):
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30, 65519, 65520, 1e-8], np.float32)
     with np.errstate(all="ignore"):
         PROGRAMS.check(f"f32_{target}", [x], x.astype(DTYPES[target]))
+
+
+INTEGERS = ("i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64", "i4", "ui4", "i2", "ui2")
+REALS = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2")
+SATURATED = Programs(
+    {
+        f"{source}_{target}": (f"%x: !relax.tensor<[n], {source}>", f"relax.astype %x dtype = {target}")
+        for source in REALS
+        for target in INTEGERS
+    }
+    | {
+        f"folded_{target}": (
+            "",
+            "%c = relax.constant dense<[1.0e30, -1.0e30, -0.9, 128.0, 255.9]> : tensor<5xf32>;"
+            f" relax.astype %c dtype = {target}",
+        )
+        for target in INTEGERS
+    }
+    | {"full": ("%s: !relax.shape<[n]>, %v: !relax.prim<f64>", "relax.full %s, %v dtype = i8")}
+)
+
+
+def _saturated(x: np.ndarray, target: str) -> np.ndarray:
+    """Floats rounded towards zero, at the ends of the range where they are outside, and 0 for NaN."""
+    bits, signed = int(target.lstrip("ui")), target.startswith("i")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+
+    def number(value: float) -> int:
+        if value != value:
+            return 0
+        return low if value <= low else high if value >= high else int(value)
+
+    numbers = [number(float(value)) for value in x]
+    return np.array(numbers, np.int64 if signed else np.uint64).astype(numpy_dtype(parse_dtype(target)))
+
+
+@pytest.mark.parametrize("source", REALS)
+def test_floats_that_are_no_integers_of_a_dtype(source: str):
+    """In scalar code, in vectors, and in constants."""
+    near = [2.0**bits + by for bits in (1, 2, 3, 4, 7, 8, 15, 16, 31, 32, 63, 64) for by in (-1, -0.5, 0, 1)]
+    sizes = [0.0, 0.5, 0.9, 1.5, 1e30, 448.0, float("inf"), *near]
+    kind = numpy_dtype(parse_dtype(source))
+    with np.errstate(all="ignore"):
+        x = np.array([*sizes, *(-size for size in sizes), float("nan")]).astype(kind)
+    for target in INTEGERS:
+        SATURATED.check(f"{source}_{target}", [x], _saturated(x, target), IDENTICAL)
+        for single in (x[:1], x[6:7], x[-1:]):
+            SATURATED.check(f"{source}_{target}", [single], _saturated(single, target), IDENTICAL)
+
+
+def test_constants_that_are_no_integers_of_a_dtype():
+    for target in INTEGERS:
+        expected = _saturated(np.array([1e30, -1e30, -0.9, 128, 255.9]), target)
+        SATURATED.check(f"folded_{target}", [], expected, IDENTICAL)
+    for value, number in ((1e30, 127), (-1e30, -128), (float("-inf"), -128), (-1.5, -1)):
+        SATURATED.check("full", [tvm_ffi.Shape([3]), value], np.full(3, number, np.int8), IDENTICAL)
+    builder = BlockBuilder()
+    with builder.function("main", {}):
+        builder.emit_func_output(builder.const(np.array([300.0, -1.5, np.nan]), "ui8"))
+    np.testing.assert_array_equal(run_everywhere(builder.get(), "main", [], IDENTICAL), [255, 0, 0])
 
 
 BYTES = {

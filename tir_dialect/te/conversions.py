@@ -37,8 +37,8 @@ def const(value: Scalar, dtype: DTypeLike) -> Expr:
 def cast(operand: Operand, dtype: DTypeLike) -> Expr:
     """`operand` converted to `dtype`.
 
-    Conversions of floats to integers truncate (values out of range are undefined), of integers to narrower ones drop
-    the upper bits, and of anything to `i1` compare with zero.
+    A float becomes an integer by dropping its fraction; outside of the range it is the end of the range, and NaN is 0.
+    An integer that is too wide loses its upper bits, and anything is a true `i1` if it is not 0.
     """
     to = to_dtype(dtype)
     a = as_expr("cast", operand)

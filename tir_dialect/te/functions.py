@@ -242,14 +242,15 @@ def _classify(name: str, x: Operand) -> Expr:
 
 
 def sign(x: Operand) -> Expr:
-    """-1, 0 or 1 with the sign of `x`; NaN for NaN."""
+    """-1, 0 or 1 as `x` is negative, zero or positive: +0 for both zeros of a float, and NaN for NaN."""
     a = as_expr("sign", x)
     if is_bool(a.dtype):
         raise refuse("sign", "a number", a)
     if is_unsigned(a.dtype):
         return select(a > 0, adopt(1, a.dtype), a)
-    # `a` itself is the answer when it is zero (of either sign) and when it is NaN
-    return select(a > 0, adopt(1, a.dtype), select(a < 0, adopt(-1, a.dtype), a))
+    # What is neither positive nor negative is NaN, or a zero, of which the sign goes.
+    rest = absolute(a) if is_float(a.dtype) else a
+    return select(a > 0, adopt(1, a.dtype), select(a < 0, adopt(-1, a.dtype), rest))
 
 
 def popcount(x: Operand) -> Expr:

@@ -17,7 +17,7 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import from_numpy
-from tir_dialect.elements import MOST_IN_TEXT
+from tir_dialect.elements import MOST_IN_TEXT, converted
 
 Array: TypeAlias = NDArray[Any]
 """Elements that are known while importing: of NumPy's dtype, or objects if some are symbolic dimensions."""
@@ -115,7 +115,7 @@ class Dequantized(Value):
 def plain(known: Array, dtype: Attribute | None) -> Array:
     """Elements as numbers of NumPy's dtype, unless some are symbolic."""
     if known.dtype != object:
-        return known if dtype is None else known.astype(to_numpy(dtype), copy=False)
+        return known if dtype is None else converted(known, dtype)
     numbers = [_number(each) for each in known.reshape(-1).tolist()]
     if any(isinstance(each, Dim) for each in numbers):
         made = np.empty(len(numbers), object)

@@ -186,10 +186,11 @@ _POWERS: dict[float, Callable[[Expr], Expr]] = {
 
 @converts("aten.copysign.Tensor", "aten.copysign.Scalar")
 def copysign(node: Node) -> Result:
-    """The size of one with the sign of the other; zeros count as positive."""
+    """The size of one with the sign of the other, which of zeros that of their inverse shows."""
     x, y = operands(node, node.out_dtype())
-    size = op.abs(x)
-    return op.where(op.less(y, node.like(0, y)), op.negative(size), size)
+    size, zero = op.abs(x), node.like(0, y)
+    is_negative = op.logical_or(op.less(y, zero), op.less(op.reciprocal(y), zero))
+    return op.where(is_negative, op.negative(size), size)
 
 
 @converts("aten.hypot.default")

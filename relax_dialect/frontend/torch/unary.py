@@ -55,9 +55,11 @@ _WHOLE: dict[str, Callable[[Expr], Expr]] = {
 
 @converts(*_WHOLE)
 def whole(node: Node) -> Result:
-    """Rounding and signs; integers are whole already."""
-    x = node.tensor("self")
-    return x if node.name not in ("sign", "sgn") and not is_float(node.dtype()) else _WHOLE[node.operator](x)
+    """Rounding and signs; integers are whole already, and the sign of NaN is 0."""
+    x, is_sign = node.tensor("self"), node.name in ("sign", "sgn")
+    if not is_float(node.dtype()):
+        return op.sign(x) if is_sign else x
+    return op.where(op.isnan(x), node.like(0, x), op.sign(x)) if is_sign else _WHOLE[node.operator](x)
 
 
 @converts("aten.round.decimals")
