@@ -1,6 +1,7 @@
 """What stands around data that is padded: the data's own elements, or a value.
 
-Widths are numbers, or dimensions where they are only known at run time: then a negative one takes elements away.
+Widths are numbers, or dimensions where they are only known at run time. A negative one takes elements away, before
+others are repeated: what is taken away is not repeated.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
 from tir_dialect.dims import Dim, maximum, to_dim
 
@@ -73,7 +75,16 @@ def _padded_axes(x: te.Tensor, shape: Sequence[Dim], before: Sequence[Width]) ->
 
 def _table(mode: str, extent: Dim, own: Dim, before: Width) -> te.Tensor:
     """The places in the data that those of an axis stand for."""
-    return te.compute((extent,), lambda *i: te.cast(_mapped(mode, i[0] - before, own), "i64"), name="places")
+    if isinstance(before, int) and before >= 0 and DEFAULT_PROVER.less_equal(own + before, extent) is True:
+        return te.compute((extent,), lambda *i: te.cast(_mapped(mode, i[0] - before, own), "i64"), name="places")
+    after = extent - own - before
+    first, kept = maximum(-to_dim(before), 0), own - maximum(-to_dim(before), 0) - maximum(-after, 0)
+    length = maximum(kept, 1)  # if nothing is kept there is nothing to repeat, but a remainder has to be defined
+
+    def place(*i: te.Expr) -> te.Expr:
+        return te.cast(first + _mapped(mode, i[0] - maximum(to_dim(before), 0), length), "i64")
+
+    return te.compute((extent,), place, name="places")
 
 
 def _is_inside(place: te.Expr, extent: Dim) -> te.Expr:
