@@ -9,11 +9,12 @@ from lowering.relax_to_tir.indices import axes_of, axis_of, clamped, from_front
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_place
 from tir_dialect import te
+from tir_dialect.dims import Dim
 
 
 @legalizes(TakeOp)
 def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
-    """Slices at indices. In `fast` mode too no kernel reads outside of the tensor."""
+    """Slices at indices, none of which is outside of the tensor."""
     x, indices = kernel.tensor(op.x), kernel.tensor(op.indices)
     axis = 0 if op.axis is None else axis_of(op.axis, x.ndim)
     extent, mode = x.shape[axis], op.mode.data
@@ -21,12 +22,20 @@ def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
     def element(*i: te.Expr) -> te.Expr:
         index = indices[i[axis : axis + indices.ndim]]
         if mode == "wrap":
-            place = te.cast(index, "index") % extent
+            place = _wrapped(index, extent)
         else:
+            index = te.minimum(index, 2**63 - 1) if str(index.dtype) == "ui64" else index  # the most that an index is
             place = clamped(te.cast(index, "index") if mode == "clip" else from_front(index, extent), extent)
         return x[(*i[:axis], place, *i[axis + indices.ndim :])]
 
     return te.compute(kernel.shape(op.result), element, name="take")
+
+
+def _wrapped(index: te.Expr, extent: Dim) -> te.Expr:
+    """An index modulo an extent, also where it is more than any extent is."""
+    if str(index.dtype) == "ui64":
+        return te.cast(te.floormod(index, te.cast(extent, "ui64")), "index")
+    return te.cast(index, "index") % extent
 
 
 @legalizes(StridedSliceOp)

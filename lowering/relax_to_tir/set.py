@@ -99,10 +99,29 @@ def unique_count(kernel: Kernel, op: UniqueOp) -> Sequence[te.Tensor]:
                 differs = slices.order(b, place(rank), places[rank - 1])
                 b.store(count, 0, count[0] + te.cast(differs, "i64"))
             b.store(groups, rank, count[0])
+        if op.unsorted is not None:
+            _number_by_occurrence(b, slices.count, places, groups)
         b.store(count, 0, te.if_then_else(te.cast(slices.count, "index") > 0, count[0] + 1, 0))
 
     length = (slices.count,)
     return te.extern([((1,), "i64"), (length, "i64"), (length, "i64")], [slices.x], body, name="unique_sizes")
+
+
+def _number_by_occurrence(b: te.ExternBuilder, count: Dim, places: te.Tensor, groups: te.Tensor) -> None:
+    """Numbers groups of equal slices, which are in ascending order, in the order of their first occurrences."""
+    group_of, numbers = b.alloc((count,), "i64", "group_of"), b.alloc((count,), "i64", "numbers")
+    known = b.alloc((), "i64", "known")
+    with b.for_range(0, count, "rank") as rank:
+        b.store(group_of, places[rank], groups[rank])
+        b.store(numbers, rank, -1)
+    b.store(known, (), 0)
+    with b.for_range(0, count, "place") as place:
+        group = b.let(group_of[place], "group")
+        with b.if_(numbers[group] < 0):
+            b.store(numbers, group, known[()])
+            b.store(known, (), known[()] + 1)
+    with b.for_range(0, count, "rank") as rank:
+        b.store(groups, rank, numbers[groups[rank]])
 
 
 @legalizes(UniqueOp)

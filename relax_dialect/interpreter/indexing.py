@@ -9,19 +9,23 @@ import numpy as np
 from relax_dialect.interpreter.operators import DimValues, computes, computes_in
 from relax_dialect.interpreter.properties import integer, integers
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_length, slice_place
+from relax_dialect.ops.indexing import (
+    DynamicStridedSliceOp,
+    StridedSliceOp,
+    TakeOp,
+    slice_length,
+    slice_place,
+    taken_places,
+)
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import constant
 
 
 @computes(TakeOp)
 def take(op: TakeOp, x: Array, indices: Array) -> Array:
-    """Slices at indices; `fast` raises `IndexError` where an index is out of range."""
-    mode = op.mode.data
-    axis = integer(op.axis) or 0
-    if mode == "wrap":
-        return np.take(x, indices, axis, mode="wrap")
-    return np.take(x, indices, axis, mode="clip" if mode == "clip" else "raise")
+    """Slices at indices."""
+    axis, mode = integer(op.axis) or 0, op.mode.data
+    return np.take(x, taken_places(indices, x.shape[axis], mode), axis)
 
 
 @computes_in(StridedSliceOp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
@@ -17,6 +18,9 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum, product
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 TAKE_MODES = ("fast", "wrap", "clip")
 
 
@@ -29,8 +33,8 @@ class TakeOp(Operator):
     ```
 
     The indices' dimensions stand where the axis was. Without an axis the tensor has to have rank 1. What an index out
-    of range means is the mode: `fast` some element (an error when interpreted), a negative index counting from the
-    back; `wrap` modulo; `clip` the nearest place.
+    of range means is the mode: `wrap` modulo the extent; `clip` the nearest place; `fast` too, but there a negative
+    index counts from the back first. (In TVM, `fast` says nothing about such indices.)
 
     C1: the indices are integers.
     C2: the axis is within the rank; without an axis the rank is 1.
@@ -67,6 +71,20 @@ class TakeOp(Operator):
             needed = product(count)
             inference.require_at_most(needed, needed * length, "an axis with elements to take")  # C4
         return (x.with_shape((*x.dims[:axis], *places.dims, *x.dims[axis + 1 :])),)
+
+
+def taken_places(indices: NDArray[Any], extent: int, mode: str) -> NDArray[Any]:
+    """The places within an extent for which indices of `relax.take` stand; an extent of 0 has none, and no index."""
+    import numpy as np
+
+    most, wide = max(extent, 1), np.uint64 if indices.dtype.kind == "u" else np.int64
+    places = indices.astype(wide)
+    if mode == "wrap":
+        return (places % wide(most)).astype(np.int64)
+    places = np.minimum(places, wide(np.iinfo(np.int64).max)).astype(np.int64)
+    if mode == "fast":
+        places = np.where(places < 0, places + most, places)
+    return np.clip(places, 0, most - 1)
 
 
 @irdl_op_definition

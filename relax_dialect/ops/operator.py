@@ -43,6 +43,9 @@ class Operator(InfersResultTypes, ABC):
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         position = parser.pos
+        if parser.parse_optional_punctuation("(") is not None:
+            message = f"expected operands without parentheses: {cls.name} %x, ..."
+            parser.raise_error(f"'{cls.name}' op {message}", position, parser.pos)
         operands = parse_defined_operands(parser)
         definitions = cls.get_irdl_definition().operands
         variadic = any(isinstance(definition, VariadicDef) for _, definition in definitions)

@@ -17,8 +17,11 @@ from tir_dialect.dims import constant, product
 class UniqueOp(Operator):
     """The different elements of a tensor, flattened, or its different slices along an axis, in ascending order.
 
+    With `unsorted` they are in the order of their first occurrences.
+
     ```mlir
     %0 = relax.unique %x
+    %0 = relax.unique %x unsorted
     %1, %index, %inverse, %counts = relax.unique %x axis = 0 return_index return_inverse return_counts
     ```
 
@@ -32,6 +35,7 @@ class UniqueOp(Operator):
     name = "relax.unique"
 
     axis = opt_prop_def(IntegerAttr[I64])
+    unsorted = opt_prop_def(UnitAttr)
     return_index = opt_prop_def(UnitAttr)
     return_inverse = opt_prop_def(UnitAttr)
     return_counts = opt_prop_def(UnitAttr)
@@ -43,12 +47,14 @@ class UniqueOp(Operator):
         x: SSAValue | Operation,
         axis: int | None = None,
         *,
+        sorted: bool = True,
         return_index: bool = False,
         return_inverse: bool = False,
         return_counts: bool = False,
     ):
         properties = {
             "axis": None if axis is None else integer(axis),
+            "unsorted": flag(not sorted),
             "return_index": flag(return_index),
             "return_inverse": flag(return_inverse),
             "return_counts": flag(return_counts),

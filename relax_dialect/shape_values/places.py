@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp
-from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, taken_places
 from relax_dialect.shape_values.elements import Elements, evaluates
 
 
@@ -20,13 +20,10 @@ def take(op: TakeOp, x: Elements | None, indices: Elements | None) -> Elements |
         return None
     axis = 0 if op.axis is None else op.axis.value.data % x.ndim
     length, mode, flat = x.shape[axis], op.mode.data, places.reshape(-1)
-    if mode == "fast" and not all(-length <= place < length for place in flat.tolist()):
-        return None
     if length == 0:
         return None
-    wrapped = np.clip(flat, 0, length - 1) if mode == "clip" else flat % length
     shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
-    return np.take(x, wrapped, axis).reshape(shape)
+    return np.take(x, taken_places(flat, length, mode), axis).reshape(shape)
 
 
 @evaluates(GatherElementsOp)

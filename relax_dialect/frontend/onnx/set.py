@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from relax_dialect.builder import op
-from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 
@@ -21,19 +20,10 @@ def unique(node: Node) -> Result:
     made = op.unique(
         node[0] if axis is not None or node.rank() == 1 else op.flatten(node[0]),
         node.axis() if axis is not None else None,
+        sorted=bool(node.integer("sorted", 1)),
         return_index=True,
         return_inverse=True,
         return_counts=True,
     )
     values, first, inverse, counts = (node.graph.settled(each, None) for each in made)
-    inverse = op.flatten(inverse) if inverse.ndim != 1 else inverse
-    if node.integer("sorted", 1):
-        return values, first, inverse, counts
-    order = op.argsort(first, 0)
-    place = op.argsort(order, 0)
-    along = node.axis() if axis is not None else 0
-    return _take(values, order, along), _take(first, order), _take(place, inverse), _take(counts, order)
-
-
-def _take(x: Expr, places: Expr, axis: int = 0) -> Expr:
-    return op.take(x, places, axis)
+    return values, first, op.flatten(inverse) if inverse.ndim != 1 else inverse, counts

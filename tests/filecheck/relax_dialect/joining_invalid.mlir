@@ -133,3 +133,11 @@ relax.func @tile_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.tile %x repeats = [2, -1]
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.concat' op expected operands without parentheses: relax.concat %x, ...
+relax.func @concat_in_parentheses[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.concat(%x, %x)
+  relax.return %x
+}

@@ -11,6 +11,7 @@
 // CHECK-NEXT:      %8 = relax.unique %u axis = 0
 // CHECK-NEXT:      %9 = relax.nonzero %x
 // CHECK-NEXT:      %10 = relax.nonzero %u
+// CHECK-NEXT:      %11, %12 = relax.unique %x unsorted return_counts
 // CHECK-NEXT:      relax.return %x
 // TYPES-LABEL: sym_name = "sets"
 // TYPES: "relax.unique"{{.*}} -> !relax.tensor<[_], f32>
@@ -28,5 +29,6 @@ relax.func @sets[%n](%x: !relax.tensor<[n, 4], f32>, %u: !relax.tensor<*, f32>) 
   %8 = relax.unique %u axis = 0
   %9 = relax.nonzero %x
   %10 = relax.nonzero %u
+  %11, %12 = relax.unique %x unsorted return_counts
   relax.return %x
 }

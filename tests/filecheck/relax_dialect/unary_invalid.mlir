@@ -62,3 +62,11 @@ relax.func @exp(%x: !relax.tensor<[_], f32>) -> !relax.object {
   %0 = relax.exp %x, %x
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.exp' op expected operands without parentheses: relax.exp %x, ...
+relax.func @exp_in_parentheses[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.exp(%x)
+  relax.return %x
+}

@@ -108,10 +108,3 @@ SIGNATURES: Mapping[str, str] = MappingProxyType(
     }
 )
 """TVM's parameters in its order, by our names where we have them, with TVM's defaults where ours are others."""
-
-IGNORED: Mapping[str, Mapping[str, tuple[object, ...]]] = MappingProxyType(
-    {
-        "unique": {"sorted": ()},
-    }
-)
-"""Arguments of TVM's that we have not, with the values that mean what we do; any value if there are none."""

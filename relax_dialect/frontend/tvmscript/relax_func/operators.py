@@ -12,7 +12,7 @@ from xdsl.irdl import IRDLOperation
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import Kind, Parameter, function_of, operator_classes, parameters_of
 from relax_dialect.frontend.tvmscript.relax_func.operator_results import FUNCTIONS, RESULTS
-from relax_dialect.frontend.tvmscript.relax_func.operator_table import IGNORED, OPERATOR_NAMES, SIGNATURES, SYNONYMS
+from relax_dialect.frontend.tvmscript.relax_func.operator_table import OPERATOR_NAMES, SIGNATURES, SYNONYMS
 from relax_dialect.frontend.tvmscript.relax_func.refusals import OPERATORS
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
@@ -113,11 +113,10 @@ def _other(reader: ExpressionReader, node: ast.expr, name: str, argument: str) -
             return {} if value is None else {"bias": reader.expr(node, value)}
         case "nn.batch_norm" | "nn.group_norm" | "nn.instance_norm", _:
             return {argument: value}
-        case _:
-            accepted = IGNORED.get(name, {}).get(argument, ())
-            if accepted and value not in accepted:
-                reader.fail(node, f"R.{name} is taken with {argument}={accepted[0]} only")
+        case _ if value is None:
             return {}
+        case _:
+            reader.fail(node, f"R.{name} is not supported with the argument {argument}")
 
 
 def _variant(name: str, values: Mapping[str, object]) -> type[IRDLOperation] | None:
