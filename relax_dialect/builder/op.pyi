@@ -181,6 +181,7 @@ def unique(
     x: Operand,
     axis: int | None = ...,
     *,
+    sorted: bool = ...,
     return_index: bool = ...,
     return_inverse: bool = ...,
     return_counts: bool = ...,
