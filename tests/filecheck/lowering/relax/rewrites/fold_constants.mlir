@@ -79,11 +79,11 @@ relax.func @left_alone[%n](%x: !relax.tensor<[n], f32>) -> !relax.tuple<!relax.t
 
 // What fails is left to the run time, which may never come there.
 // CHECK-LABEL: relax.func @fails
-// CHECK:         relax.take
+// CHECK:         relax.gather_elements
 relax.func @fails() -> !relax.tensor<[1], f32> {
   %c = relax.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %i = relax.constant dense<[5]> : tensor<1xi64>
-  %0 = relax.take %c, %i axis = 0
+  %0 = relax.gather_elements %c, %i axis = 0
   relax.return %0
 }
 
