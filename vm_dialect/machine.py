@@ -16,7 +16,7 @@ from vm_dialect.closures import ClosureTable
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX
-from vm_dialect.loading import LoadedCode, Loader, default_loader
+from vm_dialect.loading import LoadedCode, Loader, default_loader, in_order
 from vm_dialect.observers import Instrument
 from vm_dialect.profiler import Profile, Profiler
 from vm_dialect.program import Code, Resolver, prepare
@@ -38,22 +38,14 @@ class BytecodeFunction:
         self.__name__ = code.info.name
         self.parameters = code.info.parameters
 
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Calls the function with values, tensors of any DLPack library, or sequences of them.
 
         The result is a `tvm_ffi.Tensor`, `Shape`, `Array` for a tuple, `Function`, a number, a string or `None`.
         """
         if named:
-            arguments = self._place(arguments, named)
+            arguments = tuple(in_order(self.__name__, self.parameters, arguments, named))
         return self._machine.run_code(self._code, [to_value(argument) for argument in arguments])
-
-    def _place(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order; `TypeError` for an unknown or repeated name."""
-        rest = self.parameters[len(arguments) :]
-        for name in named:
-            if name not in rest:
-                raise TypeError(f"{self.__name__}: no parameter '{name}' is left, expected one of {', '.join(rest)}")
-        return (*arguments, *(named[name] for name in rest if name in named))
 
 
 class VirtualMachine:

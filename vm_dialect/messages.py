@@ -61,14 +61,19 @@ def argument(function: str, index: int, name: str) -> str:
     return f"{function}: {argument_place(index, name)}"
 
 
+def _without_marks(name: str) -> str:
+    """A name of a model inside of a template, where braces would be marks."""
+    return name.replace("{", "(").replace("}", ")")
+
+
 def argument_place(index: int, name: str) -> str:
     """An argument, without its function: `argument #1 (w)`."""
-    return f"argument #{index} ({name})"
+    return f"argument #{index} ({_without_marks(name)})"
 
 
 def captured_place(index: int, name: str) -> str:
     """A value that a closure captures, without its function: `captured value #0 (x)`."""
-    return f"captured value #{index} ({name})"
+    return f"captured value #{index} ({_without_marks(name)})"
 
 
 def places(names: Sequence[str], captured: int = 0) -> list[str]:
@@ -92,7 +97,7 @@ def field_place(place: str, index: int) -> str:
 def wrong_arity(function: str, parameters: Sequence[str]) -> str:
     """`TypeError`: the number of arguments. One integer: how many there are."""
     plural = "" if len(parameters) == 1 else "s"
-    names = f" ({', '.join(parameters)})" if parameters else ""
+    names = f" ({', '.join(map(_without_marks, parameters))})" if parameters else ""
     return f"{function}: expected {len(parameters)} argument{plural}{names}, got {{}}"
 
 

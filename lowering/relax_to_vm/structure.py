@@ -10,7 +10,6 @@ from lowering.relax_to_vm.constants import Constants
 from lowering.relax_to_vm.converter import Converter, converts
 from lowering.relax_to_vm.types import vm_type
 from relax_dialect.ops.structure import FuncOp, ReturnOp
-from relax_dialect.struct_info.symbols import fresh_name
 from vm_dialect.ops import structure as vm
 from vm_dialect.types import OBJECT
 
@@ -20,24 +19,14 @@ def convert_function(func: FuncOp, constants: Constants) -> vm.FuncOp:
     name = func.sym_name.data
     entry = Block(arg_types=[OBJECT] * len(func.params))
     signature = ([OBJECT] * len(func.params), [vm_type(func.function_type.ret)])
-    names = _parameter_names(func)
     visibility = func.sym_visibility.data if isinstance(func.sym_visibility, StringAttr) else None
-    result = vm.FuncOp(name, signature, Region(entry), arg_names=names, visibility=visibility)
+    result = vm.FuncOp(name, signature, Region(entry), arg_names=func.param_names, visibility=visibility)
     inherit_location(func, result)
     converter = Converter(name, entry, constants)
     for param, argument in zip(func.params, entry.args, strict=True):
         converter.set(param, argument)
     converter.convert_block(func.body.block)
     return result
-
-
-def _parameter_names(func: FuncOp) -> list[str]:
-    """The names of the parameters; of equal ones, which values that a closure captures may have, one is kept."""
-    names: list[str] = []
-    for index, param in enumerate(func.params):
-        hint = param.name_hint or f"arg{index}"
-        names.append(fresh_name(hint, names))
-    return names
 
 
 @converts(ReturnOp)

@@ -38,8 +38,13 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
     constants = {constant.name: constant.value for constant in executable.constants if constant.name}
     functions = load_functions(load_objects(objects), constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
+    named = {function.name: function for function in executable.functions}
     return loading.LoadedCode(
-        functions={name: function for name, function in functions.items() if name not in kernels},
+        functions={
+            name: loading.NativeFunction.of(function, named[name]) if name in named else function
+            for name, function in functions.items()
+            if name not in kernels
+        },
         kernels={name: function for name, function in functions.items() if name in kernels},
     )
 

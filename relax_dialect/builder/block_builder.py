@@ -73,12 +73,13 @@ class BlockBuilder(ValueEmitter):
         pure: bool = True,
         force_pure: bool = False,
         bounds: SymbolBounds | None = None,
+        result_names: Sequence[str] | None = None,
     ) -> FunctionScope:
         """A function of the module: `with bb.function("main", {"x": ("n", 4)}) as (x,): ...`.
 
         Its symbols are those of the parameters, in order of occurrence, with `bounds`. The result type is that of the
-        result, unless `ret` gives it; a function that is called before its end needs it. `BuilderError` if the name is
-        taken.
+        result, unless `ret` gives it; a function that is called before its end needs it. Parameters may have any names;
+        `result_names` are those of the result, or of the fields of a tuple. `BuilderError` if the name is taken.
         """
         types = {param: as_struct_info(info) for param, info in (params or {}).items()}
         return FunctionScope(
@@ -91,6 +92,7 @@ class BlockBuilder(ValueEmitter):
             private=private,
             force_pure=force_pure,
             attrs=attrs or {},
+            result_names=result_names,
         )
 
     def declare(

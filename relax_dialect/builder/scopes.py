@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
@@ -93,7 +94,7 @@ class CallableScope(Scope):
         own = len(leading)
         self._arguments = self.region.block.args[own + len(symbols) :]
         for argument, name in zip(self._arguments, params, strict=True):
-            argument.name_hint = as_name_hint(name)
+            argument.name_hint = as_name_hint(name) or as_name_hint(re.sub(r"\W", "_", name, flags=re.ASCII))
         witnesses: dict[str, SSAValue] = dict(
             zip(self._provisional.symbol_names, self.region.block.args[own:], strict=False)
         )
@@ -155,10 +156,13 @@ class FunctionScope(CallableScope):
         private: bool,
         force_pure: bool,
         attrs: Mapping[str, FuncAttribute],
+        result_names: Sequence[str] | None,
     ):
         super().__init__(builder, f"function {name}", params, ret, symbols, pure)
         self.frame.isolated = True
         self.name = name
+        self._names = tuple(params)
+        self._results = result_names
         self._private = private
         self._force_pure = force_pure
         self._attrs = {key: as_attribute(value) for key, value in attrs.items()}
@@ -173,6 +177,9 @@ class FunctionScope(CallableScope):
     def close(self) -> None:
         visibility = "private" if self._private else None
         func = FuncOp(self.name, self.function_type(), self.region, visibility=visibility, force_pure=self._force_pure)
+        func.name_params(self._names)
+        if self._results is not None:
+            func.result_names = ArrayAttr([StringAttr(name) for name in self._results])
         func.attributes |= self._attrs
         self.builder.locate(func)
         try:

@@ -79,7 +79,7 @@ class Function:
             frame.symbols.update(self.outer.symbols)
         params, values = self.op.params, (*self.captured, *arguments)
         if len(values) != len(params):
-            names = self._parameter_names()[len(self.captured) :]
+            names = self.op.param_names[len(self.captured) :]
             listed = f" ({', '.join(names)})" if names else ""
             plural = "" if len(names) == 1 else "s"
             raise TypeError(f"{self.name}: expected {len(names)} argument{plural}{listed}, got {len(arguments)}")
@@ -92,12 +92,9 @@ class Function:
             frame.values[self.op.itself] = self
         return frame
 
-    def _parameter_names(self) -> list[str]:
-        return [param.name_hint or f"arg{index}" for index, param in enumerate(self.op.params)]
-
     def _contract(self) -> Contract:
         captured = self.interpreter.captured.get(self.name, 0) if isinstance(self.op, FuncOp) else 0
-        places = argument_places(self.name, self._parameter_names(), captured)
+        places = argument_places(self.name, self.op.param_names, captured)
         return Contract(self.type.params, places, self.type.symbols, captured)
 
 

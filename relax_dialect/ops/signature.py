@@ -15,6 +15,7 @@ from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import is_symbol_name
 from tir_dialect.name_hints import as_name_hint
@@ -29,6 +30,8 @@ class Signature:
     arguments: tuple[Parser.Argument, ...]
     says_result: bool = True
     """Whether the result type is written; if not, it is an object in `type`."""
+    names: tuple[str, ...] = ()
+    """The parameters as they are written, without `%`."""
 
     def type_with(self, body: Region, inferred: StructInfo) -> FuncType:
         """The function type; a result that is not written is `inferred`, without the symbols that `body` binds."""
@@ -58,28 +61,51 @@ def parse_signature(parser: Parser) -> Signature:
     The result type may be left out: then it is that of the value which the function returns.
     """
     symbols = parse_optional_symbol_arguments(parser)
-    params = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_parameter(parser))
+    names = list[str]()
+    params = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_parameter(parser, names))
     ret = parse_struct_info(parser) if parser.parse_optional_punctuation("->") else None
     pure = not parser.parse_optional_keyword("impure")
     func = FuncType([info for _, info in params], ret, pure=pure, symbols=[symbol for _, symbol in symbols])
     witnesses = (argument.resolve(witness) for (argument, _), witness in zip(symbols, witness_types(func), strict=True))
-    return Signature(func, (*witnesses, *(argument for argument, _ in params)), ret is not None)
+    arguments = (*witnesses, *(argument for argument, _ in params))
+    return Signature(func, arguments, ret is not None, tuple(names))
 
 
-def print_signature(printer: Printer, func: FuncType, block: Block, leading: int = 0) -> None:
-    """Prints what `parse_signature` reads; `leading` block arguments come before the witnesses."""
+def print_signature(printer: Printer, func: FuncType, block: Block, leading: int = 0) -> tuple[str, ...]:
+    """Prints what `parse_signature` reads, and gives the parameters as they are printed, without `%`.
+
+    `leading` block arguments come before the witnesses.
+    """
     witnesses = block.args[leading : leading + len(func.symbols)]
     if witnesses:
         with printer.in_square_brackets():
             printer.print_list(
                 tuple(zip(witnesses, func.symbols, strict=True)), lambda pair: print_symbol_argument(printer, *pair)
             )
+    names = list[str]()
     with printer.in_parens():
-        printer.print_list(block.args[leading + len(func.symbols) :], printer.print_block_argument)
+        params = block.args[leading + len(func.symbols) :]
+        printer.print_list(params, lambda param: names.append(_print_parameter(printer, param)))
     printer.print_string(" -> ")
     printer.print_attribute(func.ret)
     if not func.pure:
         printer.print_string(" impure")
+    return tuple(names)
+
+
+def names_of(params: Sequence[BlockArgument], witnesses: Sequence[BlockArgument] = ()) -> tuple[str, ...]:
+    """A name for each parameter, from the hints: `arg0` where there is none, and `x`, `x_1` of equal ones, as text has
+    them; `witnesses` come before.
+    """
+    names = [witness.name_hint or "" for witness in witnesses]
+    for index, param in enumerate(params):
+        names.append(fresh_name(param.name_hint or f"arg{index}", names))
+    return tuple(names[len(witnesses) :])
+
+
+def names_as_written(written: Sequence[str], hinted: Sequence[str]) -> tuple[str, ...]:
+    """The names of parameters that are called `written` in text, where a number is no name: what `hinted` says then."""
+    return tuple(hint if name.isdecimal() else name for name, hint in zip(written, hinted, strict=True))
 
 
 def parse_optional_symbol_arguments(parser: Parser) -> list[tuple[Parser.UnresolvedArgument, SymbolAttr]]:
@@ -99,13 +125,24 @@ def parse_symbol_argument(parser: Parser) -> tuple[Parser.UnresolvedArgument, Sy
     return argument, parse_symbol(parser, name)
 
 
-def _parse_parameter(parser: Parser) -> tuple[Parser.Argument, StructInfo]:
+def _parse_parameter(parser: Parser, names: list[str]) -> tuple[Parser.Argument, StructInfo]:
     argument = parser.parse_argument(expect_type=False)
+    names.append(argument.name.text[1:])
     parser.parse_punctuation(":")
     info = parse_struct_info(parser)
     resolved = argument.resolve(info)
     resolved.location = parser.parse_optional_location()
     return resolved, info
+
+
+def _print_parameter(printer: Printer, param: BlockArgument) -> str:
+    name = printer.print_ssa_value(param)
+    printer.print_string(": ")
+    printer.print_attribute(param.type)
+    if printer.print_debuginfo:
+        printer.print_string(" ")
+        printer.print_attribute(param.location)
+    return name
 
 
 def print_symbol_argument(printer: Printer, witness: BlockArgument, symbol: SymbolAttr) -> None:

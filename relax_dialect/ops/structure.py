@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolNameConstraint, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -30,13 +30,20 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.ops.signature import entry_region, parse_signature, print_signature, signature_mismatch
+from relax_dialect.ops.signature import (
+    entry_region,
+    names_as_written,
+    names_of,
+    parse_signature,
+    print_signature,
+    signature_mismatch,
+)
 from relax_dialect.scope import BindsBlockSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
-from relax_dialect.struct_info.types import ObjectType
+from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from relax_dialect.symbols import called_functions
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
 from tir_dialect.ops.syntax import parse_defined_operand
@@ -73,6 +80,17 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
     `force_pure` promises purity where the body cannot show it. A function that is not `private` is an entry point of
     the compiled module, under its own name.
 
+    Errors and calls with keywords use the names of the parameters, which are those of the block arguments unless
+    `arg_names` says otherwise: a model may use names that no value can have, and hints have no numbers at their end.
+    `result_names` says what a model calls its results.
+
+    ```mlir
+    relax.func @main(%x: !relax.object, %x_1: !relax.object) -> !relax.object
+        attributes {arg_names = ["x.2", "x.1"], result_names = ["out:0"]} {
+      relax.return %x
+    }
+    ```
+
     C1: the block arguments are the witnesses, then the parameters.
     C2: the signature uses no symbol that is not bound by it.
     C3: every symbol can be solved from a parameter.
@@ -80,6 +98,8 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
     C5: `force_pure` is set on pure functions only.
     C6: no dataflow region calls the function itself, directly or through others.
     C7: the visibility is `public` or `private`.
+    C8: `arg_names`, if given, names every parameter, each differently.
+    C9: `result_names`, if given, names a tensor, or each field of a tuple.
     """
 
     name = "relax.func"
@@ -88,6 +108,8 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
     function_type = prop_def(FuncType)
     sym_visibility = opt_prop_def(StringAttr)
     force_pure = opt_prop_def(UnitAttr)
+    arg_names = opt_prop_def(ArrayAttr[StringAttr])
+    result_names = opt_prop_def(ArrayAttr[StringAttr])
     body = region_def("single_block")
 
     traits = traits_def(
@@ -133,6 +155,18 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
         return self.body.block.args[len(self.symbols) :]
 
     @property
+    def param_names(self) -> tuple[str, ...]:
+        """What each parameter is called, each differently: `arg_names`, or what their hints say."""
+        if self.arg_names is not None:
+            return tuple(name.data for name in self.arg_names)
+        return names_of(self.params, self.witnesses)
+
+    def name_params(self, names: Sequence[str]) -> None:
+        """Calls the parameters so; `arg_names` says it if their hints do not."""
+        hinted = tuple(names) == names_of(self.params, self.witnesses)
+        self.arg_names = None if hinted else ArrayAttr([StringAttr(name) for name in names])
+
+    @property
     def is_private(self) -> bool:
         """Whether the function cannot be called from outside the module."""
         return self.sym_visibility is not None and self.sym_visibility.data == "private"
@@ -150,7 +184,11 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             parser.raise_error(f"@{name} calls itself, so expected its result type", position, position + 1)
         info = signature.type_with(body, _returned_type(body))
         op = cls(name, info, body, visibility=visibility and visibility.data, force_pure=force_pure)
-        op.attributes |= {} if attributes is None else attributes.data
+        if signature.names:
+            op.name_params(names_as_written(signature.names, op.param_names))
+        for key, value in {} if attributes is None else attributes.data.items():
+            store = op.properties if key in _NAMES else op.attributes
+            store[key] = value
         return op
 
     def print(self, printer: Printer) -> None:
@@ -158,12 +196,22 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             printer.print_string(f" {self.sym_visibility.data}")
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
-        print_signature(printer, self.function_type, self.body.block)
+        shown = print_signature(printer, self.function_type, self.body.block)
         if self.force_pure is not None:
             printer.print_string(" force_pure")
-        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_op_attributes(self._names_to_print(shown) | self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def _names_to_print(self, shown: Sequence[str]) -> dict[str, Attribute]:
+        """The names that the text does not have already, where parameters are called `shown`."""
+        named = {key: value for key, value in self.properties.items() if key in _NAMES}
+        names = self.param_names
+        if names == names_as_written(shown, names_of(self.params, self.witnesses)):
+            named.pop("arg_names", None)
+        elif self.arg_names is None:
+            named = {"arg_names": ArrayAttr([StringAttr(name) for name in names]), **named}
+        return named
 
     def verify_(self) -> None:
         Violations.check(self._violations())
@@ -186,6 +234,21 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
         if self.sym_visibility is not None and self.sym_visibility.data not in ("public", "private"):
             visibility = self.sym_visibility.data
             yield Violation(self, f"'relax.func' op expected visibility public or private, got {visibility}")  # C7
+        yield from self._wrong_names(subject)
+
+    def _wrong_names(self, subject: str) -> Iterator[Violation]:
+        """C8 and C9."""
+        wanted = len(self.params)
+        if self.arg_names is not None and not len(self.arg_names) == len(set(self.arg_names)) == wanted:
+            yield Violation(self, f"{subject} expected {wanted} distinct arg_names, got {self.arg_names}")  # C8
+        ret = self.function_type.ret
+        fields = len(ret.fields) if isinstance(ret, TupleType) else 1 if isinstance(ret, TensorType) else None
+        if self.result_names is not None and fields not in (None, len(self.result_names)):
+            yield Violation(self, f"{subject} expected {fields} result_names, got {self.result_names}")  # C9
+
+
+_NAMES = ("arg_names", "result_names")
+"""Properties that text writes among the attributes."""
 
 
 def _returned_type(body: Region) -> StructInfo:
@@ -260,6 +323,11 @@ class ClosureOp(IRDLOperation, BindsBlockSymbols):
     def params(self) -> tuple[BlockArgument, ...]:
         """The block arguments that carry the parameters."""
         return self.body.block.args[self._leading + len(self.function_type.symbols) :]
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """What each parameter is called, each differently."""
+        return names_of(self.params, self.witnesses)
 
     @property
     def _leading(self) -> int:

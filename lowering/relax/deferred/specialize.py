@@ -81,6 +81,7 @@ def _with_types(template: FuncOp, arguments: Sequence[Any], *, static: bool) -> 
     values |= zip(template.witnesses, func.witnesses[: len(old.symbols)], strict=True)
     for before, after in values.items():
         after.name_hint = before.name_hint
+    func.name_params(template.param_names)
     for op in template.body.block.ops:
         func.body.block.add_op(op.clone(values))
     ModuleOp([func])

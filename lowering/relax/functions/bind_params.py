@@ -104,11 +104,11 @@ class BindParamsPass(ModulePass):
 
 def _by_index(func: FuncOp, params: Mapping[int | str, Any]) -> dict[int, Any]:
     """The values by the index of the parameter."""
-    names = [param.name_hint for param in func.params]
+    names = func.param_names
     found: dict[int, Any] = {}
     for key, value in params.items():
         if key not in (names if isinstance(key, str) else range(len(names))):
-            listed = ", ".join(name or f"#{index}" for index, name in enumerate(names)) or "none"
+            listed = ", ".join(names) or "none"
             fail(func, f"@{func.sym_name.data} has the parameters {listed}, got a value for {key}")
         index = names.index(key) if isinstance(key, str) else key
         if index in found:
@@ -168,9 +168,10 @@ def _replace(func: FuncOp, index: int, constant: ConstantOp) -> None:
 
 
 def _remove(func: FuncOp, indices: set[int]) -> None:
-    """Takes parameters without uses out of the signature."""
-    old, params = func.function_type, func.params
+    """Takes parameters without uses out of the signature; the others keep their names."""
+    old, params, names = func.function_type, func.params, func.param_names
     for index in indices:
         func.body.block.erase_arg(params[index])
     kept = [info for index, info in enumerate(old.params) if index not in indices]
     func.function_type = FuncType(kept, old.ret, pure=old.pure, symbols=old.symbols)
+    func.name_params([name for index, name in enumerate(names) if index not in indices])

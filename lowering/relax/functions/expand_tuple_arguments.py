@@ -19,6 +19,7 @@ from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TupleType
 
 _Fields: TypeAlias = "tuple[_Fields, ...] | None"
@@ -117,7 +118,7 @@ def _taken_apart(value: SSAValue, fields: _Fields, site: CallSite) -> Iterator[S
 
 def _expand_entry(func: FuncOp, plan: Sequence[_Fields]) -> None:
     """Gives the function its new parameters, of which the old ones are made where they are still used."""
-    old = func.function_type
+    old, names = func.function_type, _names(func, plan)
     block, position = func.body.block, len(func.symbols)
     made: list[TupleOp] = []
     for param, info, fields in zip(func.params, old.params, plan, strict=True):
@@ -132,8 +133,20 @@ def _expand_entry(func: FuncOp, plan: Sequence[_Fields]) -> None:
         position += len(new)
     params = [leaf for info, fields in zip(old.params, plan, strict=True) for leaf in _leaves(info, fields)]
     func.function_type = FuncType(params, old.ret, pure=old.pure, symbols=old.symbols)
+    func.name_params(names)
     Rewriter.insert_op(made, InsertPoint.at_start(block))
     _read_directly(made)
+
+
+def _names(func: FuncOp, plan: Sequence[_Fields]) -> list[str]:
+    """The names of the new parameters: fields are called like the tuple, with numbers."""
+    names: list[str] = []
+    taken = {name for name, fields in zip(func.param_names, plan, strict=True) if fields is None}
+    for name, info, fields in zip(func.param_names, func.function_type.params, plan, strict=True):
+        for _ in _leaves(info, fields):
+            names.append(name if fields is None else fresh_name(name, taken))
+            taken.add(names[-1])
+    return names
 
 
 def _insert_param(block: Block, info: StructInfo, index: int, old: BlockArgument) -> BlockArgument:

@@ -147,6 +147,10 @@ def _move_body(closure: ClosureOp, func: FuncOp, captured: Sequence[SSAValue]) -
     given, params = func.params[: len(captured)], func.params[len(captured) :]
     for old, new in zip((*captured, *closure.params), func.params, strict=True):
         new.name_hint = old.name_hint
+    own, names = closure.param_names, list[str]()
+    for name in func.param_names[: len(given)]:
+        names.append(fresh_name(name, [*names, *own]))
+    func.name_params([*names, *own])
     arguments: list[SSAValue] = [*func.witnesses[len(func.symbols) - len(closure.symbols) :], *params]
     for old, new in zip(closure.witnesses, arguments, strict=False):
         new.name_hint = old.name_hint

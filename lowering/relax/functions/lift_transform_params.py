@@ -25,7 +25,7 @@ from relax_dialect.scope import symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
-from relax_dialect.struct_info.symbols import free_symbols, iter_bare_symbols
+from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.symbols import find_function
 from relax_dialect.traits import impurity_of
@@ -160,6 +160,7 @@ class _Lifting:
         mapping: dict[SSAValue, SSAValue] = dict(zip(self.weights, new.params, strict=True))
         for weight, param in zip(self.weights, new.params, strict=True):
             param.name_hint = weight.name_hint
+        new.name_params(self.func.param_names[len(self.func.params) - len(self.weights) :])
         constants = dict.fromkeys(value.owner for op in self.ops for value in op.operands if value not in self._values)
         ops = [op.clone(mapping) for op in (*constants, *self.ops) if isinstance(op, Operation)]
         result = TupleOp(*(mapping[value] for value in self.outputs))
@@ -170,6 +171,7 @@ class _Lifting:
     def _take_out(self, info: FuncType) -> None:
         func, block = self.func, self.func.body.block
         moved = set(self.ops)
+        names = self._names()
         for value in self.outputs:
             param = block.insert_arg(value.type, len(block.args))
             param.name_hint = value.name_hint
@@ -184,6 +186,18 @@ class _Lifting:
         func.function_type = info
         for argument in (*self.weights, *gone):
             block.erase_arg(argument)
+        func.name_params(names)
+
+    def _names(self) -> list[str]:
+        """The names of the parameters that the function will have: those there were, then those of what is computed."""
+        old = dict(zip(self.func.params, self.func.param_names, strict=True))
+        names = [old[param] for param in self.func.params if param not in self.weights]
+        taken = {*names, *(old[value] for value in self.outputs if value in old)}
+        for value in self.outputs:
+            name = old.get(value) or fresh_name(value.name_hint or f"arg{len(names)}", taken)
+            names.append(name)
+            taken.add(name)
+        return names
 
 
 def _straight_line(func: FuncOp) -> Iterator[Operation]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -144,6 +144,8 @@ class _Outputs:
         old, end, kept = func.function_type, _return_op(func), self._kept(func)
         value = end.value
         func.function_type = FuncType(old.params, _shrunk(old.ret, kept), pure=old.pure, symbols=old.symbols)
+        if func.result_names is not None:
+            func.result_names = ArrayAttr([func.result_names.data[index] for index in kept])
         callee = self._callee.get(value.owner) if isinstance(value.owner, CallOp) else None
         if callee is not None and self._kept(callee) == kept:
             return

@@ -179,6 +179,7 @@ class _Parameters:
         block = func.body.block
         reduced, _ = self._reduced(func)
         kept = {bound.symbol.data for bound in reduced.symbols}
+        names = [func.param_names[index] for index in sorted(self.needed[func])]
         gone = [func.params[index] for index in self._dropped(func)]
         gone += [
             witness
@@ -188,6 +189,7 @@ class _Parameters:
         func.function_type = reduced
         for argument in gone:
             block.erase_arg(argument)
+        func.name_params(names)
 
 
 def _can_be_entered(func: FuncType) -> bool:

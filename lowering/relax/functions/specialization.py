@@ -62,7 +62,7 @@ def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
     """
     _check_values(func, values)
     mapping = {name: constant(value) for name, value in values.items()}
-    old = func.function_type
+    old, names = func.function_type, func.param_names
     witnesses = dict(zip(old.symbol_names, func.witnesses, strict=True))
     func.function_type = FuncType(
         [substitute(param, mapping) for param in old.params],
@@ -75,6 +75,7 @@ def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
     for argument in func.body.block.args:
         substitute_in_value(argument, mapping)
     substitute_in(func.body.block.ops, mapping)
+    func.name_params(names)
     settle_function(func)
 
 

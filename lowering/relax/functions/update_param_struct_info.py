@@ -92,11 +92,11 @@ class UpdateParamStructInfoPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Changes the one function."""
         func = find_entry(op, self.func)
-        names = [param.name_hint for param in func.params]
+        names = func.param_names
         types: dict[int, StructInfo] = {}
         for name, given in self.params.items():
             if name not in names:
-                listed = ", ".join(each or "one without a name" for each in names) or "none"
+                listed = ", ".join(names) or "none"
                 fail(func, f"@{self.func} has the parameters {listed}, got a type for {name}")
             types[names.index(name)] = _parsed(ctx, func, name, given) if isinstance(given, str) else given
         if any(func.function_type.params[index] != info for index, info in types.items()):
@@ -115,7 +115,7 @@ def _parsed(ctx: Context, func: FuncOp, name: str, text: str) -> StructInfo:
 
 def _update(func: FuncOp, given: Mapping[int, StructInfo]) -> None:
     match = _match(func, given)
-    old = func.function_type
+    old, called = func.function_type, func.param_names
     demanded = [substitute(info, match.bindings) for info in old.params]
     types = [given.get(index, info) for index, info in enumerate(demanded)]
     bounds = {bound.symbol.data: bound for bound in old.symbols}
@@ -127,6 +127,7 @@ def _update(func: FuncOp, given: Mapping[int, StructInfo]) -> None:
     symbols = [bounds.get(name) or SymbolAttr(name) for name in names]
     _replace_entry(func, types, symbols, match.bindings)
     func.function_type = FuncType(types, substitute(old.ret, match.bindings), pure=old.pure, symbols=symbols)
+    func.name_params(called)
     for param, info, wanted in zip(func.params, types, demanded, strict=True):
         if is_subtype(info, wanted) is not Verdict.YES:
             cast = MatchCastOp(param, wanted)

@@ -83,10 +83,9 @@ def _check_result(func: FuncOp) -> None:
 
 def _check_arguments(func: FuncOp, captured: int) -> None:
     """Parameters become objects, and an op at the start of the body makes of them what was declared."""
-    signature = func.function_type
+    signature, names = func.function_type, func.param_names
     if signature.symbols or any(not isinstance(param, ObjectType) for param in signature.params):
         params = func.params
-        names = [param.name_hint or f"arg{index}" for index, param in enumerate(params)]
         check = CheckArgsOp(params, signature.params, signature.symbols, names, func.sym_name.data, captured)
         inherit_location(func, check)
         for old, new in zip((*params, *func.witnesses), check.outputs, strict=True):
@@ -97,6 +96,7 @@ def _check_arguments(func: FuncOp, captured: int) -> None:
         Rewriter.insert_op(check, InsertPoint.at_start(func.body.block))
         for witness in func.witnesses:
             func.body.block.erase_arg(witness)
+        func.name_params(names)
     func.properties["function_type"] = FuncType(
         [ObjectType()] * len(signature.params), erase_static(signature.ret), pure=signature.pure
     )

@@ -11,7 +11,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
 from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
 from relax_dialect.frontend.onnx.model import Model, check_model
-from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, identifiers
+from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters
 from relax_dialect.frontend.onnx.survey import check_size, find_unsupported
 from relax_dialect.frontend.onnx.tensor_lists import TensorList
 from relax_dialect.frontend.onnx.values import Value
@@ -50,8 +50,7 @@ class Importer:
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
         bb, graph, problems = BlockBuilder(), self.model.proto.graph, Problems()
         params = self._with_seed(Parameters(graph, self.dynamic, self.shapes).types())
-        names = identifiers(params)
-        function = bb.function(entry, {names[name]: info for name, info in params.items()})
+        function = bb.function(entry, params, result_names=[output.name for output in graph.output])
         try:
             with function as parameters:
                 values = list(parameters)

@@ -126,14 +126,6 @@ def _no_rank(names: Sequence[str]) -> str:
     )
 
 
-def identifiers(names: Iterable[str]) -> dict[str, str]:
-    """Names of parameters as text has them."""
-    found: dict[str, str] = {}
-    for name in names:
-        found[name] = _unused(_symbol_name(name), found.values())
-    return found
-
-
 def _symbol_name(name: str) -> str:
     clean = re.sub(r"\W", "_", name, flags=re.ASCII)
     return clean if is_symbol_name(clean) else f"n_{clean}"

@@ -81,3 +81,24 @@ relax.func @no_result_type[%n](%x: !relax.tensor<[n], f32>) {
   %3 = relax.tuple(%0, %2)
   relax.return %3
 }
+
+// Parameters are called as they are written, which xDSL prints otherwise where hints are equal but for a number.
+// CHECK-LABEL: relax.func @names_as_written(%token: !relax.object, %token_1: !relax.object, %0: !relax.object) -> !relax.object attributes {arg_names = ["token_1", "token_0", "arg2"]} {
+// CHECK-NEXT:      relax.return %token_1
+relax.func @names_as_written(%token_1: !relax.object, %token_0: !relax.object, %2: !relax.object) -> !relax.object {
+  relax.return %token_0
+}
+
+// A model has names that no value can have; those that the text has already are not printed.
+// CHECK-LABEL: relax.func @names_of_a_model(%a: !relax.object, %a_1: !relax.object) -> !relax.tuple<!relax.object> attributes {arg_names = ["a:0", "\C3\BC"], result_names = ["out:0"]} {
+relax.func @names_of_a_model(%a: !relax.object, %a_1: !relax.object) -> !relax.tuple<!relax.object>
+    attributes {arg_names = ["a:0", "\C3\BC"], result_names = ["out:0"]} {
+  %0 = relax.tuple(%a)
+  relax.return %0
+}
+
+// CHECK-LABEL: relax.func @names_that_text_has(%x.2: !relax.object, %x.1: !relax.object, %x.1_1: !relax.object) -> !relax.object {
+relax.func @names_that_text_has(%x.2: !relax.object, %x.1: !relax.object, %x.1_1: !relax.object) -> !relax.object
+    attributes {arg_names = ["x.2", "x.1", "x.1_1"]} {
+  relax.return %x.2
+}

@@ -220,3 +220,24 @@ relax.func @recursive(%x: !relax.object) -> !relax.object {
   }
   relax.return %f
 }
+
+// -----
+
+// CHECK: 'relax.func' op @func_c8 expected 2 distinct arg_names, got ["a"]
+relax.func @func_c8(%x: !relax.object, %y: !relax.object) -> !relax.object attributes {arg_names = ["a"]} {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.func' op @func_c8 expected 2 distinct arg_names, got ["a", "a"]
+relax.func @func_c8(%x: !relax.object, %y: !relax.object) -> !relax.object attributes {arg_names = ["a", "a"]} {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.func' op @func_c9 expected 1 result_names, got ["a", "b"]
+relax.func @func_c9(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> attributes {result_names = ["a", "b"]} {
+  relax.return %x
+}

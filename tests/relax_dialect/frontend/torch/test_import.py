@@ -12,6 +12,7 @@ from torch import nn
 from torch.export import Dim
 from xdsl.dialects.builtin import NameLoc
 
+from lowering import build
 from relax_dialect.frontend.torch import TorchImportError, from_exported_program
 from relax_dialect.ops.values import ConstantOp
 from tests.relax_dialect.frontend.torch.programs import assert_same, export
@@ -19,6 +20,8 @@ from tir_dialect.weights import WeightAttr
 from tools.relax_opt import main as opt
 from tools.relax_run import main as run
 from tools.relax_translate import main as translate
+from vm_dialect import VirtualMachine
+from vm_dialect.tensors import to_numpy
 
 Tensor = torch.Tensor
 X = torch.randn(4, 4)
@@ -140,3 +143,14 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "m.pt2").write_bytes(b"nothing of the kind")
     assert run([path]) == 1
     assert "the file cannot be read" in capsys.readouterr().err
+
+
+def test_each_input_has_its_name():
+    class Difference(nn.Module):
+        def forward(self, token_1, token_0):
+            return token_1 - token_0
+
+    ten, one = torch.full((2,), 10.0), torch.ones(2)
+    program = torch.export.export(Difference(), (ten, one))
+    main = VirtualMachine(build(from_exported_program(program)))["main"]
+    assert to_numpy(main(token_0=one, token_1=ten)).tolist() == [9, 9]
