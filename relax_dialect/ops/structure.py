@@ -186,9 +186,10 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
         op = cls(name, info, body, visibility=visibility and visibility.data, force_pure=force_pure)
         if signature.names:
             op.name_params(names_as_written(signature.names, op.param_names))
-        for key, value in {} if attributes is None else attributes.data.items():
-            store = op.properties if key in _NAMES else op.attributes
-            store[key] = value
+        if attributes is not None:
+            for key, value in attributes.data.items():
+                store = op.properties if key in _NAMES else op.attributes
+                store[key] = value
         return op
 
     def print(self, printer: Printer) -> None:

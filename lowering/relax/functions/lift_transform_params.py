@@ -190,7 +190,7 @@ class _Lifting:
 
     def _names(self) -> list[str]:
         """The names of the parameters that the function will have: those there were, then those of what is computed."""
-        old = dict(zip(self.func.params, self.func.param_names, strict=True))
+        old: dict[SSAValue, str] = dict(zip(self.func.params, self.func.param_names, strict=True))
         names = [old[param] for param in self.func.params if param not in self.weights]
         taken = {*names, *(old[value] for value in self.outputs if value in old)}
         for value in self.outputs:
