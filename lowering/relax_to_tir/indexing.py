@@ -72,7 +72,7 @@ def dynamic_slice_sizes(kernel: Kernel, op: DynamicStridedSliceOp) -> Sequence[t
             first, last = (b.let(_clipped(place[axis], size, stride), "place") for place in (begin, end))
             span = te.select(stride > 0, last - first, first - last)
             step = te.select(stride == 0, 1, te.abs(te.maximum(stride, -(1 << 62))))
-            count = te.maximum((span + step - 1) // step, 0)
+            count = te.select(span > 0, (span - 1) // step + 1, 0)
             b.store(outs[0], axis, te.select(stride == 0, -1, count))
             b.store(outs[1], axis, first)
 

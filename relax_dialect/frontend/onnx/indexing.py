@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.range_checks import distinct_axes
+from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, maximum
 
 FAR = (1 << 63) - 1
 
@@ -32,14 +35,23 @@ def slice_operands(node: Node) -> Result:
     if starts is None or ends is None or axes is None or (node.has(4) and steps is None):
         return _at_run_time(node)
     strides = [1] * len(axes) if steps is None else fixed(steps, "the stride")
-    return op.strided_slice(node[0], [from_front(axis, node.rank()) for axis in axes], starts, ends, strides)
+    places = [from_front(axis, node.rank()) for axis in axes]
+    if len(set(places)) < len(places):
+        raise Refusal(f"the axes {', '.join(map(str, axes))} name one of them twice")
+    starts = [_start(*each, node.shape()) for each in zip(starts, places, strides, strict=True)]
+    return op.strided_slice(node[0], places, starts, ends, strides)
+
+
+def _start(start: Dim, axis: int, stride: int, shape: Sequence[Dim]) -> Dim:
+    """Where a slice starts: with a negative stride it is clamped to the first element, where Python's has none."""
+    return start if stride > 0 or DEFAULT_PROVER.less_equal(0, start) else maximum(start, -shape[axis])
 
 
 def _at_run_time(node: Node) -> Expr:
     """A slice whose places are data: for all axes, those that are not named in full."""
     rank, shape = node.rank(), node.shape()
     given = [node[index] for index in (1, 2)]
-    axes = node[3] if node.has(3) else node.te(_counting, node[1])
+    axes = distinct_axes(node.bb, node[3], rank, "'Slice'") if node.has(3) else node.te(_counting, node[1])
     steps = node[4] if node.has(4) else op.full(list(node.shape(1)), node.bb.const(1, "i64"))
 
     def places(starts: te.Tensor, ends: te.Tensor, axes: te.Tensor, steps: te.Tensor) -> Sequence[te.Tensor]:
@@ -71,7 +83,9 @@ def _fill(shape: Sequence[Dim]):
             for axis in range(len(shape)):
                 here = te.floormod(te.cast(axes[i], "i64"), len(shape)) == axis
                 with b.if_(here):
-                    b.store(outs[0], axis, te.cast(starts[i], "i64"))
+                    start, step = te.cast(starts[i], "i64"), te.cast(steps[i], "i64")
+                    first = -te.cast(te.cast(shape[axis], "index"), "i64")
+                    b.store(outs[0], axis, te.select(step < 0, te.maximum(start, first), start))
                     b.store(outs[1], axis, te.cast(ends[i], "i64"))
                     b.store(outs[2], axis, te.cast(steps[i], "i64"))
 

@@ -1,0 +1,123 @@
+"""Data that a source language bounds: indices, axes and lengths, checked when the program runs.
+
+A check is a guard of the tensor: one kernel finds the extreme of its elements, which becomes a symbol, and a guard
+compares that with what is allowed. So it is made once for a call, in every mode, and kernels that use the tensor can be
+fused as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relax_dialect.builder import BlockBuilder, op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.inference import DEFAULT_PROVER
+from relax_dialect.ops.guard import GuardOp, Relation
+from relax_dialect.struct_info.types import ShapeType
+from tir_dialect import te
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, constant, symbol
+
+
+def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], where: str, negative: bool = True) -> Expr:
+    """The indices, each at least `-extent` and less than `extent`, or, if not `negative`, at least 0.
+
+    With several extents the last dimension has an index for each. Errors begin with `where`.
+    """
+    several = len(extents) > 1
+
+    def furthest(places: te.Tensor) -> te.Tensor:
+        axes = [te.reduce_axis(extent, "r") for extent in (places.shape[:-1] if several else places.shape)]
+
+        def element(k: te.Expr) -> te.Expr:
+            place = te.cast(places[(*axes, k) if several else tuple(axes)], "i64")
+            far = te.select(place < 0, -1 - place, place)
+            return te.max(far, axes) if axes else far
+
+        def from_1(k: te.Expr) -> te.Expr:
+            return te.minimum(te.maximum(found[k], -1), 1 << 62) + 1
+
+        found = te.compute((len(extents),), element, name="furthest_index")
+        return te.compute((len(extents),), from_1, name="furthest_place")
+
+    found = _numbers(bb, bb.emit_te(furthest, indices, name_hint="furthest_index"), len(extents), "place")
+    for at, (number, extent) in enumerate(zip(found, extents, strict=True)):
+        part = f"{where}, coordinate {at}" if several else where
+        message = f"{part}: expected each within its axis, got the place, counted from 1 at its end, and the length"
+        indices = _at_most(bb, indices, number, extent, message)
+    return indices if negative else at_least_0(bb, indices, f"{where}: expected each at least 0, got one below it by")
+
+
+def at_least_0(bb: BlockBuilder, numbers: Expr, message: str) -> Expr:
+    """The numbers, none of which is negative; errors begin with the message."""
+
+    def below(x: te.Tensor) -> te.Tensor:
+        axes = [te.reduce_axis(extent, "r") for extent in x.shape]
+
+        def element(_: te.Expr) -> te.Expr:
+            short = te.maximum(te.select(x[tuple(axes)] < 0, -1 - te.cast(x[tuple(axes)], "i64"), -1), -1)
+            return te.max(short, axes) if axes else short
+
+        def from_0(k: te.Expr) -> te.Expr:
+            return te.minimum(te.maximum(found[k], -1), (1 << 62)) + 1
+
+        found = te.compute((1,), element, name="furthest_below")
+        return te.compute((1,), from_0, name="below_0")
+
+    (short,) = _numbers(bb, bb.emit_te(below, numbers, name_hint="below_0"), 1, "below")
+    return _at_most(bb, numbers, short, constant(0), message)
+
+
+def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -> Expr:
+    """The numbers, none of which is more than the limit; errors begin with the message."""
+
+    def greatest(x: te.Tensor) -> te.Tensor:
+        axes = [te.reduce_axis(extent, "r") for extent in x.shape]
+
+        def element(_: te.Expr) -> te.Expr:
+            number = te.maximum(te.cast(x[tuple(axes)], "i64"), 0)
+            return te.max(number, axes) if axes else number
+
+        def from_0(k: te.Expr) -> te.Expr:
+            return te.maximum(found[k], 0)
+
+        found = te.compute((1,), element, name="greatest_number")
+        return te.compute((1,), from_0, name="greatest_or_0")
+
+    (most,) = _numbers(bb, bb.emit_te(greatest, numbers, name_hint="greatest"), 1, "number")
+    return _at_most(bb, numbers, most, limit, message)
+
+
+def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
+    """Axes of a tensor of that rank, each named once and within the rank."""
+
+    def repeated(x: te.Tensor) -> te.Tensor:
+        i, j = te.reduce_axis(x.shape[0], "i"), te.reduce_axis(x.shape[0], "j")
+
+        def same(_: te.Expr) -> te.Expr:
+            equal = te.floormod(te.cast(x[i], "i64"), rank) == te.floormod(te.cast(x[j], "i64"), rank)
+            return te.sum(te.cast(te.logical_and(i < j, equal), "i64"), (i, j))
+
+        return te.compute((1,), same, name="repeated_axes")
+
+    axes = indices_within(bb, axes, [constant(rank)], f"{where} axes")
+    (count,) = _numbers(bb, bb.emit_te(repeated, axes, name_hint="repeated_axes"), 1, "repeated")
+    return _at_most(bb, axes, count, constant(0), f"{where} axes: expected each of them once, got as many again")
+
+
+def _numbers(bb: BlockBuilder, tensor: Expr, count: int, hint: str) -> list[Dim]:
+    """The elements of a tensor of rank 1 as symbols."""
+    names = list[str]()
+    for _ in range(count):
+        names.append(bb.fresh_symbol(hint))
+        bb.frame.taken.add(names[-1])
+    dims = [symbol(name) for name in names]
+    bb.match_cast(op.tensor_to_shape(tensor), ShapeType(dims))
+    return dims
+
+
+def _at_most(bb: BlockBuilder, value: Expr, number: Dim, limit: Dim, message: str) -> Expr:
+    if DEFAULT_PROVER.less_equal(number, limit):
+        return value
+    guard = GuardOp(value.value, Relation.AT_MOST, DimAttr(number), DimAttr(limit), message)
+    return bb.expr(bb.insert(guard).result)
