@@ -7,7 +7,7 @@ fused as they were.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
@@ -19,8 +19,8 @@ from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant, symbol
 
 
-def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], where: str, negative: bool = True) -> Expr:
-    """The indices, each at least `-extent` and less than `extent`, or, if not `negative`, at least 0.
+def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], where: str, of: str = "its axis") -> Expr:
+    """The indices, each at least `-extent` and less than `extent`.
 
     With several extents the last dimension has an index for each. Errors begin with `where`.
     """
@@ -40,12 +40,12 @@ def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], wher
         found = te.compute((len(extents),), element, name="furthest_index")
         return te.compute((len(extents),), from_1, name="furthest_place")
 
-    found = _numbers(bb, bb.emit_te(furthest, indices, name_hint="furthest_index"), len(extents), "place")
+    found = _numbers(bb, furthest, indices, len(extents), "place")
     for at, (number, extent) in enumerate(zip(found, extents, strict=True)):
         part = f"{where}, coordinate {at}" if several else where
-        message = f"{part}: expected each within its axis, got the place, counted from 1 at its end, and the length"
+        message = f"{part}: expected each within {of}, got the place, counted from 1 at its end, and how many there are"
         indices = _at_most(bb, indices, number, extent, message)
-    return indices if negative else at_least_0(bb, indices, f"{where}: expected each at least 0, got one below it by")
+    return indices
 
 
 def at_least_0(bb: BlockBuilder, numbers: Expr, message: str) -> Expr:
@@ -64,7 +64,7 @@ def at_least_0(bb: BlockBuilder, numbers: Expr, message: str) -> Expr:
         found = te.compute((1,), element, name="furthest_below")
         return te.compute((1,), from_0, name="below_0")
 
-    (short,) = _numbers(bb, bb.emit_te(below, numbers, name_hint="below_0"), 1, "below")
+    (short,) = _numbers(bb, below, numbers, 1, "below")
     return _at_most(bb, numbers, short, constant(0), message)
 
 
@@ -84,7 +84,7 @@ def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -
         found = te.compute((1,), element, name="greatest_number")
         return te.compute((1,), from_0, name="greatest_or_0")
 
-    (most,) = _numbers(bb, bb.emit_te(greatest, numbers, name_hint="greatest"), 1, "number")
+    (most,) = _numbers(bb, greatest, numbers, 1, "number")
     return _at_most(bb, numbers, most, limit, message)
 
 
@@ -100,19 +100,24 @@ def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
 
         return te.compute((1,), same, name="repeated_axes")
 
-    axes = indices_within(bb, axes, [constant(rank)], f"{where} axes")
-    (count,) = _numbers(bb, bb.emit_te(repeated, axes, name_hint="repeated_axes"), 1, "repeated")
+    axes = indices_within(bb, axes, [constant(rank)], f"{where} axes", "the rank")
+    (count,) = _numbers(bb, repeated, axes, 1, "repeated")
     return _at_most(bb, axes, count, constant(0), f"{where} axes: expected each of them once, got as many again")
 
 
-def _numbers(bb: BlockBuilder, tensor: Expr, count: int, hint: str) -> list[Dim]:
-    """The elements of a tensor of rank 1 as symbols."""
+def _numbers(
+    bb: BlockBuilder, kernel: Callable[[te.Tensor], te.Tensor], tensor: Expr, count: int, hint: str
+) -> list[Dim]:
+    """The elements of what a kernel makes of a tensor, of rank 1, as symbols."""
     names = list[str]()
     for _ in range(count):
         names.append(bb.fresh_symbol(hint))
         bb.frame.taken.add(names[-1])
     dims = [symbol(name) for name in names]
-    bb.match_cast(op.tensor_to_shape(tensor), ShapeType(dims))
+    made = bb.emit_te(kernel, tensor)
+    if not isinstance(made, Expr):
+        raise TypeError("a check is made of one number for each limit")
+    bb.match_cast(op.tensor_to_shape(made), ShapeType(dims))
     return dims
 
 

@@ -97,8 +97,9 @@ def reverse_sequence(node: Node) -> Result:
 
         return te.compute(x.shape, element, name="reverse_sequence")
 
-    lengths = at_least_0(node.bb, node[1], "'ReverseSequence' lengths: expected each at least 0, got one below it by")
-    lengths = numbers_at_most(node.bb, lengths, node.shape()[time], "'ReverseSequence' lengths: expected each at most")
+    what = "'ReverseSequence' lengths: expected each"
+    lengths = at_least_0(node.bb, node[1], f"{what} at least 0, got one below it by")
+    lengths = numbers_at_most(node.bb, lengths, node.shape()[time], f"{what} at most that of the axis, got")
     return node.te(kernel, node[0], lengths)
 
 

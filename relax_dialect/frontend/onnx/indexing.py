@@ -12,7 +12,7 @@ from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.range_checks import distinct_axes
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
-from tir_dialect.dims import Dim, maximum
+from tir_dialect.dims import Dim, constant, maximum
 
 FAR = (1 << 63) - 1
 
@@ -44,7 +44,9 @@ def slice_operands(node: Node) -> Result:
 
 def _start(start: Dim, axis: int, stride: int, shape: Sequence[Dim]) -> Dim:
     """Where a slice starts: with a negative stride it is clamped to the first element, where Python's has none."""
-    return start if stride > 0 or DEFAULT_PROVER.less_equal(0, start) else maximum(start, -shape[axis])
+    if stride > 0 or not DEFAULT_PROVER.less(start, 0):
+        return start
+    return constant(0) if (start.constant_value or 0) <= -FAR else maximum(start + shape[axis], 0)
 
 
 def _at_run_time(node: Node) -> Expr:

@@ -12,6 +12,7 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.range_checks import distinct_axes
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
@@ -189,7 +190,8 @@ def _to_hinted_shape(node: Node, added: int) -> Expr:
         body = _with_ones if added > 0 else without_marked
         return te.extern([((rank,), "i64")], [marks, sizes], body, name="shape_with_axes")[0]
 
-    return op.reshape(node[0], node.run_time_dims(node.te(shape_of, node[1]), node.hinted_dims(rank)))
+    axes = distinct_axes(node.bb, node[1], longer, f"'{node.op_type}'")
+    return op.reshape(node[0], node.run_time_dims(node.te(shape_of, axes), node.hinted_dims(rank)))
 
 
 def _with_ones(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:

@@ -11,8 +11,9 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.kernels.padding import ends_and_shape, full_pads
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.range_checks import indices_within
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
@@ -89,7 +90,8 @@ def _read(node: Node) -> tuple[Sequence[Dim], Sequence[Dim]]:
     shape, rank = node.shape(), node.rank()
     pads = node[1]
     if node.has(3):
-        pads = node.te(lambda pads, axes: full_pads(pads, axes, rank), pads, node[3], name="full_pads")
+        axes = indices_within(node.bb, node[3], [constant(rank)], "'Pad' axes", "the rank")
+        pads = node.te(lambda pads, axes: full_pads(pads, axes, rank), pads, axes, name="full_pads")
     numbers = node.te(lambda pads: ends_and_shape(pads, shape), pads, name="padded_shape")
     dims = node.run_time_dims(numbers, (*(None,) * rank, *node.hinted_dims(rank)))
     return dims[:rank], dims[rank:]

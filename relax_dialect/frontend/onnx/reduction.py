@@ -10,8 +10,9 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.kernels.reductions import extreme_along, kept_shape, reduce_windows, shorter_shape
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.range_checks import distinct_axes, indices_within
 from relax_dialect.inference import DEFAULT_PROVER
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import is_bool, is_float
 
 Reduce = Callable[[Expr, str], Expr]
@@ -133,14 +134,16 @@ class _Axes:
             return op.squeeze(reduced, self.static or tuple(range(self.node.rank())))
         node = self.node
         rank = node.rank() - node.length(1)
-        shape = node.te(lambda axes: shorter_shape(axes, node.shape(), rank), node[1], name="reduced_shape")
+        axes = distinct_axes(node.bb, node[1], node.rank(), f"'{node.op_type}'")
+        shape = node.te(lambda axes: shorter_shape(axes, node.shape(), rank), axes, name="reduced_shape")
         return op.reshape(reduced, node.run_time_dims(shape, node.hinted_dims(rank)))
 
 
 def _at_run_time(node: Node) -> _Axes:
     node.length(1)
     hints = node.hinted_dims(node.rank()) if node.integer("keepdims", 1) else None
-    shape = node.te(lambda axes: kept_shape(axes, node.shape()), node[1], name="kept_shape")
+    axes = indices_within(node.bb, node[1], [constant(node.rank())], f"'{node.op_type}' axes", "the rank")
+    shape = node.te(lambda axes: kept_shape(axes, node.shape()), axes, name="kept_shape")
     kept = node.run_time_dims(shape, hints)
     known = hints is not None and all(dim.is_constant for dim in (*node.shape(), *kept))
     if known:
@@ -172,6 +175,7 @@ def switch(node: Node, axis: Expr, make: Callable[[int], Expr]) -> Expr:
     """What `make` makes of the axis that a scalar names at run time; all have to be of one type."""
     node.graph.require_control_flow()
     rank = node.rank()
+    axis = indices_within(node.bb, axis, [constant(rank)], f"'{node.op_type}' axis", "the rank")
 
     def choose(at: int) -> Expr:
         if at == rank - 1:
