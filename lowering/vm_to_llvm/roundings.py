@@ -14,7 +14,7 @@ from lowering.vm_to_llvm.abi import F64, I8
 
 def rounding_symbol(kind: ReducedPrecisionFloatType) -> str:
     """The name of the function for a small float: it takes an `f64` and gives the bits."""
-    return f"vmdata.round.{kind.name}"
+    return f"module.round.{kind.name}"
 
 
 ROUNDING = llvm.LLVMFunctionType([F64], I8)

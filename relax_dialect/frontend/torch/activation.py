@@ -119,10 +119,10 @@ def log_sigmoid(node: Node) -> Result:
 
 @converts("aten.threshold.default")
 def threshold(node: Node) -> Result:
-    """`x` if above a threshold, else a value."""
+    """A value where `x` is not above a threshold; what is no number stays."""
     x = node.tensor("self")
     dtype = node.out_dtype()
-    return op.where(op.greater(x, node.tensor("threshold", dtype)), x, node.tensor("value", dtype))
+    return op.where(op.less_equal(x, node.tensor("threshold", dtype)), node.tensor("value", dtype), x)
 
 
 @converts("aten.softshrink.default", "aten.hardshrink.default")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.promotion import promoted
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect import te
 from tir_dialect.dtypes import is_bool, is_float
 
 Function = Callable[[Expr, Expr], Expr]
@@ -186,18 +188,25 @@ _POWERS: dict[float, Callable[[Expr], Expr]] = {
 
 @converts("aten.copysign.Tensor", "aten.copysign.Scalar")
 def copysign(node: Node) -> Result:
-    """The size of one with the sign of the other, which of zeros that of their inverse shows."""
+    """The size of one with the sign of the other, which a zero and what is no number have, too."""
     x, y = operands(node, node.out_dtype())
-    size, zero = op.abs(x), node.like(0, y)
-    is_negative = op.logical_or(op.less(y, zero), op.less(op.reciprocal(y), zero))
-    return op.where(is_negative, op.negative(size), size)
+
+    def sign_of(y: te.Tensor) -> te.Tensor:
+        return te.compute(y.shape, lambda *i: te.copysign(te.const(1, y.dtype), y[i]), name="sign_of")
+
+    return op.multiply(op.abs(x), node.te(sign_of, y))
 
 
 @converts("aten.hypot.default")
 def hypot(node: Node) -> Result:
-    """`sqrt(x * x + y * y)`."""
-    x, y = operands(node, node.out_dtype())
-    return op.sqrt(op.add(op.multiply(x, x), op.multiply(y, y)))
+    """`sqrt(x * x + y * y)`, whose squares neither overflow nor vanish; infinite if one of both is."""
+    x, y = (op.abs(each) for each in operands(node, node.out_dtype()))
+    long, short = op.maximum(x, y), op.minimum(x, y)
+    zero, one, infinity = (node.like(number, x) for number in (0.0, 1.0, math.inf))
+    ratio = op.divide(short, op.where(op.equal(long, zero), one, long))
+    found = op.multiply(long, op.sqrt(op.add(one, op.multiply(ratio, ratio))))
+    either = op.logical_or(op.equal(x, infinity), op.equal(y, infinity))
+    return op.where(either, infinity, found)
 
 
 @converts("aten.fmax.default", "aten.fmin.default")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+from xdsl.dialects.builtin import i32
+
 from relax_dialect.builder import op
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dtypes import is_float
 
 
 @converts("aten.sort.default", "aten.sort.stable")
@@ -50,8 +53,13 @@ def median(node: Node) -> Result:
     if node.name == "median" and not node.has("dim"):
         x = op.flatten(node.tensor("self"))
         length = math.prod(_fixed(node, axis) for axis in range(node.rank()))
-        return op.squeeze(op.strided_slice(op.sort(x, 0), [0], [(length - 1) // 2], [(length + 1) // 2]), [0])
-    return _at(node, (_fixed(node, node.axis()) - 1) // 2)
+        ordered = op.sort(x, 0)
+        found = op.squeeze(op.strided_slice(ordered, [0], [(length - 1) // 2], [(length - 1) // 2 + 1]), [0])
+        if not is_float(node.dtype()):
+            return found
+        last = op.squeeze(op.strided_slice(ordered, [0], [length - 1], [length]), [0])
+        return op.where(op.isnan(last), last, found)
+    return _at(node, (_fixed(node, node.axis()) - 1) // 2, is_median=True)
 
 
 def _fixed(node: Node, axis: int) -> int:
@@ -61,9 +69,13 @@ def _fixed(node: Node, axis: int) -> int:
     return length
 
 
-def _at(node: Node, place: int) -> Result:
-    """The element at a place in order along an axis, and where it was."""
+def _at(node: Node, place: int, is_median: bool = False) -> Result:
+    """The element at a place in order along an axis, and where it was; a median is no number if an element is none."""
     x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")
     where = op.strided_slice(op.argsort(x, axis), [axis], [place], [place + 1])
+    if is_median and is_float(node.dtype()):
+        is_nan = op.astype(op.isnan(x), "i32")
+        first = op.astype(op.argmax(is_nan, axis, keepdims=True), "i64")
+        where = op.where(op.greater(op.max(is_nan, [axis], keepdims=True), node.const(0, i32)), first, where)
     found = op.gather_elements(x, where, axis)
     return [found, where] if keep else [op.squeeze(found, [axis]), op.squeeze(where, [axis])]

@@ -9,6 +9,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect import te
 from tir_dialect.dtypes import is_bool, is_float
 
 _SAME: dict[str, Callable[[Expr], Expr]] = {
@@ -46,20 +47,21 @@ _WHOLE: dict[str, Callable[[Expr], Expr]] = {
     "aten.ceil.default": op.ceil,
     "aten.floor.default": op.floor,
     "aten.round.default": op.round,
-    "aten.sign.default": op.sign,
-    "aten.sgn.default": op.sign,
     "aten.trunc.default": op.trunc,
     "aten.fix.default": op.trunc,
 }
 
 
-@converts(*_WHOLE)
+@converts(*_WHOLE, "aten.sign.default", "aten.sgn.default")
 def whole(node: Node) -> Result:
-    """Rounding and signs; integers are whole already, and the sign of NaN is 0."""
-    x, is_sign = node.tensor("self"), node.name in ("sign", "sgn")
-    if not is_float(node.dtype()):
-        return op.sign(x) if is_sign else x
-    return op.where(op.isnan(x), node.like(0, x), op.sign(x)) if is_sign else _WHOLE[node.operator](x)
+    """Rounding, and signs, of which PyTorch says 0 for what is no number; integers are whole already."""
+    x = node.tensor("self")
+    if node.name in ("sign", "sgn"):
+        if not is_float(node.dtype()):
+            return op.sign(x)
+        zero, one = node.like(0, x), node.like(1, x)
+        return op.where(op.greater(x, zero), one, op.where(op.less(x, zero), op.negative(one), zero))
+    return _WHOLE[node.operator](x) if is_float(node.dtype()) else x
 
 
 @converts("aten.round.decimals")
@@ -68,6 +70,15 @@ def round_decimals(node: Node) -> Result:
     x = node.tensor("self")
     factor = node.like(10.0 ** node.integer("decimals"), x)
     return op.divide(op.round(op.multiply(x, factor)), factor)
+
+
+def _elementwise(node: Node, function: Callable[[te.Expr], te.Expr], x: Expr) -> Expr:
+    """A function of each element for which there is no relax operator."""
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        return te.compute(x.shape, lambda *i: function(x[i]), name=function.__name__)
+
+    return node.te(kernel, x, name=function.__name__)
 
 
 _TESTS: dict[str, Callable[[Expr], Expr]] = {
@@ -108,8 +119,8 @@ def square(node: Node) -> Result:
 
 
 _OF_ONE: dict[str, Callable[[Expr, Node], Expr]] = {
-    "aten.expm1.default": lambda x, node: op.subtract(op.exp(x), node.like(1, x)),
-    "aten.log1p.default": lambda x, node: op.log(op.add(x, node.like(1, x))),
+    "aten.expm1.default": lambda x, node: _elementwise(node, te.expm1, x),
+    "aten.log1p.default": lambda x, node: _elementwise(node, te.log1p, x),
     "aten.log2.default": lambda x, node: op.multiply(op.log(x), node.like(1 / math.log(2), x)),
     "aten.log10.default": lambda x, node: op.multiply(op.log(x), node.like(1 / math.log(10), x)),
     "aten.exp2.default": lambda x, node: op.power(node.like(2, x), x),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf, nan
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
+from relax_dialect.interpreter import run
 from tests.relax_dialect.frontend.torch.programs import assert_same
 
 torch.manual_seed(0)
@@ -125,3 +128,32 @@ CASES = [
 @pytest.mark.parametrize(("function", "args"), CASES, ids=[function.__name__ for function, _ in CASES])
 def test_values(function: Any, args: Any):
     assert_same(function, args)
+
+
+SPECIAL = torch.tensor([nan, inf, -inf, -0.0, 0.0, 1.0, -2.5, 1e-45, -1e-45, 3.4e38, -3.4e38, 1e-30, 1e30, 1e-20, 7.0])
+FIRST, SECOND = SPECIAL.repeat_interleave(len(SPECIAL)), SPECIAL.repeat(len(SPECIAL))
+"""Each pair of special values."""
+
+
+def special(x: Tensor, y: Tensor) -> Any:
+    return torch.hypot(x, y), torch.copysign(x, y), torch.sign(x), torch.sgn(x), F.threshold(x, 0.1, 20.0)
+
+
+def small(x: Tensor) -> Any:
+    return torch.expm1(x), torch.log1p(x)
+
+
+def medians(x: Tensor) -> Any:
+    return (*torch.median(x, dim=1), torch.median(x), torch.median(x[1:2]), *torch.median(x, dim=0, keepdim=True))
+
+
+def test_special_values():
+    model = assert_same(special, (FIRST, SECOND))
+    found = run(model, "main", [FIRST, SECOND])
+    for ours, theirs in zip(found[1:4], special(FIRST, SECOND)[1:4], strict=True):
+        np.testing.assert_array_equal(np.signbit(ours[~np.isnan(ours)]), torch.signbit(theirs)[~theirs.isnan()].numpy())
+    assert_same(small, (torch.tensor([1e-20, -1e-20, 1e-10, 0.5, inf, nan]),))
+
+
+def test_a_median_of_what_is_no_number():
+    assert_same(medians, (torch.tensor([[1.0, nan, 3.0, nan, 0.0], [4.0, 2.0, inf, -inf, 1.0]]),))
