@@ -1,5 +1,7 @@
 """Tensors that workers share, where one worker has all, in every mode; parts of others are refused, with the reason."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -10,10 +12,10 @@ from relax_dialect.interpreter import run
 from tests.operators.support import MODES, Programs, function, random
 
 BODIES = {
-    "annotated": 'relax.dist.annotate_sharding %x mesh = [2, 3] placement = "S[1], R"',
-    "redistributed": 'relax.dist.redistribute %x mesh = [4] placement = "S[0]"',
+    "annotated": 'relax.dist.annotate_sharding %x mesh = [1, 1] placement = "S[1], R"',
+    "redistributed": 'relax.dist.redistribute %x mesh = [1] placement = "S[0]"',
     "part": "relax.dist.redistribute_replica_to_shard %x num_workers = 1 axis = 1",
-    "local": 'relax.dist.local_view %x mesh = [1, 2] placement = "S[0], R"',
+    "local": 'relax.dist.local_view %x mesh = [1, 1] placement = "S[0], R"',
     "whole": 'relax.dist.global_view %x mesh = [1] placement = "S[1]"',
 }
 PARAMETERS = "%x: !relax.tensor<[n, m], f32>"
@@ -46,3 +48,22 @@ def test_several_workers(op: str):
                 build(module.clone(), mode=mode)
     with pytest.raises(ValueError, match=f"'{op}' op {reason}.*but a program runs as one"):
         run(module, "main", [random("f32", 6, 6)])
+
+
+@pytest.mark.parametrize("placed", ["relax.dist.annotate_sharding", "relax.dist.redistribute"])
+@pytest.mark.parametrize(
+    ("placement", "reason"),
+    [("S[0]", "has dimension 0 in 2 parts for as many workers"), ("R", "has a copy for each of 2 workers")],
+)
+def test_a_function_for_several_workers(placed: str, placement: str, reason: str):
+    """It would run as if nobody shared the tensors: an error names function, op and what is missing."""
+    module = parse_module(
+        function("main", PARAMETERS, f'%y = {placed} %x mesh = [2] placement = "{placement}"; relax.exp %y')
+    )
+    for mode in MODES:
+        if mode != "interpret":
+            message = f"'{placed}' op {re.escape(reason)}, but a program runs as one: no code is made.*in @main"
+            with pytest.raises(InvalidModule, match=message):
+                build(module.clone(), mode=mode)
+    x = random("f32", 2, 2)
+    np.testing.assert_allclose(run(module, "main", [x]), np.exp(x), rtol=1e-6)  # the meaning is that of the whole
