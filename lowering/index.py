@@ -113,7 +113,9 @@ INDEX: dict[str, Entry] = {
     ),
     "fuse-ops": Entry("lowering.relax.fusion.fuse_ops:FuseOpsPass"),
     "fuse-ops-by-pattern": Entry("lowering.byoc.fuse_ops_by_pattern:FuseOpsByPatternPass"),
-    "fuse-tir": Entry("lowering.relax.fusion.fuse_tir:FuseTIRPass", removes=("relax.fused",)),
+    "fuse-tir": Entry(
+        "lowering.relax.fusion.fuse_tir:FuseTIRPass", requires=("relax.fused",), removes=("relax.fused",)
+    ),
     "hoist-branch-results": Entry(
         "lowering.relax.memory.hoist_branch_results:HoistBranchResultsPass", requires=("relax.if",)
     ),

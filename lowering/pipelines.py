@@ -244,7 +244,14 @@ class RelaxToVMPlainPass(PipelinePass):
 
     name = "relax-to-vm-plain"
 
-    steps = (*_TO_FUNCTIONS, *_TO_KERNELS, *_TO_MEMORY, *_FROM_MEMORY)
+    steps = (
+        *_TO_FUNCTIONS,
+        *_TO_KERNELS,
+        # None is made here, but a program may have groups.
+        "fuse-tir",
+        *_TO_MEMORY,
+        *_FROM_MEMORY,
+    )
 
 
 class TIRToFlatPass(PipelinePass):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -48,6 +49,12 @@ class CallGraph:
         Callees have smaller numbers than callers of other components (Tarjan's algorithm without recursion).
         """
         return _Components(self.references).run()
+
+    def recursive(self) -> set[str]:
+        """The functions that refer to themselves, directly or through others."""
+        components = self.components()
+        sizes = Counter(components.values())
+        return {name for name in self.functions if name in self.references[name] or sizes[components[name]] > 1}
 
 
 class _Components:

@@ -20,6 +20,7 @@ from lowering.relax.to_non_dataflow import SymbolScopes, dissolve
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.calls import CallClosureOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.shapes import ShapeOp, TupleOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.scope import symbols_witnessed
@@ -107,11 +108,11 @@ def _convert(block: Block, rule: _Rule, scopes: SymbolScopes, min_size: int) -> 
 
 
 def _blocks(func: FuncOp) -> Iterator[Block]:
-    """The blocks of a function that are in no dataflow region, and those of closures wherever they are."""
+    """The blocks of a function that are in no dataflow region or group, and those of closures wherever they are."""
     pending: list[Region] = [func.body]
     while pending:
         for block in pending.pop().blocks:
-            if not isinstance(block.parent_op(), DataflowOp):
+            if not isinstance(block.parent_op(), DataflowOp | FusedOp):
                 yield block
             for op in block.ops:
                 pending += op.regions

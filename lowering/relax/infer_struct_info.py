@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
+from lowering.relax.call_graph import CallGraph
 from lowering.relax.struct_info_inference import StructInfoInference
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import called_functions
@@ -41,7 +42,8 @@ class InferStructInfoPass(ModulePass):
     * Types that a program declares (results of functions and closures, of `match_cast` and `call_tir` with a shape)
       get what they leave open, and keep what they say: it is checked at run time.
     * Loops carry what their first and yielded values have in common.
-    * Callees come before callers; functions that call each other are inferred until nothing changes.
+    * Callees come before callers; functions that call each other are inferred until nothing changes. What they return
+      is inferred to a depth of four tuples, since a function may return a tuple around its own result.
 
     Parameters keep their types. Nothing is moved or removed, and no check is lost. Refuses ops that can never be right,
     all at once, each at its place. Idempotent.
@@ -53,7 +55,7 @@ class InferStructInfoPass(ModulePass):
         """Infers every function."""
         functions = {func.sym_name.data: func for func in op.ops if isinstance(func, FuncOp)}
         calls = {name: _callees(func, functions) for name, func in functions.items()}
-        inference = StructInfoInference()
+        inference = StructInfoInference(CallGraph.of(op).recursive())
         pending, findings = deque(_callees_first(calls)), dict[str, tuple[Finding, ...]]()
         while pending:
             name = pending.popleft()

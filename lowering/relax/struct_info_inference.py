@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
@@ -20,12 +20,18 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.join import join
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.refine import refine
+from relax_dialect.struct_info.types import ObjectType, TupleType
+
+MOST_NESTED = 4
+"""How many levels of tuples and functions are inferred of the result of a recursive function, if none are declared."""
 
 
 class StructInfoInference:
     """Sets the types of results, carried values and function values to what can be inferred."""
 
-    def __init__(self) -> None:
+    def __init__(self, recursive: Collection[str] = ()) -> None:
+        """`recursive` are the functions that call each other or themselves, directly or not."""
+        self._recursive = recursive
         self.findings: list[Finding] = []
         """What can never be right in the function that was inferred last."""
         self._types = ResultTypes()
@@ -35,7 +41,7 @@ class StructInfoInference:
         self.findings.clear()
         old = func.function_type
         self._block(func.body.block)
-        ret = _returned(func, self._types.declared(func, 0, old.ret))
+        ret = _returned(func, self._types.declared(func, 0, old.ret), func.sym_name.data in self._recursive)
         func.function_type = with_result(old, ret)
         return func.function_type != old
 
@@ -65,7 +71,7 @@ class StructInfoInference:
             if op.itself is not None:
                 self._types.set_types([op.itself], [known])
             self._block(op.body.block)
-            ret = _returned(op, known.ret)
+            ret = _returned(op, known.ret, op.itself is not None)
             if ret == known.ret:
                 break
             known = with_result(known, ret)
@@ -105,15 +111,28 @@ class StructInfoInference:
         return [join(was, refine(info, known)) for was, info, known in zip(assumed, declared, yields, strict=True)]
 
 
-def _returned(func: FuncOp | ClosureOp, declared: StructInfo) -> StructInfo:
-    """The declared result, refined by what the body returns as far as that can be said outside."""
+def _returned(func: FuncOp | ClosureOp, declared: StructInfo, is_recursive: bool) -> StructInfo:
+    """The declared result, refined by what the body returns as far as that can be said outside.
+
+    A recursive function may return something around its own result, so that each round would say more.
+    """
     block = func.body.block
     terminator = block.last_op
     if not isinstance(terminator, ReturnOp):
         return declared
     (info,) = as_struct_infos([terminator.value.type])
     inner = {name for op in block.ops for name in symbols_witnessed(op)}
-    return refine(declared, erase_symbols(info, inner))
+    known = erase_symbols(info, inner)
+    return refine(declared, _outermost(known, MOST_NESTED) if is_recursive else known)
+
+
+def _outermost(info: StructInfo, levels: int) -> StructInfo:
+    """What a type says of the outer levels of tuples and results of functions; what is inside is an object."""
+    if isinstance(info, TupleType) and info.fields:
+        return TupleType(_outermost(field, levels - 1) for field in info.fields) if levels else ObjectType()
+    if isinstance(info, FuncType):
+        return with_result(info, _outermost(info.ret, levels - 1)) if levels else ObjectType()
+    return info
 
 
 def _carried_types(op: LoopOp) -> tuple[StructInfo, ...]:

@@ -14,6 +14,7 @@ from lowering.locations import inherit_location
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.dataflow import DataflowOp
+from relax_dialect.ops.structure import ClosureOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo, as_struct_infos
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
@@ -60,19 +61,22 @@ def named_symbols(op: Operation) -> set[str]:
 def substitute_in(ops: Iterable[Operation], mapping: Mapping[str, Dim]) -> None:
     """Replaces symbols at once in `ops` and everything inside them.
 
-    A symbol that one of the ops binds may only become another symbol; one that a closure binds is not in `mapping`.
+    A symbol that one of the ops binds may only become another symbol. Inside a closure that binds one of the symbols
+    the name is that of the closure's own.
     """
     if not mapping:
         return
-    for op in [inner for each in ops for inner in each.walk()]:
+    for op in list(ops):
         op.properties = {name: _substitute(attribute, mapping) for name, attribute in op.properties.items()}
         op.attributes = {name: _substitute(attribute, mapping) for name, attribute in op.attributes.items()}
-        values: list[SSAValue] = [
-            *op.results,
-            *(arg for region in op.regions for block in region.blocks for arg in block.args),
-        ]
-        for value in values:
-            substitute_in_value(value, mapping)
+        for result in op.results:
+            substitute_in_value(result, mapping)
+        own = op.function_type.symbol_names if isinstance(op, ClosureOp) else ()
+        inside = {name: dim for name, dim in mapping.items() if name not in own}
+        for block in [block for region in op.regions for block in region.blocks]:
+            for argument in block.args:
+                substitute_in_value(argument, inside)
+            substitute_in(block.ops, inside)
 
 
 def substitute_in_value(value: SSAValue, mapping: Mapping[str, Dim]) -> SSAValue:

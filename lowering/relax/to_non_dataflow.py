@@ -10,9 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
 from lowering.relax.substitution import all_symbols, bindings, substitute_in
 from relax_dialect.ops.dataflow import DataflowOp
+from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.symbols import fresh_name
@@ -88,3 +90,17 @@ def dissolve(dataflow: DataflowOp, scopes: SymbolScopes) -> None:
     Rewriter.erase_op(output)
     Rewriter.inline_block(dataflow.body.block, InsertPoint.before(dataflow))
     Rewriter.erase_op(dataflow)
+
+
+def refuse_pure_regions(ops: Iterable[Operation], why: str) -> None:
+    """Refuses ops that are in a dataflow region or a group, which hold pure ops only, where effects are to be put."""
+    regions = {op: region for op in ops if isinstance(region := op.parent_op(), DataflowOp | FusedOp)}
+    refuse(
+        Finding.at(
+            op, f"is in a '{region.name}', whose ops are pure, but {why}", f"run '{_DISSOLVED_BY[type(region)]}' before"
+        )
+        for op, region in regions.items()
+    )
+
+
+_DISSOLVED_BY: dict[type[Operation], str] = {DataflowOp: "to-non-dataflow", FusedOp: "fuse-tir"}

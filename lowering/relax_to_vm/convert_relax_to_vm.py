@@ -6,7 +6,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
+from lowering.relax.shapes.lower_shapes import implicit_checks
 from lowering.relax_to_vm import (
     binding,
     calls,
@@ -55,9 +57,9 @@ class ConvertRelaxToVMPass(Pass):
     }
     ```
 
-    Expects `lower-shapes`. Dimensions become `i64` registers, each computed once in its scope; structured control flow
-    becomes blocks and jumps. An op without a form in the machine is an error at the op, and so is a storage
-    that would leave its call. Idempotent.
+    Expects `lower-shapes`, and refuses a function whose signature says shapes. Dimensions become `i64` registers, each
+    computed once in its scope; structured control flow becomes blocks and jumps. An op without a form in the machine is
+    an error at the op, and so is a storage that would leave its call. Idempotent.
     """
 
     name = "convert-relax-to-vm"
@@ -65,6 +67,10 @@ class ConvertRelaxToVMPass(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Converts the functions in their order."""
+        refuse(
+            Finding.at(each, "has a signature with checks that are not explicit", "run 'lower-shapes' before")
+            for each in implicit_checks(op)
+        )
         functions = [func for func in op.ops if isinstance(func, FuncOp)]
         constants = Constants({name for inner in op.ops if (name := symbol_name(inner)) is not None})
         converted = [convert_function(func, constants) for func in functions]

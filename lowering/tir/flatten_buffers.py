@@ -12,8 +12,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.relax.call_graph import referenced_functions
 from tir_dialect.dims import Dim, maximum, product, total
-from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import DimOp
@@ -35,8 +35,9 @@ class FlattenBuffersPass(ModulePass):
     ```
 
     The native ABI of a function stays: a buffer is an address. A buffer is left unchanged if it has views, is passed to
-    a call, is accessed with vectors of indices, or is a parameter of a function that is called in the module.
-    `convert-tir-to-llvm` does not need this pass. Running it again changes nothing. Requires: no `tir.block` is left.
+    a call, is accessed with vectors of indices, or is a parameter of a function that is named in the module: callers of
+    any level pass tensors of its rank. `convert-tir-to-llvm` does not need this pass. Running it again changes nothing.
+    Requires: no `tir.block` is left.
     """
 
     name = "flatten-buffers"
@@ -44,12 +45,7 @@ class FlattenBuffersPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites in place."""
         functions = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
-        called = {
-            inner.callee.root_reference.data
-            for function in functions
-            for inner in function.body.walk()
-            if isinstance(inner, CallOp)
-        }
+        called = {name for function in op.ops for inner in function.walk() for name in referenced_functions(inner)}
         for function in functions:
             buffers: list[SSAValue] = [] if function.sym_name.data in called else list(function.params)
             buffers += [inner.buffer for inner in function.body.walk() if isinstance(inner, AllocBufferOp)]

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
 from lowering.tir_to_llvm.builder.llvm_builder import POINTER
@@ -46,8 +47,8 @@ class ConvertTIRToLLVMPass(Pass):
     0 is success; otherwise a tvm-ffi error has been raised. Vectorized loops of constant length become vector code,
     parallel loops functions that threads call. Nothing else in the module is touched.
 
-    Requires: no `tir.block` is left (`lower-blocks`). Refuses ops that have no lowering, loops bound to GPU
-    threads, and packed calls inside parallel loops.
+    Requires: no `tir.block` is left (`lower-blocks`), and no function of the graph level names a PrimFunc. Refuses ops
+    that have no lowering, loops bound to GPU threads, and packed calls inside parallel loops.
     """
 
     name = "convert-tir-to-llvm"
@@ -77,6 +78,8 @@ class ConvertTIRToLLVMPass(Pass):
         functions = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
         if not functions:
             return
+        if any(inner.name == "relax.func" for inner in op.ops):
+            _refuse_callers(op, {function.sym_name.data for function in functions})
         options = LoweringOptions(self.vector_bits, self.contract, frozenset(self.extensions), self.streams)
         lowered = lower_prim_funcs(functions, options)
         for new in list(lowered.ops):
@@ -84,6 +87,20 @@ class ConvertTIRToLLVMPass(Pass):
             Rewriter.insert_op(new, InsertPoint.before(functions[0]))
         for function in functions:
             Rewriter.erase_op(function)
+
+
+def _refuse_callers(module: ModuleOp, kernels: Collection[str]) -> None:
+    """Refuses ops of the graph level that name a kernel; what calls LLVM functions are those of the machine."""
+    from lowering.relax.call_graph import referenced_functions  # only here: kernels are lowered without graphs
+
+    refuse(
+        Finding.at(op, f"names @{name}, which would become an LLVM function", "run 'relax-to-vm' before")
+        for function in module.ops
+        if function.name == "relax.func"
+        for op in function.walk()
+        for name in referenced_functions(op)
+        if name in kernels
+    )
 
 
 def lower_prim_funcs(

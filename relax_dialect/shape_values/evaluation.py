@@ -11,11 +11,15 @@ from functools import partial
 from typing import cast
 
 from xdsl.dialects.builtin import Float32Type, Float64Type, i64
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.inference import DEFAULT_PROVER
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.scope import prover_at
 from relax_dialect.shape_values.elements import MOST_ELEMENTS, Elements, array_of
 from relax_dialect.shape_values.rules import RULES
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import integer_limits, is_bool, is_float, is_integer
@@ -77,9 +81,29 @@ class ShapeValues:
         if rule is None or not isinstance(value, OpResult) or not _may_be_known(value):
             self._known[value] = declared
             return
-        found = _result(rule(value.op, *(self._known[operand] for operand in value.op.operands)), value.index)
+        operands = [self._known[operand] for operand in value.op.operands]
+        found = _result(rule(value.op, *operands), value.index) if _can_succeed(value.op, operands) else None
         found = found if declared is None else _agreeing(found, declared)
         self._known[value] = None if found is None else _held(found, value.type)
+
+
+def _can_succeed(op: Operation, operands: Sequence[Elements | None]) -> bool:
+    """Whether the op accepts shapes that are known although a type does not say them: else it fails when it is run."""
+    types = as_struct_infos(op.operand_types)
+    sharper = [_with_shape_of(elements, info) for elements, info in zip(operands, types, strict=True)]
+    if sharper == list(types) or not isinstance(op, InfersResultTypes):
+        return True
+    try:
+        op.infer_result_types(sharper, op.properties, prover_at(op))
+    except VerifyException:
+        return False
+    return True
+
+
+def _with_shape_of(elements: Elements | None, info: StructInfo) -> StructInfo:
+    """The type with the shape of the elements, if it leaves a dimension open."""
+    is_open = isinstance(info, TensorType) and info.known_dims is None
+    return info.with_shape(elements.shape) if elements is not None and is_open else info
 
 
 def _may_be_known(value: SSAValue) -> bool:

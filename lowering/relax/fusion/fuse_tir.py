@@ -53,6 +53,7 @@ class FuseTIRPass(Pass):
     """
 
     name = "fuse-tir"
+    requires = ("relax.fused",)
     removes = ("relax.fused",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -12,6 +12,7 @@ from xdsl.traits import IsTerminator
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.memory.lifetime import aliases
+from lowering.relax.to_non_dataflow import refuse_pure_regions
 from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.guard import GuardOp
@@ -45,21 +46,24 @@ class InsertKillsPass(ModulePass):
     Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has
     the region. Not ended: what is used last right before the function returns, which ends it too; prim values, tensors
     inside a storage (the storage is, after the last of them), parameters, also when checked (they are
-    the caller's), and what the block's terminator passes on. Expects `lambda-lift`: a closure is refused. Idempotent.
+    the caller's), and what the block's terminator passes on. Expects `lambda-lift`, `to-non-dataflow` and `fuse-tir`:
+    closures and regions of pure ops are refused. Idempotent.
     """
 
     name = "insert-kills"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Visits every block of every function."""
-        for func in op.ops:
-            if isinstance(func, FuncOp):
-                _refuse_closures(func)
-                for block in _blocks(func):
-                    _end_values(block)
-                if func.function_type.pure and any(isinstance(each, KillOp) for each in func.walk()):
-                    # To free what the function made itself is no effect that a caller sees.
-                    func.properties["force_pure"] = UnitAttr()
+        functions = [func for func in op.ops if isinstance(func, FuncOp)]
+        inner = [each for func in functions for each in func.walk()]
+        refuse_pure_regions((each for each in inner if each.has_trait(IsTerminator)), "the memory of values ends in it")
+        for func in functions:
+            _refuse_closures(func)
+            for block in _blocks(func):
+                _end_values(block)
+            if func.function_type.pure and any(isinstance(each, KillOp) for each in func.walk()):
+                # To free what the function made itself is no effect that a caller sees.
+                func.properties["force_pure"] = UnitAttr()
 
 
 def _refuse_closures(func: FuncOp) -> None:

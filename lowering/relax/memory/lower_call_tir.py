@@ -13,6 +13,7 @@ from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.shapes.fresh import FreshSymbols
+from lowering.relax.to_non_dataflow import refuse_pure_regions
 from relax_dialect.ops.aliasing import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp
@@ -54,8 +55,9 @@ class LowerCallTIRPass(Pass):
     An argument that is written is checked against every other one that may be the same memory, unless the PrimFunc says
     `may_alias`.
 
-    Expects `to-non-dataflow`. Pure functions are marked `force_pure`: writing a tensor that was just made cannot be
-    seen from outside. A PrimFunc whose sizes are not known where it is called is an error at the call. Idempotent.
+    Expects `to-non-dataflow` and `fuse-tir`: calls in regions of pure ops are refused. Pure functions are marked
+    `force_pure`: writing a tensor that was just made cannot be seen from outside. A PrimFunc whose sizes are not known
+    where it is called is an error at the call. Idempotent.
     """
 
     name = "lower-call-tir"
@@ -63,15 +65,18 @@ class LowerCallTIRPass(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites every call in every function."""
-        for func in op.ops:
-            if isinstance(func, FuncOp):
-                _lower_function(func)
+        functions = {func: _calls(func) for func in op.ops if isinstance(func, FuncOp)}
+        refuse_pure_regions((call for calls in functions.values() for call in calls), "its result is to be written")
+        for func, calls in functions.items():
+            if calls:
+                _lower_function(func, calls)
 
 
-def _lower_function(func: FuncOp) -> None:
-    calls = [op for op in func.walk() if isinstance(op, CallTIROp | CallTIRInplaceOp | CallDPSPackedOp)]
-    if not calls:
-        return
+def _calls(func: FuncOp) -> list[CallTIROp | CallTIRInplaceOp | CallDPSPackedOp]:
+    return [op for op in func.walk() if isinstance(op, CallTIROp | CallTIRInplaceOp | CallDPSPackedOp)]
+
+
+def _lower_function(func: FuncOp, calls: Sequence[CallTIROp | CallTIRInplaceOp | CallDPSPackedOp]) -> None:
     names = FreshSymbols(func)
     for call in calls:
         # Before any call is lowered: the results of calls are still known to be new memory.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -65,16 +68,35 @@ class LowerShapesPass(ModulePass):
                     _check_callee(inner)
 
 
-def _check_result(func: FuncOp) -> None:
-    """The value has to be what the function declares before it is returned."""
+def implicit_checks(module: ModuleOp) -> Iterator[Operation]:
+    """The functions, returns and calls of which the signatures still say more than is checked by ops."""
+    for func in module.ops:
+        if isinstance(func, FuncOp):
+            if _says_shapes(func.function_type):
+                yield func
+            elif (terminator := _unchecked_return(func)) is not None:
+                yield terminator
+
+
+def _says_shapes(signature: FuncType) -> bool:
+    return bool(signature.symbols) or any(not isinstance(param, ObjectType) for param in signature.params)
+
+
+def _unchecked_return(func: FuncOp) -> ReturnOp | None:
+    """The return of a value that is not known to be what the function declares."""
     terminator = func.body.block.last_op
     if not isinstance(terminator, ReturnOp):
-        return
+        return None
     (actual,) = as_struct_infos((terminator.value.type,))
-    declared = func.function_type.ret
-    if is_subtype(actual, declared, prover_at(terminator)) is Verdict.YES:
+    known = is_subtype(actual, func.function_type.ret, prover_at(terminator)) is Verdict.YES
+    return None if known else terminator
+
+
+def _check_result(func: FuncOp) -> None:
+    """The value has to be what the function declares before it is returned."""
+    if (terminator := _unchecked_return(func)) is None:
         return
-    cast = MatchCastOp(terminator.value, declared, subject="result")
+    cast = MatchCastOp(terminator.value, func.function_type.ret, subject="result")
     cast.result.name_hint = terminator.value.name_hint
     inherit_location(terminator, cast)
     Rewriter.insert_op(cast, InsertPoint.before(terminator))
@@ -84,7 +106,7 @@ def _check_result(func: FuncOp) -> None:
 def _check_arguments(func: FuncOp, captured: int) -> None:
     """Parameters become objects, and an op at the start of the body makes of them what was declared."""
     signature, names = func.function_type, func.param_names
-    if signature.symbols or any(not isinstance(param, ObjectType) for param in signature.params):
+    if _says_shapes(signature):
         params = func.params
         check = CheckArgsOp(params, signature.params, signature.symbols, names, func.sym_name.data, captured)
         inherit_location(func, check)

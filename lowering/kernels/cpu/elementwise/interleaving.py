@@ -57,8 +57,7 @@ class Interleaving:
 
 def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
     """The interleavings that a map is, one if that is known; none if it computes anything, or has other steps."""
-    value = stage.stores[0].value.owner
-    if len(stage.stores) != 1 or not isinstance(value, LoadOp):
+    if len(stage.stores) != 1 or not isinstance(value := stage.stores[0].value.owner, LoadOp):
         return []
     store, load = kernel.access(stage, stage.stores[0]), kernel.access(stage, value)
     if store.computed:

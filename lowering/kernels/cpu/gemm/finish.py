@@ -13,6 +13,7 @@ from lowering.kernels.cpu.emit.transpose import element_of
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.structure.contraction import is_chain
 from lowering.kernels.cpu.structure.epilogue import Step
+from tir_dialect.ops.convert import ConvertOp
 
 
 class Finish:
@@ -66,7 +67,7 @@ class Finish:
         if not self.product.what.is_integer or element_of(value) == i32:
             return value
         kind = VectorType(i32, [self.product.tiles.lanes])
-        return self.code.value(arith.FPToSIOp.create(operands=[value], result_types=[kind]))
+        return self.code.value(ConvertOp("fptosi", value, kind))
 
     def added(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The sum of two vectors as the output has them."""

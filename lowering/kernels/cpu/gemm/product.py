@@ -19,6 +19,7 @@ from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain
 from lowering.kernels.cpu.structure.epilogue import Epilogue
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
+from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.loops import LoopKind
 from tir_dialect.ops.memory import lanes_of
 
@@ -162,8 +163,9 @@ class Product:
         if factor.value.type == factor.element:
             return value
         lanes = lanes_of(value.type)
-        kind = factor.element if lanes is None else VectorType(factor.element, [lanes])
-        return self.code.value(arith.SIToFPOp.create(operands=[value], result_types=[kind]))
+        if lanes is None:
+            return self.code.value(arith.SIToFPOp.create(operands=[value], result_types=[factor.element]))
+        return self.code.value(ConvertOp("sitofp", value, VectorType(factor.element, [lanes])))
 
     @property
     def has_cheap_masks(self) -> bool:

@@ -141,3 +141,24 @@ relax.func @in_place(%x: !relax.tensor<[4], f32>, %c: !relax.prim<i1>) -> !relax
   %3 = relax.add %1, %2
   relax.return %3
 }
+
+// -----
+
+// A group holds no regions; it may be in one.
+// CHECK-LABEL: relax.func @group
+// CHECK-NEXT:    %0 = relax.dataflow {
+// CHECK-NEXT:      %1 = relax.fused {
+// CHECK-NEXT:        relax.exp
+// CHECK-NEXT:        relax.exp
+// CHECK-NEXT:        relax.yield
+// THREE-LABEL: relax.func @group
+// THREE-NEXT:    relax.fused
+relax.func @group[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %0 = relax.fused {
+    %1 = relax.exp %x
+    %2 = relax.exp %1
+    relax.yield %2
+  }
+  %3 = relax.exp %0
+  relax.return %3
+}

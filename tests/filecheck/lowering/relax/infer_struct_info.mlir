@@ -176,3 +176,32 @@ relax.func @destinations[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[_, _
   %r = relax.call_dps_packed "f"(%x) shape(%s) : !relax.tensor<[_, _], f32>
   relax.return %r
 }
+
+// A function may return a tuple around its own result: only the outer ones are said.
+// CHECK-LABEL: relax.func private @nested
+// CHECK-SAME:    -> !relax.tuple<!relax.tuple<!relax.tuple<!relax.tuple<!relax.object, !relax.object>, !relax.object>, !relax.object>, !relax.object>
+relax.func private @nested(%x: !relax.object) -> !relax.object {
+  %0 = relax.call @nested(%x) : !relax.object
+  %1 = relax.tuple(%0, %x)
+  relax.return %1
+}
+
+// So with a function around itself.
+// CHECK-LABEL: relax.func private @itself
+// CHECK-SAME:    -> !relax.func<(!relax.object) -> !relax.func<(!relax.object) -> !relax.func<(!relax.object) -> !relax.func<(!relax.object) -> !relax.object, pure>, pure>, pure>, pure>
+relax.func private @itself(%x: !relax.object, %y: !relax.object) -> !relax.object {
+  %0 = relax.make_closure @itself(%x) : !relax.func<(!relax.object) -> !relax.object, pure>
+  relax.return %0
+}
+
+// CHECK-LABEL: relax.func @around_itself
+relax.func @around_itself(%x: !relax.object) -> !relax.object {
+  // CHECK: relax.closure rec %self
+  // CHECK-SAME: -> !relax.tuple<!relax.tuple<!relax.tuple<!relax.tuple<!relax.object>>>>
+  %f = relax.closure rec %self (%y: !relax.object) -> !relax.object {
+    %0 = relax.call_closure %self(%y)
+    %1 = relax.tuple(%0)
+    relax.return %1
+  }
+  relax.return %f
+}

@@ -40,3 +40,19 @@ relax.func @same_symbol(%x: !relax.tensor<[_], f32>) -> !relax.object {
   %4 = relax.tuple(%0, %2)
   relax.return %4
 }
+
+// What a closure binds for itself is its own: another symbol of the region may have that name behind it.
+// CHECK-LABEL: relax.func @closure
+// CHECK-NEXT:    relax.closure [%m](%y: !relax.tensor<[m], f32>) -> !relax.tensor<[m], f32>
+// CHECK:         relax.match_cast %x : !relax.tensor<[m_1], f32> binds [m_1]
+relax.func @closure(%x: !relax.tensor<[_], f32>) -> !relax.object {
+  %0, %1 = relax.dataflow {
+    %2 = relax.closure [%m](%y: !relax.tensor<[m], f32>) -> !relax.tensor<[m], f32> {
+      relax.return %y
+    }
+    %3, %m = relax.match_cast %x : !relax.tensor<[m], f32> binds [m]
+    relax.output %3, %2
+  }
+  %4 = relax.tuple(%0, %1)
+  relax.return %4
+}

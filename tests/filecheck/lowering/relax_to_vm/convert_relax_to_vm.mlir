@@ -127,12 +127,21 @@ relax.func @storage() -> !relax.object force_pure {
 
 // -----
 
-// So is a symbol that nothing has bound.
-// CHECK: error: 'relax.alloc_tensor' op has no form in the virtual machine: the symbol n is not bound here
-// CHECK: hint: run the passes of the pipeline up to 'lower-shapes' first
+// A signature that says shapes has checks that no op makes, and symbols that no op binds.
+// CHECK: error: 'relax.func' op has a signature with checks that are not explicit (in @unbound)
+// CHECK: hint: run 'lower-shapes' before
 relax.func @unbound[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[_], f32> force_pure {
   %0 = relax.alloc_tensor : !relax.tensor<[n], f32>
   relax.return %0
+}
+
+// -----
+
+// So has the return of what is not known to be the result that is declared.
+// CHECK: error: 'relax.return' op has a signature with checks that are not explicit (in @unchecked)
+// CHECK: hint: run 'lower-shapes' before
+relax.func @unchecked(%x: !relax.object) -> !relax.tensor<[_], f32> {
+  relax.return %x
 }
 
 // -----

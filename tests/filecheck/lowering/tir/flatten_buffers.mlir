@@ -46,3 +46,17 @@ tir.prim_func @kept[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n]
   %V = tir.match_buffer %X[%zero, %zero to %n] : !tir.buffer<[n], f32>
   tir.call_extern "look"(%Y)
 }
+
+// Callers pass tensors of the rank that the parameters have.
+// CHECK-LABEL: tir.prim_func @called[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>)
+// CHECK:         relax.call_tir @called(%x)
+tir.prim_func @called[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  tir.for (%i, %j) in (%m, %n) {
+    %x = tir.load %X[%i, %j]
+    tir.store %x, %Y[%i, %j]
+  }
+}
+relax.func @main[%m, %n](%x: !relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32> {
+  %0 = relax.call_tir @called(%x) : !relax.tensor<[m, n], f32>
+  relax.return %0
+}

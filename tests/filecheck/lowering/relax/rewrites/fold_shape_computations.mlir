@@ -104,3 +104,18 @@ relax.func @written(%e: !relax.tensor<[0, 2], i64>) -> !relax.tensor<[0], i64> {
   %y = relax.call_tir_inplace @negate(%t) inplace [0] : !relax.tensor<[0], i64>
   relax.return %y
 }
+
+// -----
+
+// What fails when it is run has no value.
+// CHECK-LABEL: relax.func @fails
+// CHECK:         relax.add
+// CHECK:         relax.concat
+relax.func @fails(%x: !relax.tensor<[2], i64>, %y: !relax.tensor<[3], i64>, %z: !relax.tensor<[1, 1], i64>) -> !relax.object {
+  %0 = relax.match_cast %x : !relax.tensor<[_], i64>
+  %1 = relax.add %0, %y
+  %2 = relax.match_cast %x : !relax.tensor<*, i64>
+  %3 = relax.concat %2, %z
+  %4 = relax.tuple(%1, %3)
+  relax.return %4
+}
