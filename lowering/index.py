@@ -43,9 +43,7 @@ INDEX: dict[str, Entry] = {
         "lowering.tir_to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass", removes=("tir.prim_func",)
     ),
     "convert-to-dataflow": Entry("lowering.relax.convert_to_dataflow:ConvertToDataflowPass"),
-    "convert-vm-to-llvm": Entry(
-        "lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func", "vm.constant")
-    ),
+    "convert-vm-to-llvm": Entry("lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func",)),
     "copy-constants": Entry("lowering.relax.memory.copy_constants:CopyConstantsPass", requires=("relax.constant",)),
     "dead-code-elimination": Entry("lowering.relax.dead_code_elimination:DeadCodeEliminationPass"),
     "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),

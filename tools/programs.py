@@ -168,6 +168,9 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     verify_module(module)
     ExposePrimFuncsPass().apply(Context(), module)
     names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+    lowered = next((op.name for op in module.ops if op.name in ("vm.func", "llvm.func")), None)
+    if not names and lowered is not None:
+        raise ToolError(f"expected functions of the graph level to interpret, got {lowered}; leave out --mode")
     _require_entry(entry, names)
     origin = f"interpreted, read in {_milliseconds(started)}"
     return Program(lambda *arguments: run(module, entry, arguments), origin)

@@ -17,7 +17,9 @@ from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
+from lowering.diagnostics import fail
 from lowering.llvm.background import Background
+from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading.elf import object_symbols
 from lowering.locations import names, source_position
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
@@ -77,6 +79,8 @@ def compile_program(
             background.submit(lambda: prepare_support(cache))
         verify_program(module)
         lowered = module.clone()
+        if any(op.name == "llvm.func" for op in lowered.ops):
+            return _of_llvm_functions(lowered, mode, target, options, cache, weights)
         ExposePrimFuncsPass().apply(Context(), lowered)
         pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
         pipeline.run(Context(), lowered, target, after=lambda name: _after(name, lowered, background))
@@ -89,6 +93,37 @@ def compile_program(
         collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions())
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
+
+
+def _of_llvm_functions(
+    module: ModuleOp,
+    mode: Mode,
+    target: Target,
+    options: KernelOptions,
+    cache: CodeCache,
+    weights: Mapping[str, tvm_ffi.Tensor],
+) -> Program:
+    """A module in which kernels, or all functions, are LLVM functions: all of it is one object."""
+    from lowering.vm_to_llvm.lowered_modules import finish_lowering, module_objects, public_functions
+
+    if mode == "bytecode":
+        fail(module, "has LLVM functions, which bytecode does not call", "build it in the mode native")
+    finish_lowering(module)
+    constants = tuple(op for op in module.ops if isinstance(op, ConstantSymbolOp))
+    builder = ExecBuilder()
+    builder.set_metadata(Metadata("native", target.code_key(), ()))
+    pool = ConstantPool(builder, {op.sym_name.data: op for op in constants}, weights)
+    for constant in constants:
+        pool.tensor(constant.sym_name.data, constant)
+    for data in module_objects(module, target, CompileOptions(options.opt_level), cache):
+        builder.add_native_object(_native_object(target, data))
+    for name in public_functions(module):
+        builder.declare_function(name, FunctionKind.NATIVE)
+    return Program(builder.get(), constants)
+
+
+def _native_object(target: Target, data: bytes) -> NativeObject:
+    return NativeObject(target.code_key(), "elf", data, tuple(object_symbols(data).defined))
 
 
 def _after(name: str, module: ModuleOp, background: Background) -> None:
@@ -142,7 +177,7 @@ class _Build:
     def _objects(self) -> list[NativeObject]:
         """Kernels, functions and the run-time support, which are linked with each other."""
         code = [*self.kernels.objects.values(), *self.functions.result()]
-        return [NativeObject(self.target.code_key(), "elf", data, tuple(object_symbols(data).defined)) for data in code]
+        return [_native_object(self.target, data) for data in code]
 
     def _metadata(self, mode: Mode) -> Metadata:
         signatures = tuple(

@@ -113,8 +113,8 @@ STAGES: Mapping[str, Stage] = {
         frozenset({"tir", "vector"}),
     ),
     "llvm": Stage(
-        "LLVM functions only",
-        {"llvm.func": (LLVM,), "llvm.mlir.global": (LLVM,)},
+        "LLVM functions only, and the constants that they get when they are loaded",
+        {"llvm.func": (LLVM,), "llvm.mlir.global": (LLVM,), "vm.constant": ()},
         frozenset({"llvm"}),
     ),
 }

@@ -20,7 +20,6 @@ from lowering.vm_to_llvm.lifecycle import lifecycle_functions
 from lowering.vm_to_llvm.module_facts import closure_targets, module_facts
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect.ops.calls import CallKernelOp
-from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
 
@@ -48,17 +47,17 @@ class ConvertVmToLLVMPass(Pass):
 
     Expects a module that verifies. Kernels in it are `llvm.func`s (`convert-tir-to-llvm`), with or without a body;
     they tell the types of scalars, which otherwise are those of the call. Kernels elsewhere and the run-time support
-    (`lowering.vm_to_llvm.runtime_text`) are linked in when the code is loaded. Ops outside of the vm dialect stay as
-    they are. Idempotent: a module without `vm.func` is left alone.
+    (`lowering.vm_to_llvm.runtime_text`) are linked in when the code is loaded. Other ops stay as they are, also
+    constants, which the code gets when it is loaded. Idempotent: a module without `vm.func` is left alone.
 
     Refuses, at the op, a tensor in a storage that leaves its call, and a kernel that is a `tir.prim_func` still.
     """
 
     name = "convert-vm-to-llvm"
-    removes = ("vm.func", "vm.constant")
+    removes = ("vm.func",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Replaces the functions and constants of the module by what they become."""
+        """Replaces the functions of the module by what they become."""
         if not any(isinstance(func, FuncOp) for func in op.ops):
             return
         for call in op.walk():
@@ -66,7 +65,7 @@ class ConvertVmToLLVMPass(Pass):
                 fail(call, f"{call.callee} is a 'tir.prim_func'", "run 'convert-tir-to-llvm' before")
         lowered = lower_functions(op)
         for old in list(op.ops):
-            if isinstance(old, FuncOp | ConstantSymbolOp):
+            if isinstance(old, FuncOp):
                 old.detach()
                 old.erase(safe_erase=False)
         op.body.block.add_ops(lowered)

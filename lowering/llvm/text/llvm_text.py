@@ -18,6 +18,8 @@ from tir_dialect.startup.garbage import release
 def llvm_text(module: ModuleOp) -> str:
     """The LLVM IR text of a module of `llvm.func` and `llvm.mlir.global`; no target is named in it.
 
+    A `vm.constant` is no part of it: the code gets constants when it is loaded.
+
     Raises `CodegenError` for what LLVM has no text for, naming the op.
     """
     return ModuleText(module, EMITTERS).text()

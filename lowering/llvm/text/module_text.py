@@ -40,6 +40,8 @@ class ModuleText:
                     body.append(self._function(op))
                 case llvm.GlobalOp():
                     body.append(self._global(op))
+                case Operation(name="vm.constant"):  # given to the code when it is loaded
+                    continue
                 case _:
                     raise CodegenError(f"'{op.name}' op cannot stand in an LLVM module, lower it to the llvm dialect")
         intrinsics = [line for name, line in self.declared.items() if name not in self.functions]
