@@ -6,14 +6,19 @@ import sys
 import time
 from dataclasses import dataclass, field
 from io import StringIO
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.diagnostics import InvalidModule
 from lowering.verify.module import verify_module
 from tools.failures import ToolError
+
+if TYPE_CHECKING:
+    from lowering.validation import Validation
 
 
 @dataclass
@@ -26,6 +31,8 @@ class PassMonitor:
     print_between: bool = False
     keep_text: bool = False
     """Keep the module as text before each pass, for `before_text`."""
+    validation: Validation | None = None
+    """Compares what the program computes before and after each pass."""
     running: ModulePass | None = field(default=None, init=False)
     """The pass that runs now, or that just ran if its result is being verified."""
     position: int = field(default=-1, init=False)
@@ -43,6 +50,8 @@ class PassMonitor:
             self.timings.append((previous.name, time.perf_counter() - self._started))
         if self.verify and (self.verify_each or previous is None or following is None):
             self._verify(previous, module)
+        if self.validation is not None:
+            self._validate(previous, module)
         if previous is not None and self.print_between:
             print(f"// -----// IR after {previous.name} //----- //", print_module(module), sep="\n", file=sys.stderr)
         self.running = following
@@ -50,6 +59,17 @@ class PassMonitor:
         if following is not None and self.keep_text:
             self.before_text = print_module(module, generic=True)
         self._started = time.perf_counter()
+
+    def _validate(self, previous: ModulePass | None, module: ModuleOp) -> None:
+        if self.validation is None:
+            return
+        if previous is None:
+            self.validation.begin(module)
+            return
+        try:
+            self.validation.after(module, previous.name)
+        except DiagnosticException as error:
+            raise ToolError(str(error)) from error
 
     def timing_table(self) -> str:
         """One line per pass, in order, and the total; milliseconds."""

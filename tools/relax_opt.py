@@ -24,6 +24,7 @@ from tools.pass_help import describe_pass, list_passes
 from tools.programs import IMPORTERS, load_python_files, no_text
 
 if TYPE_CHECKING:
+    from lowering.validation import Validation
     from relax_dialect.frontend.onnx.parameters import GivenShapes
 
 _REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
@@ -64,6 +65,12 @@ class RelaxOptMain(xDSLOptMain):
             action=argparse.BooleanOptionalAction,
             default=True,
             help="verify ops, dominance and symbols after each pass, not only at the ends",
+        )
+        arg_parser.add_argument(
+            "--validate-each",
+            action="store_true",
+            help="run the public functions before and after each pass, on inputs drawn from their signatures, and name "
+            "the first pass that changes what they compute",
         )
         arg_parser.add_argument(
             "--ir-after-failure", metavar="FILE", help="write what a failing pass left of the module ('-': stderr)"
@@ -157,8 +164,16 @@ class RelaxOptMain(xDSLOptMain):
             verify_each=self.args.verify_each,
             print_between=self.args.print_between_passes or debug_level() >= Debug.STAGES,
             keep_text=self.args.reproducer is not None,
+            validation=self._validation(),
         )
         self.pipeline = self._parse_pipeline(self.args.passes)
+
+    def _validation(self) -> Validation | None:
+        if not self.args.validate_each:
+            return None
+        from lowering.validation import Validation
+
+        return Validation()
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         """Reads one module, and with `--run-reproducer` the pipeline before it."""
@@ -193,6 +208,8 @@ class RelaxOptMain(xDSLOptMain):
                 raise
             raise pass_failure(error, self.monitor.running.name) from error
         finally:
+            if self.monitor.validation is not None:
+                print(self.monitor.validation.report(), file=sys.stderr)
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
         if self.args.save_weights is not None:

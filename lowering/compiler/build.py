@@ -35,6 +35,7 @@ def build(
     cache: CodeCache | bool = True,
     weights: Mapping[str, Any] | None = None,
     progress: TextIO | None = None,
+    validate: bool = False,
 ) -> Executable:
     """Compiles a module, which is left as it is. Its public functions can be called; without any, its PrimFuncs.
 
@@ -43,7 +44,9 @@ def build(
     the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised
     either. `cache` keeps whole executables and the code of kernels on disk: `False` for none, or one of your own.
     `weights` are the constants that the module refers to by name: arrays of any DLPack library. `progress`, a terminal,
-    gets a bar if kernels take long.
+    gets a bar if kernels take long. `validate` runs the public functions before and after each pass and at the end, on
+    inputs drawn from their signatures, and raises `ValueChanged`, which names the first pass that changes what they
+    compute; packed functions are called as often.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
@@ -60,11 +63,18 @@ def build(
         with few_collections(), definitions_on_demand():  # passes are imported when they are needed
             options = KernelOptions(opt_level=opt_level)
             return compile_program(
-                module, mode, machine, options=options, cache=store, weights=given, progress=progress
+                module,
+                mode,
+                machine,
+                options=options,
+                cache=store,
+                weights=given,
+                progress=progress,
+                validate=validate,
             )
 
     # Who asks to see the compiler's work wants it done.
-    if store.directory is None or debug_level() > Debug.NOTHING:
+    if validate or store.directory is None or debug_level() > Debug.NOTHING:
         return compiled().executable
     how = (mode, f"O{opt_level}", tuning_stamp())
     programs = ProgramCache.of(store, ModuleDigest(module), given, machine, how)

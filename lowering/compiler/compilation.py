@@ -48,6 +48,7 @@ from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
 if TYPE_CHECKING:
+    from lowering.validation import Validation
     from lowering.vm_to_llvm.objects import Making
 
 Mode: TypeAlias = Literal["native", "bytecode"]
@@ -70,8 +71,10 @@ def compile_program(
     cache: CodeCache,
     weights: Mapping[str, tvm_ffi.Tensor],
     progress: TextIO | None,
+    validate: bool = False,
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
+    validation = _validation(module, weights) if validate else None
     with Background() as background:
         # Ahead of time, while there is nothing else to do for LLVM: every program needs it, or most do.
         background.submit(lambda: common_runtime(target, cache))
@@ -83,7 +86,13 @@ def compile_program(
             return _of_llvm_functions(lowered, mode, target, options, cache, weights)
         ExposePrimFuncsPass().apply(Context(), lowered)
         pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
-        pipeline.run(Context(), lowered, target, after=lambda name: _after(name, lowered, background))
+
+        def after(name: str) -> None:
+            _after(name, lowered, background)
+            if validation is not None:
+                validation.after(lowered, name)
+
+        pipeline.run(Context(), lowered, target, after=after)
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         plan = plan_kernels(lowered, target, cache, options)
@@ -92,7 +101,20 @@ def compile_program(
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions())
-        return Program(made.native() if mode == "native" else made.bytecode(), constants)
+        executable = made.native() if mode == "native" else made.bytecode()
+        if validation is not None and target.code_key() == Target.host().code_key():
+            validation.executable(executable)
+        return Program(executable, constants)
+
+
+def _validation(module: ModuleOp, weights: Mapping[str, tvm_ffi.Tensor]) -> Validation:
+    """What compares the program after each pass with `module`."""
+    from lowering.validation import Validation
+
+    verify_program(module)
+    validation = Validation(weights)
+    validation.begin(module)
+    return validation
 
 
 def _of_llvm_functions(
