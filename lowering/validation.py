@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
@@ -281,7 +281,7 @@ class _Draw:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """What a program prints or NumPy warns of is no part of what it computes."""
     with redirect_stdout(io.StringIO()), np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -318,7 +318,7 @@ def _plain(value: Any) -> object:
         return to_numpy(value).copy()
     if isinstance(value, tvm_ffi.Shape | tuple | list | tvm_ffi.Array):
         return tuple(_plain(each) for each in cast("Sequence[Any]", value))
-    return value.copy() if isinstance(value, np.ndarray) else value
+    return _copied(value)
 
 
 def _first_line(error: Exception) -> str:
@@ -348,21 +348,22 @@ def difference(found: Any, expected: Any, where: str) -> str | None:
     """The first difference of two values, in words; `None` if they agree. Floats may differ by `TOLERANCES`."""
     if isinstance(expected, tuple):
         wanted = cast("tuple[object, ...]", expected)
-        if not isinstance(found, tuple) or len(cast("tuple[object, ...]", found)) != len(wanted):
-            return f"{where} is {_kind(found)}, was {_kind(expected)}"
-        pairs = enumerate(zip(cast("tuple[object, ...]", found), wanted, strict=True))
+        got = cast("tuple[object, ...]", found) if isinstance(found, tuple) else None
+        if got is None or len(got) != len(wanted):
+            return f"{where} is {_kind(cast('object', found))}, was {_kind(wanted)}"
+        pairs = enumerate(zip(got, wanted, strict=True))
         texts = (difference(*pair, f"{where.removeprefix('the ')}[{index}]") for index, pair in pairs)
         return next((text for text in texts if text is not None), None)
     if isinstance(expected, np.ndarray):
-        return _arraydifference(found, cast("Array", expected), where)
+        return _array_difference(found, cast("Array", expected), where)
     if isinstance(expected, int | float) and isinstance(found, int | float):
-        return _arraydifference(np.asarray(found, float), np.asarray(expected, float), where)
+        return _array_difference(np.asarray(found, float), np.asarray(expected, float), where)
     if isinstance(expected, str | None):
         return None if found == expected else f"{where} is {found!r}, was {expected!r}"
     return None  # functions and other objects have no value to compare
 
 
-def _arraydifference(found: object, expected: Array, where: str) -> str | None:
+def _array_difference(found: object, expected: Array, where: str) -> str | None:
     if not isinstance(found, np.ndarray):
         return f"{where} is {_kind(found)}, was {_kind(expected)}"
     array = cast("Array", found)

@@ -102,8 +102,9 @@ def _can_succeed(op: Operation, operands: Sequence[Elements | None]) -> bool:
 
 def _with_shape_of(elements: Elements | None, info: StructInfo) -> StructInfo:
     """The type with the shape of the elements, if it leaves a dimension open."""
-    is_open = isinstance(info, TensorType) and info.known_dims is None
-    return info.with_shape(elements.shape) if elements is not None and is_open else info
+    if elements is None or not isinstance(info, TensorType) or info.known_dims is not None:
+        return info
+    return info.with_shape(elements.shape)
 
 
 def _may_be_known(value: SSAValue) -> bool:
