@@ -7,7 +7,7 @@ JOBS ?= 2
 # Tests start many processes, each of which would compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo minilm test test-all static lint filecheck pytest test-onnx test-torch bench docs clean
+.PHONY: demo minilm test test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -49,6 +49,11 @@ pytest: $(VENV)/.installed
 
 test-onnx: $(VENV)/.installed  ## the backend tests of the onnx package, all of them; OPTIONS=--dynamic, --only=REGEX
 	$(BIN)/python -m tests.onnx_backend $(OPTIONS)
+
+BUDGET ?= 600
+
+fuzz: $(VENV)/.installed  ## random inputs for BUDGET seconds; what is found is added to tests/fuzz/seeds
+	$(BIN)/python -m tests.fuzz --budget $(BUDGET) $(OPTIONS)
 
 $(VENV)/.torch: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,torch]'
