@@ -166,7 +166,9 @@ class Validation:
 
             return _machine(build(module, mode=mode, weights=self.weights, cache=False))
         from relax_dialect.interpreter import run
+        from vm_dialect.builtins import register_globals
 
+        register_globals()  # what was deferred calls one of them
         return lambda name, arguments: run(module, name, arguments, weights=self.weights)
 
 

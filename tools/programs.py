@@ -164,7 +164,9 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
+    from vm_dialect.builtins import register_globals
 
+    register_globals()  # what was deferred calls one of them
     verify_module(module)
     ExposePrimFuncsPass().apply(Context(), module)
     names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]

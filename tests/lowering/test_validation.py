@@ -108,6 +108,21 @@ def test_each_stage_is_run():
     assert validation.validated > 4
 
 
+def test_what_is_deferred_is_run():
+    text = """
+relax.func @main(%x: !relax.tensor<*, _>) -> !relax.object {
+  %0 = relax.exp %x
+  relax.return %0
+}
+"""
+    validation, module = Validation(), parse_module(text)
+    validation.begin(module)
+    run_pipeline(module, "bind-unknown-dims,defer-unknown-types")
+    assert "run_deferred" in str(module)
+    validation.after(module, "defer-unknown-types")
+    assert validation.report() == "validated 1 passes by 1 calls of 1 functions"
+
+
 def test_a_wrong_function_of_the_machine_is_found():
     """What the machine runs is run by the machine."""
     module = parse_module(TEXT)
