@@ -110,7 +110,7 @@ class Validation:
             return
         try:
             run = self._runner(program)
-        except NO_RUN as error:
+        except (*NO_RUN, ValueError) as error:  # also a packed function that is nowhere
             self.notes.append(f"{pass_name} is not validated: its result cannot be run: {_first_line(error)}")
             return
         self._compare(run, f"pass '{pass_name}'")

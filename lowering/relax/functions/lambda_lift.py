@@ -12,6 +12,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.functions.prim_func_values import wrap_prim_func_values
+from lowering.relax.substitution import all_symbols
+from lowering.relax.to_non_dataflow import SymbolScopes, dissolve
 from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
@@ -21,6 +23,7 @@ from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.symbols import symbol_name
+from relax_dialect.verifiers import recursion_violations
 from tir_dialect.dims import symbol
 from tir_dialect.symbols import SymbolAttr
 
@@ -67,8 +70,8 @@ class LambdaLiftPass(Pass):
       ...
     ```
 
-    No closure is left; idempotent; refuses nothing. A recursion through a dataflow region that only a closure
-    hid breaks C6 of `relax.func` afterwards: run `to-non-dataflow` before, or build, which does not verify in between.
+    No closure is left; idempotent; refuses nothing. A dataflow region dissolves if only a closure hid that it recurses,
+    which is control flow.
     """
 
     name = "lambda-lift"
@@ -85,6 +88,17 @@ class LambdaLiftPass(Pass):
                 lifted.append(_lift(closure, name))
             Rewriter.insert_op(lifted, InsertPoint.after(func))
         wrap_prim_func_values(op, names)
+        for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
+            _dissolve_recursive(func)
+
+
+def _dissolve_recursive(func: FuncOp) -> None:
+    """Dissolves dataflow regions through which, now that closures have names, a function calls itself by name."""
+    regions = dict.fromkeys(violation.op.parent_op() for violation in recursion_violations(func))
+    scopes = SymbolScopes((func,), all_symbols(func)) if regions else None
+    for region in regions:
+        if isinstance(region, DataflowOp) and scopes is not None:
+            dissolve(region, scopes)
 
 
 def _lift(closure: ClosureOp, name: str) -> FuncOp:

@@ -123,3 +123,33 @@ relax.func @prim_func_values(%x: !relax.tensor<[4], f32>) -> !relax.object {
   %t = relax.tuple(%f, %g)
   relax.return %t
 }
+
+// -----
+
+// A closure hides that a region recurses; once it has a name the region cannot stay.
+// CHECK-LABEL: relax.func private @count(
+// CHECK-NEXT:    %f = relax.make_closure @count_f()
+// CHECK-NEXT:    %0 = relax.tuple(%f)
+// CHECK-NEXT:    relax.return %0
+// CHECK-LABEL: relax.func private @count_f(
+// CHECK-NEXT:    relax.call @count(%y)
+// CHECK-LABEL: relax.func @other(
+// CHECK-NEXT:    relax.dataflow
+relax.func private @count(%x: !relax.object) -> !relax.object {
+  %0 = relax.dataflow {
+    %f = relax.closure (%y: !relax.object) -> !relax.object {
+      %1 = relax.call @count(%y) : !relax.object
+      relax.return %1
+    }
+    %2 = relax.tuple(%f)
+    relax.output %2
+  }
+  relax.return %0
+}
+relax.func @other(%x: !relax.object) -> !relax.object {
+  %0 = relax.dataflow {
+    %1 = relax.call @count(%x) : !relax.object
+    relax.output %1
+  }
+  relax.return %0
+}
