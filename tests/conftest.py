@@ -52,6 +52,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "code-cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELAX_CACHE_DIR", str(directory))
+        patch.setenv("RELAX_KEY_FILE", str(directory.with_name("key")))
         patch.setenv("RELAX_PROCESS", "0")
         patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
         patch.delenv("RELAX_DEBUG", raising=False)

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from tools.failures import ToolError, with_traceback
+from vm_dialect.files import open_regular
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MODES = ("native", "bytecode", "interpret")
 MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2")
 EXECUTABLE_SUFFIX = ".rvm"
+MOST_TEXT = 1 << 30
+"""Characters of a text."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class BuildOptions:
     """The file with the weights that the text of the module names; not for `build`, which takes them by name."""
     shapes: GivenShapes = ()
     """The shapes of the inputs of an ONNX model; not for `build`."""
+    trust: bool = False
+    """Whether an executable may hold machine code that this user has not made, and call what it likes."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
     if Path(path).suffix not in MODULE_SUFFIXES:
         raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
     if (read := IMPORTERS.get(Path(path).suffix)) is not None:
+        open_regular(path).close()
         return read(path, shapes)
     if isinstance(shapes, Mapping) and shapes:
         raise ToolError(f"{path}: --shape is for ONNX models; the text says its shapes")
@@ -74,11 +80,15 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
 
 
 def read_text(path: str) -> str:
-    """The text in a file; `ToolError` if there is something else in it."""
+    """The text in a file or pipe; `ToolError` if there is something else in it, or no end of it."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            text = file.read(MOST_TEXT + 1)
     except UnicodeDecodeError as error:
         raise ToolError(no_text(path, error)) from error
+    if len(text) > MOST_TEXT:
+        raise ToolError(f"{path}: expected a text of at most {MOST_TEXT} characters")
+    return text
 
 
 def no_text(path: str, error: UnicodeDecodeError) -> str:
@@ -137,7 +147,7 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
             raise ToolError(f"expected a module to interpret, got the executable {path}")
         from vm_dialect import Executable
 
-        return _compiled(Executable.load(path), entry, "loaded", started)
+        return _compiled(Executable.load(path, trust=options.trust), entry, "loaded", started)
     from lowering.compiler.host_functions import HostFunction
 
     module = read_module(path, options.weights, options.shapes)

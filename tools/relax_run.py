@@ -71,7 +71,7 @@ def _run(argv: Sequence[str] | None) -> None:
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
-    options = build_options(args, mode)
+    options = replace(build_options(args, mode), trust=args.trust)
     if not options.shapes:
         options = replace(options, shapes=[_rank(value.value) for value in inputs])
     if args.tune:

@@ -20,6 +20,11 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
         choices=MODES,
         help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",
     )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="run an executable (.rvm) with machine code that you have not made yourself, as you would run a program",
+    )
     _add_inputs(parser)
     parser.add_argument("--seed", type=_not_negative, default=0, help="of random arrays and of --tune (default: 0)")
     add_load_option(parser, "register packed functions")

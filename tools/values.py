@@ -16,6 +16,7 @@ import tvm_ffi
 
 from tools.failures import ToolError
 from vm_dialect.dtypes import BY_FFI_NAME, element_type
+from vm_dialect.files import open_regular
 from vm_dialect.tensors import array_element, from_numpy, numpy_dtype, to_numpy
 
 Array = npt.NDArray[Any]
@@ -47,7 +48,7 @@ def read_array(text: str) -> Array:
     match = _FILE.fullmatch(text)
     path, name = (match["path"], match["dtype"]) if match is not None else (text, None)
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             array = _elements(file)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise ToolError(f"cannot read {path}: {error}") from error

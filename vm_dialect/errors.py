@@ -28,7 +28,15 @@ TYPES = (
 )
 
 
+class UntrustedError(ValueError):
+    """A file with machine code for which nobody vouches, or bytecode of one that asks for what it may not have."""
+
+
+class StepLimitError(RuntimeError):
+    """A program of the virtual machine that has not ended after as many instructions as it may execute."""
+
+
 def register_error_types() -> None:
     """Makes tvm-ffi know `TYPES`; once is enough, again does no harm."""
-    for error_type in TYPES:
+    for error_type in (*TYPES, UntrustedError, StepLimitError):
         register_error(error_type.__name__, error_type)

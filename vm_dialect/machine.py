@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
+from threading import local
 from time import perf_counter_ns
 from typing import Any, cast
 
@@ -12,8 +13,9 @@ import tvm_ffi
 
 from vm_dialect import messages
 from vm_dialect.builtins import BUILTINS, register_globals
+from vm_dialect.builtins.foreign import foreign_builtin
 from vm_dialect.closures import ClosureTable
-from vm_dialect.errors import register_error_types
+from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.loading import LoadedCode, Loader, default_loader, in_order
@@ -27,6 +29,8 @@ register_error_types()
 
 MAX_DEPTH = 1_000_000
 """Calls of bytecode inside each other before a `RecursionError`."""
+
+_STEPS_AT_A_TIME = 256
 
 
 class BytecodeFunction:
@@ -63,22 +67,37 @@ class VirtualMachine:
         packed: Mapping[str, Callable[..., Any]] | None = None,
         loader: Loader | None = None,
         max_depth: int = MAX_DEPTH,
+        max_steps: int | None = None,
+        allow: Collection[str] = (),
     ):
         """Makes an executable ready to run.
 
         `kernels` and `packed` come before what the loader and the tvm-ffi registry have. `ValueError` names every
         function that is found nowhere; `TypeError` for what is no executable.
+
+        A program from a file for which nobody vouches may call, beside its own functions and the builtins, those of
+        `kernels` and `packed`, and those of the registry whose names are in `allow`, only; the builtin
+        `vm.builtin.run_deferred`, which compiles text, has to be allowed, too. `UntrustedError` names the others.
+
+        With `max_steps`, a call from outside executes at most as many instructions of bytecode, and then raises
+        `StepLimitError`; at most `max_depth` calls are inside each other, or `RecursionError` is raised.
         """
         if not isinstance(cast("object", executable), Executable):
             hint = "Executable.load(path)" if isinstance(executable, str | PathLike) else "build(module)"
             raise TypeError(f"expected an executable, as {hint} gives, got {type(executable).__name__}")
         self.executable = executable
+        if isinstance(cast("object", allow), str):
+            raise TypeError(f"allow expected a collection of names, got the text {allow!r}")
         self.max_depth = max_depth
+        self.max_steps = max_steps
+        self._steps = local()
         self._instrument: Instrument | None = None
         self._closures = ClosureTable(self.run_code)
         self._loaded = _load(executable, kernels or {}, packed or {}, loader)
-        callables = _resolve(executable, self._loaded, kernels or {}, packed or {})
-        self._codes = prepare(executable, Resolver(self, callables, self._closures.make, self._closures.make_closure))
+        callables = _Functions(executable, self._loaded, kernels or {}, packed or {}, allow).all()
+        closures = self._closures
+        resolver = Resolver(self, callables, _checked(executable, callables), closures.make, closures.make_closure)
+        self._codes = prepare(executable, resolver)
         self._entries: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -104,8 +123,30 @@ class VirtualMachine:
     def run_code(self, code: Code, arguments: Sequence[Any]) -> Any:
         """Runs a bytecode function on values."""
         thread = Thread(code, arguments, self._closures, self.max_depth, self._instrument)
-        thread.run()
+        if self.max_steps is None:
+            thread.run()
+        else:
+            self._run_within_limit(thread, code.info.name, self.max_steps)
         return thread.result
+
+    def _run_within_limit(self, thread: Thread, name: str, limit: int) -> None:
+        """Runs a thread to its end. A run that another one has started, through a function value, shares its limit, of
+        which each takes a few steps at a time.
+        """
+        outermost = getattr(self._steps, "left", None) is None
+        if outermost:
+            self._steps.left = limit
+        try:
+            while not thread.done:
+                taken = min(self._steps.left, _STEPS_AT_A_TIME)
+                if not taken:
+                    raise StepLimitError(messages.too_many_steps(name, limit))
+                self._steps.left -= taken
+                thread.run(taken)
+                self._steps.left += thread.unused
+        finally:
+            if outermost:
+                self._steps.left = None
 
     def start(self, name: str, *arguments: Any) -> Thread:
         """A run of a bytecode function that has not begun, for stepping: `thread.run(1)` executes one instruction."""
@@ -153,42 +194,78 @@ def _load(
     return (loader or default_loader())(executable, functions)
 
 
-def _resolve(
-    executable: Executable,
-    loaded: LoadedCode,
-    kernels: Mapping[str, Callable[..., Any]],
-    packed: Mapping[str, Callable[..., Any]],
-) -> dict[int, Callable[..., Any]]:
-    """Every function that is not bytecode; `ValueError` lists all that are found nowhere."""
-    callables: dict[int, Callable[..., Any]] = {}
-    missing: list[str] = []
-    for index, function in enumerate(executable.functions):
-        if function.kind is FunctionKind.BYTECODE:
-            continue
-        found = _find(function, loaded, kernels, packed)
-        if found is None:
-            missing.append(_missing(function))
-        else:
-            callables[index] = found
-    if missing:
-        raise ValueError("; ".join(missing))
-    return callables
+def _checked(executable: Executable, callables: Mapping[int, Callable[..., Any]]) -> dict[int, Callable[..., Any]]:
+    """The builtins among the functions, for arguments that may be of a wrong kind."""
+    return {
+        index: BUILTINS[function.name.removeprefix(BUILTIN_PREFIX)].checked(callables[index])
+        for index, function in enumerate(executable.functions)
+        if function.is_builtin
+    }
 
 
-def _find(
-    function: FunctionInfo,
-    loaded: LoadedCode,
-    kernels: Mapping[str, Callable[..., Any]],
-    packed: Mapping[str, Callable[..., Any]],
-) -> Callable[..., Any] | None:
-    name = function.name
-    if function.is_builtin:
-        return BUILTINS[name.removeprefix(BUILTIN_PREFIX)].function
-    if function.kind is FunctionKind.KERNEL:
-        return kernels.get(name) or loaded.kernels.get(name)
-    if function.kind is FunctionKind.NATIVE:
-        return loaded.functions.get(name)
-    return packed.get(name) or tvm_ffi.get_global_func(name, allow_missing=True)
+class _Functions:
+    """Finds the functions of an executable that are not bytecode."""
+
+    def __init__(
+        self,
+        executable: Executable,
+        loaded: LoadedCode,
+        kernels: Mapping[str, Callable[..., Any]],
+        packed: Mapping[str, Callable[..., Any]],
+        allow: Collection[str],
+    ):
+        self._executable = executable
+        self._loaded = loaded
+        self._kernels = kernels
+        self._packed = packed
+        self._allow = allow
+
+    def all(self) -> dict[int, Callable[..., Any]]:
+        """Every function, by its place in the function table.
+
+        `ValueError` lists all that are found nowhere, `UntrustedError` those that the program may not call.
+        """
+        callables: dict[int, Callable[..., Any]] = {}
+        missing: list[str] = []
+        refused: list[str] = []
+        for index, function in enumerate(self._executable.functions):
+            if function.kind is FunctionKind.BYTECODE:
+                continue
+            try:
+                found = self._find(function)
+            except UntrustedError as error:
+                refused.append(str(error))
+                continue
+            if found is None:
+                missing.append(_missing(function))
+            else:
+                callables[index] = found
+        if refused:
+            raise UntrustedError("; ".join(refused))
+        if missing:
+            raise ValueError("; ".join(missing))
+        return callables
+
+    def _find(self, function: FunctionInfo) -> Callable[..., Any] | None:
+        name = function.name
+        if function.is_builtin:
+            builtin = BUILTINS[name.removeprefix(BUILTIN_PREFIX)]
+            if self._executable.is_foreign:
+                return foreign_builtin(builtin, self._packed_function, name in self._allow)
+            return builtin.function
+        if function.kind is FunctionKind.KERNEL:
+            return self._kernels.get(name) or self._loaded.kernels.get(name)
+        if function.kind is FunctionKind.NATIVE:
+            return self._loaded.functions.get(name)
+        return self._packed_function(name)
+
+    def _packed_function(self, name: str) -> Callable[..., Any] | None:
+        """A function that the host has given, or one of the registry; `UntrustedError` if it may not be called."""
+        if (given := self._packed.get(name)) is not None:
+            return given
+        if self._executable.is_foreign and name not in self._allow:
+            raise UntrustedError(messages.not_allowed(name))
+        return tvm_ffi.get_global_func(name, allow_missing=True)
 
 
 def _missing(function: FunctionInfo) -> str:

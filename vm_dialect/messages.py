@@ -236,6 +236,24 @@ def too_deep(function: str, limit: int) -> str:
     return f"{function}: more than {limit} calls inside each other: turn the recursion into a loop or a tail call"
 
 
+def too_many_registers(function: str, limit: int) -> str:
+    """`RecursionError`: the functions that wait for others hold more registers than `limit`."""
+    return f"{function}: calls inside each other hold more than {limit} registers: turn the recursion into a loop"
+
+
+def too_many_steps(function: str, limit: int) -> str:
+    """`StepLimitError`: a program has executed `limit` instructions, as many as it may."""
+    return f"{function}: has not ended after {limit} instructions, as many as max_steps lets it execute"
+
+
+def not_allowed(name: str) -> str:
+    """`UntrustedError`: a function that a program from elsewhere may not call."""
+    return (
+        f'function "{name}" is not allowed: the program is from a file that this user has not written; if it may call '
+        f'it, say so: VirtualMachine(executable, allow=["{name}"]), or packed={{"{name}": function}}'
+    )
+
+
 def no_stack(function: str) -> str:
     """`RecursionError`: a call of machine code for which others have left no stack."""
     return f"{function}: no stack is left for a call: turn the recursion through other programs into a loop"

@@ -25,6 +25,9 @@ from vm_dialect.executable.instructions import (
 from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.messages import render
 
+_LONGEST_TAIL = 1024
+"""Instructions between a tail call and the return that are looked at: as many as there are registers to be released."""
+
 Slots: TypeAlias = tuple[int, ...]
 """Places in a frame: the registers come first, then the constants that the function names."""
 
@@ -134,6 +137,7 @@ class Resolver:
         self,
         state: object,
         callables: Mapping[int, Callable[..., Any]],
+        checked: Mapping[int, Callable[..., Any]],
         closure_of: Callable[[Code], tvm_ffi.Function],
         make_closure: Callable[..., Any],
     ):
@@ -141,6 +145,8 @@ class Resolver:
         """What the state operand stands for."""
         self.callables = callables
         """Every function that is not bytecode, by its place in the function table."""
+        self.checked = checked
+        """The builtins among them, for arguments that may be of a wrong kind."""
         self.closure_of = closure_of
         """Makes a function value of bytecode."""
         self.make_closure = make_closure
@@ -196,7 +202,8 @@ class _Preparation:
             return InvokeStep(destination, arguments, site, self._is_tail(index, call))
         if callee.name == f"{BUILTIN_PREFIX}make_closure":
             return CallStep(self.resolver.make_closure, destination, arguments, site)
-        return CallStep(self.resolver.callables[call.function], destination, arguments, site)
+        functions = self.resolver.checked if index in self.executable.unproved else self.resolver.callables
+        return CallStep(functions[call.function], destination, arguments, site)
 
     def _site(self, index: int, callee: str) -> Site:
         return Site(self.code.info.name, index, callee, self.executable.locations.get(index, ""))
@@ -224,7 +231,7 @@ class _Preparation:
 
     def _function_value(self, index: int) -> Any:
         if index not in self.codes:
-            return tvm_ffi.convert(self.resolver.callables[index])
+            return tvm_ffi.convert(self.resolver.checked.get(index) or self.resolver.callables[index])
         code, closure_of = self.codes[index], self.resolver.closure_of
         self.code.function_values.append((len(self.code.template), lambda: closure_of(code)))
         return None
@@ -232,9 +239,11 @@ class _Preparation:
     def _is_tail(self, index: int, call: Call) -> bool:
         """Whether nothing happens to the result but moves from register to register and the return."""
         info, current = self.code.info, call.destination
-        seen = set[int]()
-        while (index := index + 1) < info.end and index not in seen:
-            seen.add(index)
+        # A path that is longer is no tail, or the time would be quadratic for a file that is made for that.
+        for _ in range(_LONGEST_TAIL):
+            index += 1
+            if index >= info.end:
+                return False
             match self.executable.code[index]:
                 case Ret(value):
                     return value == Operand(OperandKind.REGISTER, current)

@@ -7,7 +7,7 @@ change their name on the way. Elements narrower than a byte have one each: no te
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
 from typing import Any, cast
@@ -124,7 +124,15 @@ def _raw(tensor: tvm_ffi.Tensor, element: ElementType) -> Array:
 
 def aligned_bytes(size: int) -> Array:
     """`size` bytes of new memory aligned to `ALIGNMENT`, dtype `uint8`, not initialised."""
-    raw = np.empty(size + ALIGNMENT, np.uint8)
+    return _aligned(np.empty(size + ALIGNMENT, np.uint8), size)
+
+
+def aligned_zeros(size: int) -> Array:
+    """`aligned_bytes`, all 0; the system gives large memory so when it is used."""
+    return _aligned(np.zeros(size + ALIGNMENT, np.uint8), size)
+
+
+def _aligned(raw: Array, size: int) -> Array:
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
 
@@ -137,9 +145,11 @@ def aligned_copy(array: Array) -> Array:
     return copy
 
 
-def new_tensor(shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:
-    """A tensor with memory of its own, aligned to `ALIGNMENT`, not initialised."""
-    return tensor_on(aligned_bytes(prod(shape) * element.itemsize), shape, element)
+def new_tensor(
+    shape: Sequence[int], element: ElementType, memory: Callable[[int], Array] = aligned_bytes
+) -> tvm_ffi.Tensor:
+    """A tensor with memory of its own, aligned to `ALIGNMENT`; `memory` gives it, by default not initialised."""
+    return tensor_on(memory(prod(shape) * element.itemsize), shape, element)
 
 
 def tensor_at(storage: tvm_ffi.Tensor, offset: int, shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:

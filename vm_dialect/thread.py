@@ -23,6 +23,9 @@ from vm_dialect.program import (
 )
 from vm_dialect.values import kind_of
 
+MOST_SLOTS = 1 << 26
+"""Registers and constants of all functions that wait for others: half a gigabyte."""
+
 
 class _Caller(NamedTuple):
     """A function that waits for the result of a call."""
@@ -57,7 +60,10 @@ class Thread:
         """Whether the first function has returned."""
         self.result: Any = None
         """What it returned."""
+        self.unused = 0
+        """What the last `run` has left of its budget."""
         self._callers: list[_Caller] = []
+        self._slots = 0
         self._closures = closures
         self._max_depth = max_depth
         self._instrument = instrument
@@ -74,6 +80,7 @@ class Thread:
         """
         while budget and not self.done:
             budget = self._run_straight(budget)
+        self.unused = budget
         return self.done
 
     def _run_straight(self, budget: int) -> int:
@@ -141,6 +148,9 @@ class Thread:
         if not step.tail or self._instrument is not None:
             if len(self._callers) >= self._max_depth:
                 raise RecursionError(messages.too_deep(code.info.name, self._max_depth))
+            self._slots += len(self.frame)
+            if self._slots > MOST_SLOTS:
+                raise RecursionError(messages.too_many_registers(code.info.name, MOST_SLOTS))
             self._callers.append(_Caller(self.code, self.position, self.frame, step.destination, step.site, arguments))
         self.code, self.position, self.frame = code, 0, code.new_frame(arguments)
 
@@ -149,6 +159,7 @@ class Thread:
             self.done, self.result = True, result
             return
         caller = self._callers.pop()
+        self._slots -= len(caller.frame)
         self.code, self.position, self.frame = caller.code, caller.position, caller.frame
         self.frame[caller.destination] = result
         if self._instrument is not None:

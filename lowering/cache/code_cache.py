@@ -2,9 +2,10 @@
 
 An entry is a file named by its key, a SHA-256 of everything that the code depends on. Entries are written under a
 temporary name and renamed, so that readers see complete entries only, even with concurrent processes and after crashes.
-Each carries a checksum of its key and contents; an entry that does not match is dropped and compiled again. When the
-directory exceeds its size limit, the least recently used entries are removed, and first those of a future that a clock
-has shown that was set back since.
+Each carries this user's seal of its key and contents (`vm_dialect/executable/seal.py`); one that does not match, which
+somebody else has made or damaged, is dropped and compiled again. So is what is no regular file, belongs to another user
+or may be written by others. When the directory exceeds its size limit, the least recently used entries are removed, and
+first those of a future that a clock has shown that was set back since.
 
 Environment: `RELAX_CACHE=0` switches the cache off, `RELAX_CACHE_DIR` moves it (default: `$XDG_CACHE_HOME/xdsl-relax`,
 else `~/.cache/xdsl-relax`), `RELAX_CACHE_BYTES` bounds it (default 1 GiB).
@@ -24,9 +25,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lowering.compiler.switches import is_on
+from vm_dialect.executable.seal import SEAL_BYTES, fits, seal
+from vm_dialect.files import open_regular
 
-_MAGIC = b"relax-cache-2\n"
-_HEADER_BYTES = len(_MAGIC) + 32
+_MAGIC = b"relax-cache-3\n"
+_HEADER_BYTES = len(_MAGIC) + SEAL_BYTES
 DEFAULT_MAX_BYTES = 1 << 30
 _STALE_SECONDS = 3600.0
 _TOUCH_SECONDS = 3600.0
@@ -62,11 +65,12 @@ class CodeCache:
             return None
         path = self._path(self.directory, key)
         try:
-            data = path.read_bytes()
+            with open_regular(path, follow=False, private=True) as file:
+                data = file.read(self.max_bytes + 1)
         except OSError:
             return None
-        contents = data[_HEADER_BYTES:]
-        if data[:_HEADER_BYTES] != _header(key, contents):
+        header, contents = data[:_HEADER_BYTES], data[_HEADER_BYTES:]
+        if header[: len(_MAGIC)] != _MAGIC or not fits(header[len(_MAGIC) :], _purpose(key), [[contents]]):
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -175,8 +179,12 @@ NO_CACHE = CodeCache(None)
 
 
 def _header(key: str, contents: bytes) -> bytes:
-    """With the key in it, since a damaged file system may give the file of another entry."""
-    return _MAGIC + hashlib.sha256(b"%s:%s" % (key.encode(), contents)).digest()
+    return _MAGIC + seal(_purpose(key), [[contents]])
+
+
+def _purpose(key: str) -> str:
+    """What the seal of an entry is for: none stands for another, in whatever place somebody puts it."""
+    return f"code {key}"
 
 
 def _write_atomically(path: Path, data: bytes) -> None:

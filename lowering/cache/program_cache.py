@@ -1,8 +1,8 @@
 """Whole executables on disk, keyed by the module and the options of the build.
 
-An entry is an executable file, which validates itself when it is read, beside the entries for single kernels and under
-the same size limit. Constants that are the module's own weights are not copied: the file says which weight each is, and
-whoever loads the executable has the module.
+An entry is an executable file, with this user's seal for its key, which validates itself when it is read, beside the
+entries for single kernels and under the same size limit. Constants that are the module's own weights are not copied:
+the file says which weight each is, and whoever loads the executable has the module.
 """
 
 from __future__ import annotations
@@ -23,14 +23,12 @@ from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
 from vm_dialect.executable import Executable
 from vm_dialect.executable.constants import Constant, ConstantKind
+from vm_dialect.executable.format import Trust, read_file, write_file
 from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
 from vm_dialect.tensors import from_numpy, new_tensor, tensor_element
 
 Weights: TypeAlias = Mapping[str, tvm_ffi.Tensor]
 """Tensors that are given to `build` beside the module, by name."""
-
-_KEY = "key"
-"""The note that says which entry the file is: a damaged file system may give another one."""
 
 Source: TypeAlias = "int | list[str]"
 """Where a constant comes from: the place of an array of the module, or name, dtype and shape of a tensor beside it."""
@@ -62,10 +60,10 @@ class ProgramCache:
         if path is None:
             return None
         try:
-            stored = Executable.load(path)
+            stored = read_file(path, Trust(purpose=self._purpose), private=True)
+            if stored.is_foreign:
+                raise ValueError(f"{path} is another entry, or another user's")
             notes = dict(stored.metadata.notes)
-            if notes.pop(_KEY) != self.key:
-                raise ValueError(f"{path} is another entry")
             sources: dict[str, Source] = json.loads(notes.pop(_NOTE))
             constants = [self._filled(constant, sources.get(constant.name)) for constant in stored.constants]
         except (OSError, ValueError, LookupError):
@@ -81,10 +79,15 @@ class ProgramCache:
         sources = {op.sym_name.data: source for op in symbols if (source := self._source(op)) is not None}
         constants = tuple(_without_elements(each) if each.name in sources else each for each in executable.constants)
         size = sum(map(_tensor_bytes, constants)) + sum(len(item.code) for item in executable.native)
-        notes = {**executable.metadata.notes, _NOTE: json.dumps(sources), _KEY: self.key}
+        notes = {**executable.metadata.notes, _NOTE: json.dumps(sources)}
         if size <= self.cache.max_bytes // 2:
-            metadata = replace(executable.metadata, notes=notes)
-            self.cache.add(self.key, replace(executable, constants=constants, metadata=metadata).save)
+            kept = replace(executable, constants=constants, metadata=replace(executable.metadata, notes=notes))
+            self.cache.add(self.key, lambda path: write_file(kept, path, self._purpose, private=True))
+
+    @property
+    def _purpose(self) -> str:
+        """What seals of the entry are for: none stands for another, in whatever place somebody puts it."""
+        return f"program {self.key}"
 
     def _source(self, op: ConstantSymbolOp) -> Source | None:
         """Where a constant comes from; None for one that was made by the compiler."""

@@ -14,6 +14,7 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import from_numpy, is_narrow, numpy_dtype, parse_dtype
 from tir_dialect.weights import Weight, WeightAttr
+from vm_dialect.files import open_regular
 from vm_dialect.ops.constants import ConstantSymbolOp
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def load_weights(module: ModuleOp, path: str | Path) -> None:
     """
     library = _library()
     try:
+        open_regular(path).close()
         with library.safe_open(path, framework="np") as file:
             _attach(module, file, path)
     except (library.SafetensorError, OSError) as error:
@@ -125,7 +127,7 @@ def _raw(path: str | Path, name: str) -> NDArray[Any]:
 
     import numpy as np
 
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         length = int.from_bytes(file.read(8), "little")
         start, end = json.loads(file.read(length))[name]["data_offsets"]
         file.seek(8 + length + start)

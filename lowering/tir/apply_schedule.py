@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -14,6 +13,7 @@ from xdsl.utils.exceptions import PassFailedException
 from lowering.diagnostics import Finding, refuse
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
+from vm_dialect.files import open_regular
 
 MARK = "schedule"
 """The attribute of a scheduled function or module: which trace it has been through."""
@@ -78,7 +78,8 @@ class ApplySchedulePass(ModulePass):
 
 def _read(path: str) -> tuple[dict[str, Trace], Trace | None]:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            text = file.read().decode("utf-8")
         return trace.load(text), trace.load_module(text)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -25,6 +25,7 @@ from lowering.tune.location import default_path
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from vm_dialect.files import open_regular
 
 VERSION = 1
 
@@ -140,7 +141,8 @@ class TuningDatabase:
         if self.path is None:
             return {}
         try:
-            return _records_of(self.path.read_bytes())
+            with open_regular(self.path) as file:
+                return _records_of(file.read())
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except OSError as error:

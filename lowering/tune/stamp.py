@@ -6,6 +6,7 @@ import hashlib
 import json
 
 from lowering.tune.location import default_path
+from vm_dialect.files import open_regular
 
 
 def tuning_stamp() -> str:
@@ -13,7 +14,8 @@ def tuning_stamp() -> str:
     path = default_path()
     if path is not None:
         try:
-            return f"tuning {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            with open_regular(path) as file:
+                return f"tuning {hashlib.sha256(file.read()).hexdigest()}"
         except OSError:
             return "tuning"
     # A database in memory only.

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from onnx import TensorProto, helper
 from lowering import build
 from lowering.parsing import parse_module
 from tir_dialect.target import Target
+from tools import programs
 from tools.relax_run import main
 
 PROGRAM = """
@@ -312,3 +314,36 @@ def test_seeds_are_not_negative(program: str, capsys: pytest.CaptureFixture[str]
 def test_shapes_are_for_models(program: str, capsys: pytest.CaptureFixture[str]):
     assert main([program, "--random", "f32[2]", "f32[2]", "--shape", "x=[2]"]) == 1
     assert f"{program}: --shape is for ONNX models; the text says its shapes" in capsys.readouterr().err
+
+
+def test_executables_of_others_need_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "p.rvm"
+    with monkeypatch.context() as patch:
+        patch.setenv("RELAX_KEY_FILE", str(tmp_path / "key of another"))
+        build(parse_module(PROGRAM)).save(path)
+    arguments = [str(path), "--entry", "two", "--random", "f32[2]"]
+    assert main(arguments) == 1
+    assert "holds machine code, and was not written by this user" in (err := capsys.readouterr().err)
+    assert "relax-run --trust" in err
+    assert main([*arguments, "--trust"]) == 0
+
+
+@pytest.mark.parametrize("name", ["x.npy", "p.onnx", "p.pt2", "p.rvm"])
+def test_a_pipe_is_not_waited_for(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "p.mlir").write_text(PROGRAM)
+    os.mkfifo(path := tmp_path / name)
+    program = tmp_path / "p.mlir" if name == "x.npy" else path
+    inputs = ["--input", str(path)] if name == "x.npy" else ["--random", "f32[2]"]
+    assert main([str(program), "--entry", "two", *inputs]) == 1
+    assert "expected a regular file, got a pipe" in capsys.readouterr().err
+
+
+def test_a_text_without_an_end_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(programs, "MOST_TEXT", 1000)
+    (tmp_path / "p.mlir").symlink_to("/dev/zero")
+    assert main([str(tmp_path / "p.mlir")]) == 1
+    assert "expected a text of at most 1000 characters" in capsys.readouterr().err

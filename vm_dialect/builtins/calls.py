@@ -19,7 +19,7 @@ def expect_function(value: object, subject: str) -> None:
 
 
 @builtin("make_closure", 1, None)
-def make_closure(function: tvm_ffi.Function, *captured: Any) -> tvm_ffi.Function:
+def make_closure(function: Any, *captured: Any) -> tvm_ffi.Function:
     """The function whose first arguments are `captured`."""
     expect_function(function, "make_closure")
 
@@ -30,7 +30,7 @@ def make_closure(function: tvm_ffi.Function, *captured: Any) -> tvm_ffi.Function
 
 
 @builtin("invoke_closure", 1, None)
-def invoke_closure(function: tvm_ffi.Function, *arguments: Any) -> Any:
+def invoke_closure(function: Any, *arguments: Any) -> Any:
     """Calls a function value."""
     expect_function(function, "invoke_closure")
     return function(*arguments)
@@ -46,7 +46,7 @@ def get_packed_func(name: str) -> tvm_ffi.Function:
 
 
 @builtin("call_tir_dyn", 2, None)
-def call_tir_dyn(function: tvm_ffi.Function, *arguments: Any) -> None:
+def call_tir_dyn(function: Any, *arguments: Any) -> None:
     """Calls a function with the arguments, the last of which, a shape, is taken apart into integers."""
     expect_function(function, "call_tir_dyn")
     *first, shape = arguments

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vm_dialect.builtins.table import builtin
@@ -30,8 +31,21 @@ def _fill(format: str, values: Sequence[Any]) -> str:
     return first + "".join(text_of(value) + part for value, part in zip(values, rest, strict=True))
 
 
+MOST_FIELDS = 10_000
+"""Of all tuples in a value that is printed: a tuple may hold another one many times over."""
+
+
 def text_of(value: Any) -> str:
-    """What is written for a value: `3`, `true`, `[2, 4]`, NumPy's text of a tensor, `(a, b)`, `null`."""
+    """What is written for a value: `3`, `true`, `[2, 4]`, NumPy's text of a tensor, `(a, b)`, `null`.
+
+    `ValueError` for tuples of too many fields in all.
+    """
+    return _text_of(value, itertools.count())
+
+
+def _text_of(value: Any, fields: Iterator[int]) -> str:
+    if next(fields) > MOST_FIELDS:
+        raise ValueError(f"print: a tuple of more than {MOST_FIELDS} fields in all")
     match kind_of(value):
         case "null":
             return "null"
@@ -40,7 +54,7 @@ def text_of(value: Any) -> str:
         case "shape":
             return f"[{', '.join(map(str, value))}]"
         case "tuple":
-            return f"({', '.join(map(text_of, value))})"
+            return f"({', '.join(_text_of(field, fields) for field in value)})"
         case "tensor":
             return str(to_numpy(value))
         case "dtype":

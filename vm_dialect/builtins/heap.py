@@ -36,11 +36,17 @@ class MakeShapeCode(IntEnum):
     LOAD = 1
 
 
+MOST_SLOTS = 1 << 20
+"""Of a heap: more than the symbols and sizes of any program."""
+
+
 @builtin("alloc_shape_heap", 1)
 def alloc_shape_heap(size: int) -> tvm_ffi.Tensor:
     """A heap of `size` integers, all 0."""
     if size < 0:
         raise ValueError(render(messages.negative_size(), size * 8))
+    if size > MOST_SLOTS:
+        raise MemoryError(f"a shape heap expected at most {MOST_SLOTS} slots, got {size}")
     heap = new_tensor((size,), element_type("i64"))
     to_numpy(heap)[...] = 0
     return heap
@@ -77,9 +83,9 @@ def match_shape(value: object, heap: tvm_ffi.Tensor, rank: int, *codes_and_subje
 
 
 @builtin("match_prim_value", 5)
-def match_prim_value(value: int, heap: tvm_ffi.Tensor, code: int, number: int, subject: str) -> None:
+def match_prim_value(value: object, heap: tvm_ffi.Tensor, code: int, number: int, subject: str) -> None:
     """Matches an integer by one `MatchCode`."""
-    if kind_of(value) != "int":
+    if not isinstance(value, int) or kind_of(value) != "int":
         raise TypeError(render(messages.wrong_kind(subject, "int"), name=kind_of(value)))
     _match(value, heap, code, number, subject)
 
@@ -129,6 +135,8 @@ def _expect_equal(dim: int, expected: int, subject: str) -> None:
 
 
 def _slot(heap: tvm_ffi.Tensor, slot: int) -> None:
+    if heap.dtype != "int64" or heap.ndim != 1:
+        raise TypeError(f"a shape heap expected a vector of int64, got {heap.dtype}{list(heap.shape)}")
     if not 0 <= slot < heap.numel():
         raise ValueError(f"slot {slot} is outside a shape heap of {heap.numel()}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -13,7 +13,7 @@ from vm_dialect.builtins.checks import check_contiguous
 from vm_dialect.builtins.table import builtin
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.messages import render
-from vm_dialect.tensors import new_tensor, tensor_at, tensor_element, to_numpy, view
+from vm_dialect.tensors import Array, aligned_bytes, new_tensor, tensor_at, tensor_element, to_numpy, view
 
 _BYTE = element_type("ui8")
 
@@ -29,13 +29,13 @@ def _checked_size(dims: Sequence[int], element: ElementType) -> int:
 
 
 @builtin("alloc_storage", 1)
-def alloc_storage(size: int) -> tvm_ffi.Tensor:
+def alloc_storage(size: int, memory: Callable[[int], Array] = aligned_bytes) -> tvm_ffi.Tensor:
     """New memory of `size` bytes; `ValueError` if it is negative."""
     if size < 0:
         raise ValueError(render(messages.negative_size(), size))
     if size > messages.MOST_BYTES:
         raise MemoryError(render(messages.negative_size(), size))
-    return new_tensor((size,), _BYTE)
+    return new_tensor((size,), _BYTE, memory)
 
 
 @builtin("alloc_tensor", 3, None)
@@ -51,11 +51,11 @@ def alloc_tensor(storage: tvm_ffi.Tensor, offset: int, dtype: str, *dims: int) -
 
 
 @builtin("new_tensor", 1, None)
-def new_tensor_(dtype: str, *dims: int) -> tvm_ffi.Tensor:
+def new_tensor_(dtype: str, *dims: int, memory: Callable[[int], Array] = aligned_bytes) -> tvm_ffi.Tensor:
     """A tensor with memory of its own; `ValueError` if a dimension is negative."""
     element = element_type(dtype)
     _checked_size(dims, element)
-    return new_tensor(dims, element)
+    return new_tensor(dims, element, memory)
 
 
 @builtin("new_tensor_of_shape", 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import tvm_ffi
@@ -11,11 +13,24 @@ from vm_dialect.builtins.checks import check_tuple_kind
 from vm_dialect.builtins.table import builtin
 from vm_dialect.messages import render
 
+MOST_NESTED = 1000
+"""Tuples inside each other: releasing a tuple takes stack for each of them."""
+
 
 @builtin("make_tuple", 0, None)
 def make_tuple(*fields: Any) -> Any:
-    """A tuple of values."""
-    return tvm_ffi.Array(fields)
+    """A tuple of values; `ValueError` if too many are inside each other."""
+    inner = _tuples_in(fields)
+    for _ in range(MOST_NESTED):
+        if not inner:
+            return tvm_ffi.Array(fields)
+        # One that is in several places is looked at once.
+        inner = list({each.__chandle__(): each for each in _tuples_in(itertools.chain(*inner))}.values())
+    raise ValueError(f"make_tuple: more than {MOST_NESTED} tuples inside each other")
+
+
+def _tuples_in(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if isinstance(value, tvm_ffi.Array)]
 
 
 @builtin("tuple_get", 2)

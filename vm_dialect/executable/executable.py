@@ -30,9 +30,16 @@ class Executable:
     metadata: Metadata = field(default_factory=Metadata)
     locations: Mapping[int, str] = field(default_factory=dict[int, str])
     """Where an instruction comes from, by its index: the name of an imported node, or a place in a file."""
+    is_foreign: bool = False
+    """Whether it was read from a file for which nobody vouches. Such a program is data: it has no machine code, and
+    the virtual machine lets it call its own functions, and those that the host allows it, only."""
+
+    unproved: frozenset[int] = field(default=frozenset(), init=False, repr=False)
+    """The calls of builtins, by instruction, whose arguments are checked for their kinds when they run."""
 
     def __post_init__(self) -> None:
-        verify_executable(self.functions, self.constants, self.code, self.native, self.metadata, self.locations)
+        parts = (self.functions, self.constants, self.code, self.native, self.metadata, self.locations)
+        object.__setattr__(self, "unproved", verify_executable(*parts))
 
     @cached_property
     def function_index(self) -> Mapping[str, int]:
@@ -71,20 +78,26 @@ class Executable:
         return hash((self.functions, self.metadata.mode, len(self.code)))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes the executable to a file (`docs/reference/executable-format.md`). `OSError` if that fails."""
+        """Writes the executable to a file (`docs/reference/executable-format.md`). `OSError` if that fails.
+
+        The file carries the seal of this user, so that `load` accepts its machine code.
+        """
         from vm_dialect.executable.format import write_file
 
         write_file(self, path)
 
     @staticmethod
-    def load(path: str | PathLike[str]) -> Executable:
+    def load(path: str | PathLike[str], *, trust: bool = False, sha256: str | None = None) -> Executable:
         """Reads what `save` wrote.
 
-        `ValueError` with the position if the file is damaged, of another version or not an executable at all.
+        `UntrustedError` for a file with machine code that this user has not written, unless the caller says `trust`,
+        or `sha256` is the digest of the file. A file without machine code is verified, and its program may call what
+        `VirtualMachine` allows. `ValueError` with the position if the file is damaged, of another version or not an
+        executable at all.
         """
-        from vm_dialect.executable.format import read_file
+        from vm_dialect.executable.format import Trust, read_file
 
-        return read_file(path)
+        return read_file(path, Trust(trust, sha256))
 
     def to_bytes(self) -> bytes:
         """The contents of the file that `save` writes."""
@@ -93,11 +106,13 @@ class Executable:
         return to_bytes(self)
 
     @staticmethod
-    def from_bytes(data: bytes | bytearray | memoryview) -> Executable:
-        """The executable in the contents of a file; `ValueError` as for `load`."""
-        from vm_dialect.executable.format import from_bytes
+    def from_bytes(
+        data: bytes | bytearray | memoryview, *, trust: bool = False, sha256: str | None = None
+    ) -> Executable:
+        """The executable in the contents of a file; arguments and errors are those of `load`."""
+        from vm_dialect.executable.format import Trust, from_bytes
 
-        return from_bytes(data)
+        return from_bytes(data, Trust(trust, sha256))
 
     def as_text(self) -> str:
         """A listing for people: functions with their instructions, then constants."""

@@ -1,17 +1,20 @@
 """The file of an executable: header, table of sections, sections. `docs/reference/executable-format.md` describes it.
 
 Everything is checked when a file is read: sizes and checksums first, then every length, index, register and jump.
-Nothing in a file is ever evaluated.
+Nothing in a file is ever evaluated. Machine code cannot be checked, so a file that has some is refused unless somebody
+vouches for it: this user's seal, a digest that the caller knows, or the caller's word (`SECURITY.md`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import struct
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
@@ -19,9 +22,12 @@ from typing import BinaryIO
 
 import numpy as np
 
+from vm_dialect.errors import UntrustedError
 from vm_dialect.executable.byte_io import Reader
 from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.seal import NO_SEAL, SEAL_BYTES, fits, seal
 from vm_dialect.executable.sections import DATA, SECTIONS, encode_sections, read_sections
+from vm_dialect.files import open_regular
 from vm_dialect.tensors import ALIGNMENT, Array, aligned_bytes
 
 MAGIC = b"\x89RVM\r\n\x1a\n"
@@ -33,6 +39,20 @@ _HEADER = struct.Struct("<8sIIQ")
 _ENTRY = struct.Struct("<4sIQQ")
 _CHECKSUM = struct.Struct("<I")
 
+Section = tuple[bytes, Sequence[bytes | memoryview]]
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Why a file with machine code may be accepted."""
+
+    always: bool = False
+    """The caller says so."""
+    sha256: str | None = None
+    """The caller knows the SHA-256 of the whole file, in hexadecimal digits; a file with another one is refused."""
+    purpose: str = "executable"
+    """What a seal of this user is for: a cache has a purpose for each entry, so that none stands for another."""
+
 
 def to_bytes(executable: Executable) -> bytes:
     """The contents of the file."""
@@ -41,15 +61,20 @@ def to_bytes(executable: Executable) -> bytes:
     return stream.getvalue()
 
 
-def write_file(executable: Executable, path: str | PathLike[str]) -> None:
-    """Writes the file in one step: nobody sees half of it, whatever happens meanwhile."""
+def write_file(
+    executable: Executable, path: str | PathLike[str], purpose: str = Trust.purpose, *, private: bool = False
+) -> None:
+    """Writes the file in one step: nobody sees half of it, whatever happens meanwhile. A `private` one is for this user
+    only.
+    """
     target = Path(path)
     # Not mkstemp, whose files are private: an executable has the permissions of any other new file. What these are
     # cannot be asked without setting the umask of all threads.
     temporary = target.parent / f".{target.name[:50]}.{secrets.token_hex(8)}"
     try:
-        with temporary.open("xb") as stream:
-            _write(executable, stream)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(temporary, flags, 0o600 if private else 0o666), "wb") as stream:
+            _write(executable, stream, purpose)
         os.replace(temporary, target)
     except BaseException as error:
         with suppress(OSError):
@@ -59,28 +84,33 @@ def write_file(executable: Executable, path: str | PathLike[str]) -> None:
         raise
 
 
-def from_bytes(data: bytes | bytearray | memoryview) -> Executable:
+def from_bytes(data: bytes | bytearray | memoryview, trust: Trust = Trust()) -> Executable:
     """The executable in `data`, which is copied."""
     memory = aligned_bytes(len(data))
     memory[:] = np.frombuffer(data, np.uint8)
-    return _read(memory)
+    return _read(memory, trust, "Executable.from_bytes(data, trust=True)")
 
 
-def read_file(path: str | PathLike[str]) -> Executable:
-    """The executable in the file `path`; constants stay where the file was read to."""
-    with open(path, "rb") as stream:
+def read_file(path: str | PathLike[str], trust: Trust = Trust(), *, private: bool = False) -> Executable:
+    """The executable in the file `path`; constants stay where the file was read to.
+
+    A `private` file is a regular one of this user that nobody else may write; `OSError` for others.
+    """
+    with open_regular(path, follow=not private, private=private) as stream:
         memory = aligned_bytes(os.fstat(stream.fileno()).st_size)
         if stream.readinto(memory.data) != memory.size:
             raise ValueError(f"{os.fspath(path)}: the file has changed while it was read")
     try:
-        return _read(memory)
+        return _read(memory, trust, f"Executable.load({os.fspath(path)!r}, trust=True)")
+    except UntrustedError as error:
+        raise UntrustedError(f"{os.fspath(path)}: {error}") from None
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
-def _write(executable: Executable, stream: BinaryIO) -> None:
+def _write(executable: Executable, stream: BinaryIO, purpose: str = Trust.purpose) -> None:
     sections = encode_sections(executable)
-    start = _aligned(_HEADER.size + _ENTRY.size * len(sections) + _CHECKSUM.size)
+    start = _aligned(_HEADER.size + _ENTRY.size * len(sections) + _CHECKSUM.size + SEAL_BYTES)
     table = bytearray()
     end = start
     for tag, parts in sections:
@@ -88,7 +118,9 @@ def _write(executable: Executable, stream: BinaryIO) -> None:
         table += _ENTRY.pack(tag, _checksum(parts), end, size)
         end = _aligned(end + size)
     header = _HEADER.pack(MAGIC, VERSION, len(sections), end) + table
-    stream.write(_padded(header + _CHECKSUM.pack(zlib.crc32(header))))
+    # What came from elsewhere does not become this user's own by being copied.
+    mark = NO_SEAL if executable.is_foreign else seal(purpose, [[header], *(parts for _, parts in sections)])
+    stream.write(_padded(header + _CHECKSUM.pack(zlib.crc32(header)) + mark))
     for _, parts in sections:
         size = 0
         for part in parts:
@@ -111,19 +143,41 @@ def _checksum(parts: Sequence[bytes | memoryview]) -> int:
     return value
 
 
-def _read(memory: Array) -> Executable:
-    places = _read_table(memory.data)
-    readers = {
-        tag: Reader(memory.data[start : start + size], start, tag)
-        for tag, (start, size) in places.items()
-        if tag != DATA
-    }
+def _read(memory: Array, trust: Trust, remedy: str) -> Executable:
+    table = _read_table(memory.data)
+    places = {tag: (start, size) for tag, (start, size, _) in table.items()}
+    contents = {tag: memory.data[start : start + size] for tag, (start, size) in places.items()}
+    header = _HEADER.size + len(SECTIONS) * _ENTRY.size
+    mark = bytes(memory.data[header + _CHECKSUM.size :][:SEAL_BYTES])
+    sealed = fits(mark, trust.purpose, [[memory.data[:header]], *([part] for part in contents.values())])
+    if not sealed:  # a seal that fits vouches for every byte, and takes as long
+        for tag, (start, _, checksum) in table.items():
+            if zlib.crc32(contents[tag]) != checksum:
+                raise ValueError(f"section {tag}, byte {start}: wrong checksum")
+    trusted = trust.always or sealed or _has_digest(memory, trust.sha256)
+    readers = {tag: Reader(contents[tag], places[tag][0], tag) for tag in SECTIONS if tag != DATA}
     start, size = places[DATA]
-    return read_sections(readers, memory[start : start + size])
+    executable = read_sections(readers, memory[start : start + size], is_foreign=not trusted)
+    if executable.native and not trusted:
+        raise UntrustedError(
+            "the file holds machine code, and was not written by this user with this package, or was altered since: "
+            f"if you trust whoever made it, say so ({remedy}; relax-run --trust), or give its digest (sha256=...)"
+        )
+    return executable
 
 
-def _read_table(data: memoryview) -> dict[str, tuple[int, int]]:
-    """Start and size of every section, each within the file and with the right checksum."""
+def _has_digest(memory: Array, expected: str | None) -> bool:
+    """Whether the file is the one that the caller knows; `UntrustedError` if it is another one."""
+    if expected is None:
+        return False
+    found = hashlib.sha256(memory.data).hexdigest()
+    if found != expected.lower():
+        raise UntrustedError(f"expected a file with the SHA-256 {expected.lower()}, got {found}")
+    return True
+
+
+def _read_table(data: memoryview) -> dict[str, tuple[int, int, int]]:
+    """Start, size and checksum of every section, each within the file."""
     if len(data) < _HEADER.size:
         raise ValueError(f"byte 0: expected a header of {_HEADER.size} bytes, the file has {len(data)}")
     magic, version, count, size = _HEADER.unpack_from(data)
@@ -134,16 +188,17 @@ def _read_table(data: memoryview) -> dict[str, tuple[int, int]]:
     if size != len(data):
         raise ValueError(f"byte 16: the file has {len(data)} bytes, its header says {size}")
     end = _HEADER.size + count * _ENTRY.size
-    if count != len(SECTIONS) or end + _CHECKSUM.size > len(data):
+    if count != len(SECTIONS) or end + _CHECKSUM.size + SEAL_BYTES > len(data):
         raise ValueError(f"byte 12: expected {len(SECTIONS)} sections, got {count}")
     if zlib.crc32(data[:end]) != _CHECKSUM.unpack_from(data, end)[0]:
         raise ValueError(f"byte {end}: wrong checksum of the header")
-    places: dict[str, tuple[int, int]] = {}
-    end += _CHECKSUM.size
+    places: dict[str, tuple[int, int, int]] = {}
+    end += _CHECKSUM.size + SEAL_BYTES
     for index, tag in enumerate(SECTIONS):
         start = _skip_padding(data, end)
-        size = _read_entry(data, tag, _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size), start)
-        places[tag] = (start, size)
+        entry = _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size)
+        size = _read_entry(data, tag, entry, start)
+        places[tag] = (start, size, entry[1])
         end = start + size
     if _skip_padding(data, end) != len(data):
         raise ValueError(f"byte {end}: {len(data) - end} bytes follow the last section")
@@ -159,12 +214,10 @@ def _skip_padding(data: memoryview, position: int) -> int:
 
 
 def _read_entry(data: memoryview, expected: str, entry: tuple[bytes, int, int, int], place: int) -> int:
-    """The size of a section, which is at `place`, within the file, and has the right checksum."""
-    tag, checksum, start, size = entry
+    """The size of a section, which is at `place` and within the file."""
+    tag, _, start, size = entry
     if tag != expected.encode():
         raise ValueError(f"section {expected}: expected at this place of the table, got {tag!r}")
     if start != place or start > len(data) or size > len(data) - start:
         raise ValueError(f"section {expected}: bytes {start} to {start + size} are not at {place} within the file")
-    if zlib.crc32(data[start : start + size]) != checksum:
-        raise ValueError(f"section {expected}, byte {start}: wrong checksum")
     return size

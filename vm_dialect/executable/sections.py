@@ -46,7 +46,7 @@ def encode_sections(executable: Executable) -> list[tuple[bytes, Sequence[Part]]
     return [(tag.encode(), data if tag == DATA else [bytes(writers[tag].data)]) for tag in SECTIONS]
 
 
-def read_sections(readers: Mapping[str, Reader], data: Array) -> Executable:
+def read_sections(readers: Mapping[str, Reader], data: Array, is_foreign: bool) -> Executable:
     """The executable in the sections; `ValueError` with section and position if something is wrong."""
     metadata = _read_metadata(readers["META"])
     functions = readers["FUNC"].list(lambda: _read_function(readers["FUNC"]))
@@ -56,7 +56,7 @@ def read_sections(readers: Mapping[str, Reader], data: Array) -> Executable:
     constants = readers["CONS"].list(lambda: _read_constant(readers["CONS"], data))
     for reader in readers.values():
         reader.finish()
-    return Executable(functions, constants, code, native, metadata, dict(locations))
+    return Executable(functions, constants, code, native, metadata, dict(locations), is_foreign)
 
 
 def _write_metadata(writer: Writer, metadata: Metadata) -> None:

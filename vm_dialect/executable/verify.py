@@ -1,10 +1,11 @@
-"""Checks on a whole executable: every index, register, jump and number of arguments."""
+"""Checks on a whole executable: every index, register, jump, number of arguments, and kind of value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from vm_dialect.executable.constants import Constant
+from vm_dialect.executable.flow import Kinds, check_written
 from vm_dialect.executable.instructions import (
     STATE,
     VOID,
@@ -32,8 +33,10 @@ def verify_executable(
     native: Sequence[NativeObject],
     metadata: Metadata,
     locations: Mapping[int, str],
-) -> None:
-    """Raises `ValueError` that names function and instruction at the first thing that is wrong."""
+) -> frozenset[int]:
+    """The calls of builtins, by instruction, whose arguments may be of a wrong kind, which has to be checked at run
+    time. Raises `ValueError` that names function and instruction at the first thing that is wrong.
+    """
     _verify_names(functions)
     if metadata.mode not in ("bytecode", "native"):
         raise ValueError(f"mode expected bytecode or native, got '{metadata.mode}'")
@@ -41,9 +44,12 @@ def verify_executable(
         if not 0 <= index < len(code):
             raise ValueError(f"location of instruction {index}, but there are {len(code)} instructions")
     _verify_ranges(functions, len(code))
+    unproved: set[int] = set()
     for function in functions:
         if function.kind is FunctionKind.BYTECODE:
             _verify_bytecode(function, functions, constants, code)
+            unproved.update(_verify_flow(function, functions, constants, code))
+    return frozenset(unproved)
 
 
 def _verify_names(functions: Sequence[FunctionInfo]) -> None:
@@ -107,6 +113,22 @@ def _verify_bytecode(
             raise ValueError(f"function {function.name}, instruction {index}: {error}") from None
     if isinstance(code[function.end - 1], Call | If):
         raise ValueError(f"function {function.name}: the last instruction expected ret or goto")
+
+
+def _verify_flow(
+    function: FunctionInfo,
+    functions: Sequence[FunctionInfo],
+    constants: Sequence[Constant],
+    code: Sequence[Instruction],
+) -> Sequence[int]:
+    """The calls of a function whose arguments may be of a wrong kind."""
+    own = code[function.start : function.end]
+    try:
+        blocks = check_written(own, len(function.parameters))
+        unproved = list(Kinds(function, functions, constants).unproved(own, blocks))
+    except ValueError as error:
+        raise ValueError(f"function {function.name}, {error}") from None
+    return [function.start + index for index in unproved]
 
 
 def _verify_operand(operand: Operand, function: FunctionInfo, constants: int, functions: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,10 +86,22 @@ class Model:
         """The file of external data; it has to be in the folder of the model, also after links are followed."""
         if self.folder is None:
             raise Refusal(f"the tensor {name} is in another file, but the model was not read from one")
-        root, path = self.folder.resolve(), (self.folder / location).resolve()
-        if not location or root not in path.parents or not path.is_file():
-            raise Refusal(f"the tensor {name} is in the file {location!r}, which is not in the folder of the model")
+        try:
+            root, path = self.folder.resolve(), (self.folder / location).resolve()
+            is_file = path.is_file()
+        except (OSError, ValueError, RuntimeError) as error:  # a loop of links, a name that no file can have
+            raise Refusal(
+                f"the tensor {name} is in the file {_shortened(location)}, which has no place: {error}"
+            ) from None
+        if not location or root not in path.parents or not is_file:
+            raise Refusal(
+                f"the tensor {name} is in the file {_shortened(location)}, which is not in the folder of the model"
+            )
         return path
+
+
+def _shortened(text: str) -> str:
+    return repr(text) if len(text) <= 200 else f"{text[:200]!r}..."
 
 
 def opsets(imports: Any) -> dict[str, int]:
@@ -187,6 +200,8 @@ def _read(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     if not isinstance(data, bytes):
         path = Path(data)
         try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise OnnxImportError(f"the model cannot be read: {path} is no regular file")
             folder, data = path.parent, path.read_bytes()
         except OSError as error:
             raise OnnxImportError(f"the model cannot be read: {error}") from error

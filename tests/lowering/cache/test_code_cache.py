@@ -1,3 +1,4 @@
+import hashlib
 import multiprocessing
 import os
 import subprocess
@@ -186,3 +187,47 @@ def test_no_cache_and_unusable_directories_keep_nothing(tmp_path: Path):
     with pytest.warns(UserWarning, match=message):
         blocked.add(KEY, lambda path: None)
     assert blocked.get(KEY) is None
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "endless", "folder", "writable", "forged", "too large"])
+def test_what_somebody_puts_into_the_place_of_an_entry_is_not_used(kind: str, tmp_path: Path):
+    cache, key = CodeCache(tmp_path, 1 << 20), KEY
+    cache.put(key, b"contents")
+    path = entry(cache)
+    data = path.read_bytes()
+    path.unlink()
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "link":
+            (tmp_path / "elsewhere").write_bytes(data)
+            path.symlink_to(tmp_path / "elsewhere")
+        case "endless":
+            path.symlink_to("/dev/zero")
+        case "folder":
+            path.mkdir()
+        case "writable":
+            path.write_bytes(data)
+            path.chmod(0o666)
+        case "forged":
+            path.write_bytes(data[: -len(b"contents") - 32] + hashlib.sha256(key.encode()).digest() + b"contents")
+        case _:
+            path.write_bytes(data + bytes(2 << 20))
+    assert cache.get(key) is None
+    if kind != "folder":
+        cache.put(key, b"contents")
+        assert cache.get(key) == b"contents"
+        assert cache.find(key) == path
+
+
+def test_entries_of_another_user_are_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cache, key = CodeCache(tmp_path), KEY
+    with monkeypatch.context() as patch:
+        patch.setenv("RELAX_KEY_FILE", str(tmp_path / "other" / "key"))
+        cache.put(key, b"planted")
+        assert cache.get(key) == b"planted"
+    assert cache.get(key) is None
+    cache.put(key, b"own")
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    assert cache.get(key) is None

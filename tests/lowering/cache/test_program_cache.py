@@ -18,7 +18,7 @@ from lowering.compiler import compilation
 from lowering.compiler.build import Mode
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
-from vm_dialect import VirtualMachine
+from vm_dialect import ExecBuilder, VirtualMachine
 from vm_dialect.executable.format import MAGIC
 
 PROGRAM = """
@@ -265,3 +265,29 @@ def test_an_interrupted_write_leaves_no_entry(
     assert set(entries(tmp_path)) == before
     build(parse_module(PROGRAM, "elsewhere.mlir"), cache=CodeCache(tmp_path))
     assert len(compiled) == 3
+
+
+def test_only_what_the_cache_has_written_for_the_key_is_used(tmp_path: Path, compiled: list[ModuleOp]):
+    """Neither another program of this user in the place of an entry, nor bytecode without a seal, nor a pipe."""
+    cache, module = CodeCache(tmp_path / "cache"), parse_module(PROGRAM)
+    other = build(parse_module(PROGRAM.replace("relax.add", "relax.subtract")), cache=False)
+    x = RNG.standard_normal((3, 2), dtype=np.float32)
+    expected = call(build(module, cache=cache), x)
+    (path,) = (path for path in entries(tmp_path) if path.read_bytes().startswith(MAGIC))
+    seal_place = 24 + 7 * 24 + 4
+    unsealed = ExecBuilder()
+    with unsealed.function("main", 1):
+        unsealed.emit_ret(unsealed.r(0))
+    data = unsealed.get().to_bytes()
+    planted = [other.to_bytes(), data, data[:seal_place] + bytes(32) + data[seal_place + 32 :]]
+    done = len(compiled)
+    for contents in planted:
+        path.write_bytes(contents)
+        np.testing.assert_array_equal(call(build(module, cache=cache), x), expected)
+        done += 1
+        assert len(compiled) == done
+    path.unlink()
+    os.mkfifo(path)
+    np.testing.assert_array_equal(call(build(module, cache=cache), x), expected)
+    np.testing.assert_array_equal(call(build(module, cache=cache), x), expected)
+    assert len(compiled) == done + 1

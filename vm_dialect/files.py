@@ -1,0 +1,45 @@
+"""Opening of files that somebody else may have put there: no pipe to wait for, no device without an end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from os import PathLike
+from typing import BinaryIO
+
+
+def open_regular(path: str | PathLike[str], *, follow: bool = True, private: bool = False) -> BinaryIO:
+    """The regular file at `path`, for reading.
+
+    `OSError` names the path for anything else (a folder, a pipe, a device), for a symbolic link unless `follow`, and,
+    if it is to be `private`, for a file of another user and for one that others may write.
+    """
+    # Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, f"expected a regular file, got {kind_of_file(status.st_mode)}", os.fspath(path))
+        if private and status.st_uid != os.geteuid():
+            raise OSError(errno.EPERM, f"the file is of another user (uid {status.st_uid})", os.fspath(path))
+        if private and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise OSError(errno.EPERM, "the file may be written by other users", os.fspath(path))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def kind_of_file(mode: int) -> str:
+    """What a file is, for messages."""
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something else")
