@@ -20,7 +20,7 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.dims import Prover
+from tir_dialect.dims import DimSizeError, Prover
 
 
 class InfersResultTypes(IRDLOperation, ABC):
@@ -44,7 +44,15 @@ class InfersResultTypes(IRDLOperation, ABC):
         prover: Prover | None = None,
     ) -> tuple[StructInfo, ...]:
         """The result types for these operand types and properties; default properties may be left out."""
-        return tuple(cls.infer(Inference(cls, operand_types, properties or {}, prover)))
+        return cls._infer_with(Inference(cls, operand_types, properties or {}, prover))
+
+    @classmethod
+    def _infer_with(cls, inference: Inference) -> tuple[StructInfo, ...]:
+        """`infer`, for which a shape that is too large to compute with is an error of the op."""
+        try:
+            return tuple(cls.infer(inference))
+        except DimSizeError as error:
+            raise VerifyException(f"'{cls.name}' op has a shape that is too large an expression: {error}") from error
 
     @classmethod
     def parse_inferred(
@@ -103,7 +111,7 @@ class InfersResultTypes(IRDLOperation, ABC):
 
     def _inference(self) -> tuple[tuple[StructInfo, ...], tuple[DimCheck, ...]]:
         inference = Inference(type(self), self.operand_types, self.properties, prover_at(self))
-        return tuple(self.infer(inference)), tuple(inference.checks)
+        return self._infer_with(inference), tuple(inference.checks)
 
     def verify_(self) -> None:
         inferred, _ = self._inference()

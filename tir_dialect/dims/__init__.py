@@ -3,6 +3,7 @@
 from tir_dialect.dims.atoms import (
     Atom,
     BroadcastAtom,
+    DimSizeError,
     FloorDivAtom,
     FunctionAtom,
     MaxAtom,
@@ -27,6 +28,7 @@ __all__ = [
     "CheckKind",
     "Dim",
     "DimLike",
+    "DimSizeError",
     "DimSyntaxError",
     "Ends",
     "FloorDivAtom",

@@ -24,9 +24,16 @@ FUNCTION_NAMES = ("broadcast", "ceildiv", "floordiv", "max", "min", "mod")
 MAX_NESTING = 100
 """Deepest nesting of functions. What is deeper is refused, so that recursion over dimensions always ends well."""
 
+MAX_SIZE = 1 << 14
+"""Symbols, numbers and functions in the text of an expression."""
+
 _SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _atoms: WeakValueDictionary[tuple[type[Atom], object], Atom] = WeakValueDictionary()
 _lock = Lock()
+
+
+class DimSizeError(ValueError):
+    """An expression that is too large to compute with."""
 
 
 def is_symbol_name(text: str) -> bool:
@@ -38,10 +45,11 @@ class Atom(ABC):
     """An indivisible factor of a monomial: a symbol, or a function of other dimensions.
 
     `operands` are the arguments of the function (none for a symbol), `symbols` the names of all symbols inside.
-    `sort_key` orders atoms in the same way in every run. `depth` is 0 for a symbol, and the nesting of a function.
+    `sort_key` orders atoms in the same way in every run. `depth` is 0 for a symbol, and the nesting of a function;
+    `size` is how many symbols, numbers and functions its text has.
     """
 
-    __slots__ = ("__weakref__", "depth", "operands", "sort_key", "symbols")
+    __slots__ = ("__weakref__", "depth", "operands", "size", "sort_key", "symbols")
 
     rank: ClassVar[int]
     """Place of the class in the order of atoms."""
@@ -50,6 +58,7 @@ class Atom(ABC):
     symbols: frozenset[str]
     sort_key: SortKey
     depth: int
+    size: int
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an atom is immutable: cannot set {name}")
@@ -75,6 +84,11 @@ class Atom(ABC):
         return found
 
 
+def size_of_terms(dim: Dim) -> int:
+    """How many symbols, numbers and functions the text of a dimension has."""
+    return sum(1 + sum(atom.size * power for atom, power in monomial) for _, monomial in dim.terms)
+
+
 class SymbolAtom(Atom):
     """A named integer, by default at least 0."""
 
@@ -91,7 +105,7 @@ class SymbolAtom(Atom):
         if not is_symbol_name(name):
             raise ValueError(f"'{name}' cannot name a symbol: expected letters, digits, '_', '$' and '.'")
         symbols = frozenset((name,))
-        fields = (("operands", ()), ("symbols", symbols), ("sort_key", (cls.rank, name)), ("depth", 0))
+        fields = (("operands", ()), ("symbols", symbols), ("sort_key", (cls.rank, name)), ("depth", 0), ("size", 1))
         return cls._intern(name, fields)
 
     @property
@@ -123,10 +137,13 @@ class FunctionAtom(Atom):
         inner = [atom for operand in operands for _, monomial in operand.terms for atom, _ in monomial]
         depth = 1 + max((atom.depth for atom in inner), default=0)
         if depth > MAX_NESTING:
-            raise ValueError(f"dimension is nested deeper than {MAX_NESTING} levels")
+            raise DimSizeError(f"dimension is nested deeper than {MAX_NESTING} levels")
+        size = 1 + sum(map(size_of_terms, operands))
+        if size > MAX_SIZE:
+            raise DimSizeError(f"dimension has more than {MAX_SIZE} symbols, numbers and functions")
         symbols = frozenset[str]().union(*(operand.symbols for operand in operands))
         key = (cls.rank, *(operand.sort_key for operand in operands))
-        fields = (("operands", operands), ("symbols", symbols), ("sort_key", key), ("depth", depth))
+        fields = (("operands", operands), ("symbols", symbols), ("sort_key", key), ("depth", depth), ("size", size))
         return cls._intern(operands, fields)
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakValueDictionary
 
-from tir_dialect.dims.atoms import Atom, SortKey, SymbolAtom
+from tir_dialect.dims.atoms import Atom, DimSizeError, SortKey, SymbolAtom
 
 if TYPE_CHECKING:
     from tir_dialect.dims.text import DimLike
@@ -29,6 +29,15 @@ Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
 
 Term: TypeAlias = tuple[int, Monomial]
 """A coefficient, which is not 0, and its monomial."""
+
+MAX_TERMS = 1 << 12
+"""Terms of an expression, and products of terms that are computed for one product of expressions."""
+
+MAX_DEGREE = 128
+"""Factors of a term: twice as many as tensors have axes."""
+
+MAX_BITS = 1024
+"""Bits of a coefficient: products of a few numbers of 64 bits, which the prover makes, are less."""
 
 
 class Dim:
@@ -198,9 +207,13 @@ _lock = Lock()
 
 
 def intern_dim(terms: tuple[Term, ...]) -> Dim:
-    """The one dimension with these terms, which must be in order, each monomial once, without coefficients 0."""
+    """The one dimension with these terms, which must be in order, each monomial once, without coefficients 0.
+
+    `DimSizeError` if they are too many or too large.
+    """
     found = _dims.get(terms)
     if found is None:
+        _check_size(terms)
         with _lock:
             found = _dims.get(terms)
             if found is None:
@@ -209,6 +222,18 @@ def intern_dim(terms: tuple[Term, ...]) -> Dim:
                     object.__setattr__(found, name, value)
                 _dims[terms] = found
     return found
+
+
+def _check_size(terms: tuple[Term, ...]) -> None:
+    if len(terms) > MAX_TERMS:
+        raise DimSizeError(f"dimension has more than {MAX_TERMS} terms")
+    for coefficient, monomial in terms:
+        if coefficient.bit_length() > MAX_BITS:
+            raise DimSizeError(f"dimension has a number of more than {MAX_BITS} bits")
+        if len(monomial) > 1 or (monomial and monomial[0][1] > 1):
+            degree = sum(power for _, power in monomial)
+            if degree > MAX_DEGREE:
+                raise DimSizeError(f"dimension has a product of more than {MAX_DEGREE} factors")
 
 
 def monomial_key(monomial: Monomial) -> SortKey:
@@ -271,20 +296,17 @@ def scale(dim: Dim, factor: int) -> Dim:
     return intern_dim(tuple((coefficient * factor, monomial) for coefficient, monomial in dim.terms) if factor else ())
 
 
-MOST_PRODUCTS = 1 << 14
-"""Products of terms in one product of dimensions. A product of `k` sums has up to `2**k` terms: what is longer than
-any program has is refused, so that text is read in a time that does not grow so."""
-
-
 @lru_cache(maxsize=8192)
 def multiply(lhs: Dim, rhs: Dim) -> Dim:
-    """The product, multiplied out; ValueError if it has far too many terms."""
+    """The product, multiplied out; DimSizeError if it has too many terms."""
     if lhs.is_constant:
         return scale(rhs, lhs.constant_term)
     if rhs.is_constant:
         return scale(lhs, rhs.constant_term)
-    if len(lhs.terms) * len(rhs.terms) > MOST_PRODUCTS:
-        raise ValueError(f"dimension has more than {MOST_PRODUCTS} terms when it is multiplied out")
+    if len(lhs.terms) * len(rhs.terms) > MAX_TERMS:
+        raise DimSizeError(
+            f"the product of {len(lhs.terms)} and {len(rhs.terms)} terms has too many terms, the limit is {MAX_TERMS}"
+        )
     coefficients: dict[Monomial, int] = {}
     for left, left_monomial in lhs.terms:
         for right, right_monomial in rhs.terms:

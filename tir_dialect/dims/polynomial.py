@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from math import gcd
 
+from tir_dialect.dims.atoms import DimSizeError
 from tir_dialect.dims.expr import Dim, Monomial, from_monomials, intern_dim, monomial_key, multiply_monomials
+
+_MOST_PRODUCTS = 1 << 12
+"""Of terms, in one long division."""
 
 
 def without_constant(dim: Dim) -> Dim:
@@ -60,18 +65,29 @@ def divide(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
     """
     (lead, lead_monomial), *_ = denominator.terms
     rest = {monomial: coefficient for coefficient, monomial in numerator.terms}
+    order = [(monomial_key(monomial), monomial) for monomial in rest]  # numerator.terms are in order: a heap
     quotient: dict[Monomial, int] = {}
     remainder: dict[Monomial, int] = {}
-    while rest:
-        monomial = min(rest, key=monomial_key)
-        coefficient = rest.pop(monomial)
+    products = 0
+    while order:
+        _, monomial = heappop(order)
+        coefficient = rest.pop(monomial, 0)
+        if not coefficient:
+            continue
         factor = divide_monomial(monomial, lead_monomial)
         if factor is None or coefficient % lead:
             remainder[monomial] = coefficient
             continue
         quotient[factor] = coefficient // lead
+        products += len(denominator.terms)
+        if products > _MOST_PRODUCTS:
+            raise DimSizeError(
+                f"the quotient of {len(numerator.terms)} and {len(denominator.terms)} terms has too many terms"
+            )
         for other, other_monomial in denominator.terms[1:]:
             target = multiply_monomials(factor, other_monomial)
+            if target not in rest:
+                heappush(order, (monomial_key(target), target))
             rest[target] = rest.get(target, 0) - quotient[factor] * other
             if not rest[target]:
                 del rest[target]

@@ -62,6 +62,7 @@ class TokenSource(Protocol):
 
 def parse_sum(source: TokenSource, depth: int = 0) -> Dim:
     """Parses one expression and stops at the first token that does not continue it."""
+    start = source.mark()
     parts = [_parse_product(source, depth)]
     while True:
         if source.take("+"):
@@ -69,7 +70,11 @@ def parse_sum(source: TokenSource, depth: int = 0) -> Dim:
         elif source.take("-"):
             parts.append(-_parse_product(source, depth))
         else:
-            return parts[0] if len(parts) == 1 else total(parts)
+            return parts[0] if len(parts) == 1 else _build(source, start, _total, *parts)
+
+
+def _total(*parts: Dim) -> Dim:
+    return total(parts)
 
 
 def _parse_product(source: TokenSource, depth: int) -> Dim:

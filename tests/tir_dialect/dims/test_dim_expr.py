@@ -11,6 +11,7 @@ import pytest
 from tir_dialect.dims import (
     BroadcastAtom,
     Dim,
+    DimSizeError,
     FloorDivAtom,
     MaxAtom,
     MinAtom,
@@ -279,6 +280,23 @@ def test_the_deepest_nesting_works_and_more_is_refused():
     assert Prover().simplify(dim) is dim
     with pytest.raises(ValueError, match="dimension is nested deeper than 100 levels"):
         (dim + m) // 2
+
+
+def test_what_doubles_with_each_step_is_refused():
+    """An expression may have a part many times over, whose text is larger than what is in memory."""
+    dim = n
+    with pytest.raises(DimSizeError, match="dimension has more than 16384 symbols, numbers and functions"):
+        for i in range(90):
+            dim = maximum(dim // (i + 2), dim % m)
+    assert len(str(dim)) < 1 << 20
+
+
+@pytest.mark.parametrize("step", [lambda dim: dim * dim, lambda dim: dim * (n + m + 1), lambda dim: (dim + 1) * dim])
+def test_products_without_an_end_are_refused(step):
+    dim = n + m
+    with pytest.raises(DimSizeError):
+        for _ in range(1000):
+            dim = step(dim)
 
 
 def test_threads_get_the_same_object():

@@ -1,6 +1,6 @@
 import pytest
 
-from tir_dialect.dims import DimSyntaxError, constant, parse_dim, symbol, to_dim
+from tir_dialect.dims import DimSyntaxError, Prover, constant, parse_dim, symbol, to_dim
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,47 @@ def test_errors_show_text_and_column(text: str, message: str):
     with pytest.raises(DimSyntaxError) as caught:
         parse_dim(text)
     assert message in str(caught.value)
+
+
+TEN = "(a + b + c + d + e + f + g + h + i + j)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (" * ".join([TEN] * 20), "the product of 715 and 10 terms has too many terms, the limit is 4096"),
+        (" + ".join(f"s{i}" for i in range(5000)), "dimension has more than 4096 terms"),
+        (" * ".join(["n"] * 129), "dimension has a product of more than 128 factors"),
+        (" * ".join([str(1 << 62)] * 20), "dimension has a number of more than 1024 bits"),
+        (" * ".join(f"(floordiv(a, {i + 2}) + mod(a, {i + 2}))" for i in range(20)), "has too many terms"),
+        (
+            f"floordiv({' * '.join(['(a + b + c)'] * 40)}, a * b - c)",
+            "the quotient of 861 and 2 terms has too many terms",
+        ),
+        (f"max({', '.join(f'x{i}' for i in range(20_000))})", "has more than 16384 symbols, numbers and functions"),
+    ],
+)
+def test_what_is_too_large_is_refused_at_its_place(text: str, message: str):
+    with pytest.raises(DimSyntaxError, match=message) as caught:
+        parse_dim(text)
+    assert "at column" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"floordiv({' * '.join(['(a + b + c)'] * 15)}, {' * '.join(['(a + 2 * b - c)'] * 6)})",
+        f"mod({' * '.join(['(a + b + c + d)'] * 8)}, a + b + c + d + 1)",
+        f"max({', '.join(f'a{i} + b{i}' for i in range(300))})",
+        f"{'max(' * 90}a{''.join(f', b{i} * c{i})' for i in range(90))}",
+        f"{'floordiv(mod(' * 45}a{''.join(f' + b * c + {i}, {i + 2}), {i + 3})' for i in range(45))}",
+        f"{'floordiv(' * 60}{TEN}{f' * {TEN}, {TEN})' * 60}",
+    ],
+)
+def test_large_expressions_that_are_not_refused(text: str):
+    dim = parse_dim(text)
+    assert parse_dim(str(dim)) is dim
+    assert Prover().equal(dim, dim) is True
 
 
 def test_to_dim():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from tir_dialect import dims
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, DimSizeError, constant
 
 
 class StaticError(ValueError):
@@ -147,6 +147,8 @@ def binary(kind: ast.operator, left: object, right: object) -> Number | Dim | No
         raise StaticError(f"expected one of + - * // % << >> & between dimensions, got {type(kind).__name__}")
     try:
         return simplest(compute(one, other))
+    except DimSizeError as error:
+        raise StaticError(str(error)) from error
     except ZeroDivisionError:
         raise StaticError("division by zero") from None
 
