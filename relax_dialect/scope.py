@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 
+from typing_extensions import override
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.irdl import IRDLOperation
 
 from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
 from relax_dialect.struct_info.symbols import iter_symbols
@@ -23,6 +25,13 @@ from tir_dialect.symbols import SymbolAttr
 
 class BindsBlockSymbols(Operation, ABC):
     """An op whose entry block binds symbols: functions, closures, loops."""
+
+    @override
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        # First what nested ops rely on.
+        if isinstance(self, IRDLOperation):
+            self.get_irdl_definition().verify(self)
+        super().verify(verify_nested_ops)
 
     @property
     @abstractmethod

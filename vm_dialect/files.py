@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from io import BufferedReader
 from os import PathLike
-from typing import BinaryIO
 
 
-def open_regular(path: str | PathLike[str], *, follow: bool = True, private: bool = False) -> BinaryIO:
+def open_regular(path: str | PathLike[str], *, follow: bool = True, private: bool = False) -> BufferedReader:
     """The regular file at `path`, for reading.
 
     `OSError` names the path for anything else (a folder, a pipe, a device), for a symbolic link unless `follow`, and,

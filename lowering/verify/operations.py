@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding
@@ -35,8 +36,16 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
     again = list(_redefinitions(module))
     yield from again
     unknown: set[Operation] = set()
+    undeclared: set[Operation] = set()
     for op in module.walk():
         if op is module and again:
+            continue
+        if op.parent_op() in undeclared:  # nobody can say what nested ops should be
+            undeclared.add(op)
+            continue
+        if op.regions and (error := _declaration_error(op)) is not None:
+            undeclared.add(op)
+            yield Finding.at(op, str(error))
             continue
         try:
             _verify_alone(op)
@@ -47,6 +56,16 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
                 yield Finding.at(op, _reworded(op, str(error)))
             if _says_nothing(op):
                 unknown.add(op)
+
+
+def _declaration_error(op: Operation) -> VerifyException | None:
+    """What is wrong with the parts of an op, of which each has to be of the kind that the op declares."""
+    if isinstance(op, IRDLOperation):
+        try:
+            op.get_irdl_definition().verify(op)
+        except VerifyException as error:
+            return error
+    return None
 
 
 _OPERAND = re.compile(r"operand '(\w+)' at position (\d+) does not verify:\n(.+) should be of base attribute (\S+)")

@@ -2,6 +2,7 @@
 
 import pytest
 from onnx import TensorProto, helper
+from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from lowering.parsing import parse_module
@@ -24,10 +25,15 @@ def test_from_the_builder():
     bb = BlockBuilder()
     with bb.function("main", {"x": ("n", "m")}) as (x,):
         with pytest.raises(VerifyException, match=r"'relax.flatten' op has a shape that is too large an expression"):
-            for _ in range(60):
-                flat = bb.emit(op.flatten(x))
-                x = bb.emit(op.add(op.expand_dims(flat, [0]), op.expand_dims(flat, [1])))
+            _squared(bb, x, 60)
         bb.emit_func_output(x)
+
+
+def _squared(bb: BlockBuilder, x: SSAValue, times: int) -> SSAValue:
+    for _ in range(times):
+        flat = bb.emit(op.flatten(x))
+        x = bb.emit(op.add(op.expand_dims(flat, [0]), op.expand_dims(flat, [1])))
+    return x
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.dialects.builtin import ArrayAttr, IndexType, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def, region_def, traits_def
@@ -165,6 +166,12 @@ class PrimFuncOp(IRDLOperation):
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    @override
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        # First what nested ops rely on.
+        self.get_irdl_definition().verify(self)
+        super().verify(verify_nested_ops)
 
     def verify_(self) -> None:
         self._verify_signature()

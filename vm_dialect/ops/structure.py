@@ -111,6 +111,12 @@ class FuncOp(IRDLOperation):
         return tuple(f"arg{index}" for index in range(len(self.function_type.inputs)))
 
     @override
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        # First what nested ops rely on.
+        self.get_irdl_definition().verify(self)
+        super().verify(verify_nested_ops)
+
+    @override
     def verify_(self) -> None:
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         where = f"'vm.func' op @{self.sym_name.data}"
