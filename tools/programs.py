@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from tools.failures import ToolError, with_traceback
-from vm_dialect.files import open_regular
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -67,6 +66,8 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
     if Path(path).suffix not in MODULE_SUFFIXES:
         raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
     if (read := IMPORTERS.get(Path(path).suffix)) is not None:
+        from vm_dialect.files import open_regular
+
         open_regular(path).close()
         return read(path, shapes)
     if isinstance(shapes, Mapping) and shapes:

@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding, fail, refuse
 from lowering.verify.dominance import dominance_findings
-from lowering.verify.operations import operation_findings
+from lowering.verify.operations import declaration_error, operation_findings
 from relax_dialect.ops.structure import FuncOp
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -27,7 +27,7 @@ def verify_module(module: ModuleOp) -> None:
 def _dominance_findings(module: ModuleOp) -> Iterator[Finding]:
     """What can be said of the functions of a module with wrong ops, whose parts need not fit together."""
     for func in module.ops:
-        if func.has_trait(IsolatedFromAbove):
+        if func.has_trait(IsolatedFromAbove) and declaration_error(func) is None:
             try:
                 yield from dominance_findings(func)
             except (VerifyException, ValueError):

@@ -43,7 +43,7 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
         if op.parent_op() in undeclared:  # nobody can say what nested ops should be
             undeclared.add(op)
             continue
-        if op.regions and (error := _declaration_error(op)) is not None:
+        if op.regions and (error := declaration_error(op)) is not None:
             undeclared.add(op)
             yield Finding.at(op, str(error))
             continue
@@ -58,7 +58,7 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
                 unknown.add(op)
 
 
-def _declaration_error(op: Operation) -> VerifyException | None:
+def declaration_error(op: Operation) -> VerifyException | None:
     """What is wrong with the parts of an op, of which each has to be of the kind that the op declares."""
     if isinstance(op, IRDLOperation):
         try:

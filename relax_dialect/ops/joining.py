@@ -85,7 +85,7 @@ class SplitOp(Operator):
 
     C1: either `sections` or `indices` is given.
     C2: the axis is within the rank.
-    C3: there is at least one section.
+    C3: there are 1 to 65536 sections, each of which is a result.
     C4: the indices do not decrease and are within the dimension.
     """
 
@@ -120,6 +120,8 @@ class SplitOp(Operator):
             inference.fail("expected either sections or indices")  # C1
         if sections is not None and sections < 1:
             inference.fail(f"expected at least one section, got {sections}")  # C3
+        if sections is not None and sections > _MOST_SECTIONS:
+            inference.fail(f"expected at most {_MOST_SECTIONS} sections, got {sections}")  # C3
         count = sections if indices is None else len(indices) + 1
         if x.dims is None:
             return (x,) * (count or 1)
@@ -127,6 +129,9 @@ class SplitOp(Operator):
         length = x.dims[axis]
         parts = _equal_parts(length, sections or 1) if indices is None else _parts_at(inference, length, indices)
         return tuple(x.with_shape((*x.dims[:axis], part, *x.dims[axis + 1 :])) for part in parts)
+
+
+_MOST_SECTIONS = 1 << 16
 
 
 def _equal_parts(length: Dim | None, sections: int) -> list[Dim | None]:

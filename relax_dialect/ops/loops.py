@@ -32,7 +32,7 @@ from relax_dialect.ops.loop_header import (
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import PrimType
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, constant, is_symbol_name
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.symbols import SymbolAttr
 
@@ -242,6 +242,8 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
 
     def verify_(self) -> None:
         symbol = None if self.counter_symbol is None else self.counter_symbol.data
+        if symbol is not None and not is_symbol_name(symbol):
+            raise VerifyException(f"'relax.for' op counter_symbol expected the name of a symbol, got '{symbol}'")  # C1
         if not self.body.block.args or self.counter.type != PrimType(value=symbol):
             raise VerifyException(
                 f"'relax.for' op expected the counter as first argument, a {PrimType(value=symbol)}"

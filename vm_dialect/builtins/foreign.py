@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import tvm_ffi
@@ -23,11 +24,11 @@ def foreign_builtin(
     if builtin.name == "run_deferred" and not is_allowed:  # the text that it compiles may say anything
         raise UntrustedError(messages.not_allowed("vm.builtin.run_deferred"))
     if builtin.name == "get_packed_func":
-        return lambda name: _packed(name, packed_function)
+        return partial(_packed, packed_function)
     return _ZEROED.get(builtin.name, builtin.function)
 
 
-def _packed(name: str, packed_function: Callable[[str], Callable[..., Any] | None]) -> tvm_ffi.Function:
+def _packed(packed_function: Callable[[str], Callable[..., Any] | None], name: str) -> tvm_ffi.Function:
     function = packed_function(name)
     if function is None:
         raise ValueError(messages.unknown_packed(name))

@@ -72,6 +72,14 @@ relax.func @split_c3[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 
 // -----
 
+// CHECK: 'relax.split' op expected at most 65536 sections, got 4611686018427387904
+relax.func @split_c3_too_many[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.split %x sections = 4611686018427387904
+  relax.return %x
+}
+
+// -----
+
 // CHECK: 'relax.split' op expected indices that do not decrease and are within the dimension, got 5 and 4
 relax.func @split_c4[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
   %0, %1 = relax.split %x indices = [5] axis = 1
