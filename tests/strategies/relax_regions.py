@@ -38,6 +38,7 @@ class Features:
     kernels: bool = True
     matmul: bool = True
     reductions: bool = True
+    scans: bool = True
     data_dependent: bool = True
     packed: bool = True
     in_place: bool = True
@@ -53,6 +54,8 @@ class Features:
     """Values whose dtype is not known may be used."""
     effects: bool = True
     """Functions that may be impure: `assert`, and PrimFuncs as values."""
+    others: bool = True
+    """Statements that are not about memory: without them there are only those whose results may share some."""
 
     def without(self, *names: str) -> Features:
         """The same without some."""
@@ -82,19 +85,23 @@ class Regions(Statements):
     def _simple(self) -> list[Callable[[], Item]]:
         """What may stand in a dataflow region too, the simplest first."""
         on = self.features
+        if not on.others:
+            made = (self.unary, self.binary, self.matmul, self.scan, self.move)
+            return [*made, self.join, self.cut, self.scatter, self.two_results, self.part]
         optional: tuple[tuple[bool, tuple[Callable[[], Item], ...]], ...] = (
             (on.casts, (self.cast,)),
             (on.tuples, (self.group, self.field)),
             (on.reductions, (self.reduce,)),
             (on.matmul, (self.matmul,)),
-            (on.kernels, (self.kernel,)),
+            (on.kernels, (self.kernel, self.two_results, self.part)),
+            (on.scans, (self.scan,)),
             (on.data_dependent, (self.distinct,)),
             (on.packed, (self.packed,)),
             (on.in_place, (self.in_place,)),
             (on.unknown_rank and on.unknown_dtype, (self.forget,)),
         )
         always = (self.unary, self.binary, self.fill, self.move, self.compare, self.convert, self.where)
-        places = (self.join, self.cut, self.expand)
+        places = (self.join, self.cut, self.expand, self.scatter)
         return [*always, *places, *(kind for enabled, kinds in optional if enabled for kind in kinds)]
 
     def _compound(self) -> list[Callable[[], object]]:

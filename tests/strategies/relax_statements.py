@@ -14,7 +14,7 @@ import numpy as np
 from relax_dialect.builder import Expr, op
 from relax_dialect.builder.types import as_dtype
 from relax_dialect.struct_info.types import ObjectType, TensorType
-from tests.strategies.relax_functions import COPY, SAME, halve
+from tests.strategies.relax_functions import COPY, SAME, fill_and_copy, halve, two_results
 from tests.strategies.relax_values import Item, Spec, Tensor, Tuple, Values
 from tir_dialect import te
 
@@ -139,6 +139,35 @@ class Statements(Values):
         index = slice(self.source.integer(0, 2), self.source.choice((None, -1)), self.source.integer(1, 2))
         return self.add(Tensor(x.expr[index], x.dtype, zeros(x)[index].shape))
 
+    def scan(self) -> Item:
+        """Running sums, or the elements in order, along some axis: nothing that is fused with others."""
+        x = self.tensor("f32")
+        if not x.shape:
+            return self.unary()
+        axis = self.source.integer(0, len(x.shape) - 1)
+        if self.source.flag():
+            return self.add(Tensor(op.sort(x.expr, axis=axis), "f32", x.shape))
+        summed = op.cumsum(self.with_dtype(x), axis=axis) * (1 / max(1, x.shape[axis]))
+        return self.add(Tensor(summed, "f32", x.shape))
+
+    def scatter(self) -> Item:
+        """A tensor with a slice replaced by something that is computed; all sizes are known."""
+        x = self.tensor()
+        if not x.shape:
+            return self.unary()
+        axis = self.source.integer(0, len(x.shape) - 1)
+        size = x.shape[axis]
+        start = self.source.integer(0, min(1, size))
+        end = self.source.integer(start, size)
+        base = self.bb.match_cast(x.expr, TensorType(list(x.shape), as_dtype(x.dtype)))
+        if self.source.flag():
+            base = self.source.choice(UNARY[x.dtype])(base)
+        index = (*[slice(None)] * axis, slice(start, end))
+        part = self.source.choice((op.sort, lambda y, axis: op.flip(y, axis=axis), lambda y, axis: y))(
+            self.source.choice(UNARY[x.dtype])(base[index]), axis=axis
+        )
+        return self.add(Tensor(op.slice_scatter(base, part, start, end, 1, axis), x.dtype, x.shape))
+
     def fill(self) -> Item:
         """A tensor of dimensions that are known here."""
         return self.add(self.filled(Spec(self.source.choice(("f32", "i64", "i1")), self.small_shape())))
@@ -219,6 +248,28 @@ class Statements(Values):
         made = self.bb.emit_te(elementwise, self._with_rank(x), self._with_rank(y))
         assert isinstance(made, Expr)
         return self.add(Tensor(made, x.dtype, x.shape))
+
+    def two_results(self) -> Item:
+        """Results that one block of a PrimFunc stores, of vectors that may die there."""
+        x = self.tensor("f32")
+        made = op.cumsum(op.flatten(self.with_dtype(x))) * (1 / max(1, int(np.prod(x.shape))))
+        length = self.new_symbol(int(np.prod(x.shape)))
+        a = self.bb.match_cast(made, (length,)) * 0.5
+        b = self.source.choice((op.sort, op.tanh))(a)
+        info = TensorType([length], as_dtype("f32"))
+        results = self.bb.call_tir(two_results(), [a, b], [info, info])
+        for result in results:
+            item = self.add(Tensor(result, "f32", (int(np.prod(x.shape)),)))
+        return item
+
+    def part(self) -> Item:
+        """A PrimFunc that fills its result and then copies something that is computed into a part of it."""
+        x = self.tensor("f32")
+        value = op.mean(self.with_dtype(x)) if 0 not in x.shape else self.filled(Spec("f32", ())).expr
+        square = self.source.choice((op.tanh, op.sort))(op.broadcast_to(value, [2, 2]))
+        return self.add(
+            Tensor(self.bb.call_tir(fill_and_copy(), [square], TensorType([2, 5], as_dtype("f32"))), "f32", (2, 5))
+        )
 
     def _with_rank(self, x: Tensor) -> Expr:
         """The value of `x` with a type that says its rank and dtype."""

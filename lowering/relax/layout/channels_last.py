@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -17,7 +18,6 @@ from lowering.relax.movement import (
     used_only_by,
     with_operands,
 )
-from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.relax.layout.blocked_steps import Known, Role, Step, step_of
 from lowering.relax.layout.blocking import Blocking, dims_of, is_one_place
-from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.inference import ONE
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp

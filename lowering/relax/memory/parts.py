@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from lowering.relax.fusion.inline_blocks import covers
+from tir_dialect.analysis.extremes import Extremes, extremes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
-from tir_dialect.dims import constant
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -29,11 +31,24 @@ class Place:
     axis: int
     start: int
     total: int
+    length: Dim
+
+    def is_apart(self, other: Place) -> bool:
+        """Whether two places in the same whole have no element in common."""
+        if self.axis != other.axis:
+            return False
+        one, two = self.length.constant_value, other.length.constant_value
+        return (one is not None and self.start + one <= other.start) or (
+            two is not None and other.start + two <= self.start
+        )
 
 
 @dataclass(frozen=True)
 class Copied:
-    """A parameter of a kernel that it copies to a place of a result, and does nothing else with."""
+    """A parameter of a kernel that it copies to a place of a result, and does nothing else with.
+
+    What the kernel does before the copy does not touch the place, so that the copy may as well come first.
+    """
 
     operand: int
     result: int
@@ -43,20 +58,73 @@ class Copied:
 
 def copied_parts(func: PrimFuncOp) -> Iterator[Copied]:
     """The operands that a kernel only copies, before it is scheduled."""
-    space, params = IndexSpace(func), func.params
+    space, params, stores = IndexSpace(func), func.params, dict[SSAValue, Sequence[StoreOp] | None]()
     for store in func.body.walk():
         load = store.value.owner if isinstance(store, StoreOp) else None
         if not isinstance(store, StoreOp) or not isinstance(load, LoadOp) or load.buffer not in params:
             continue
-        place = _place(store, load, space)
-        if store.buffer in params and place is not None and load.buffer.has_one_use():
-            yield Copied(params.index(load.buffer), params.index(store.buffer), place, store)
+        whole, place = store.buffer, _place(store, load, space)
+        if place is None or whole not in params or not load.buffer.has_one_use():
+            continue
+        if whole not in stores:
+            stores[whole] = _stores_to(whole)
+        if (others := stores[whole]) is not None and _may_come_first(store, place, others, space):
+            yield Copied(params.index(load.buffer), params.index(whole), place, store)
+
+
+def _stores_to(buffer: SSAValue) -> Sequence[StoreOp] | None:
+    """The stores to a buffer in program order; `None` if something but stores and loads may write it."""
+    users = {use.operation for use in buffer.uses}
+    if not all(isinstance(user, LoadOp | StoreOp) for user in users):
+        return None
+    stores = [user for user in users if isinstance(user, StoreOp)]
+    if len(stores) < 2:
+        return stores
+    func = next(op for op in ancestors(stores[0]) if isinstance(op, PrimFuncOp))
+    return [op for op in func.body.walk() if isinstance(op, StoreOp) and op in users]
+
+
+def _may_come_first(copy: StoreOp, place: Place, stores: Sequence[StoreOp], space: IndexSpace) -> bool:
+    """Whether no store that may run before one of a copy touches the place: one before it, or in a common loop."""
+    statement, is_before = _statement(copy), True
+    for store in stores:
+        if store is copy:
+            is_before = False
+        elif (is_before or _statement(store) is statement) and not _keeps_off(store, place, space):
+            return False
+    return True
+
+
+def _statement(op: Operation) -> Operation:
+    """The op in the body of the function that an op is in."""
+    while (parent := op.parent_op()) is not None and not isinstance(parent, PrimFuncOp):
+        op = parent
+    return op
+
+
+def _keeps_off(store: StoreOp, place: Place, space: IndexSpace) -> bool:
+    """Whether a store provably never touches a place in the buffer that it writes."""
+    found = _reach(store, place.axis, space)
+    if found is None:
+        return False
+    end = place.length + place.start
+    return space.less_equal(end, found.low) is True or space.less_equal(found.high + 1, place.start) is True
+
+
+def _reach(store: StoreOp, axis: int, space: IndexSpace) -> Extremes | None:
+    """The least and the greatest index along an axis that a store of single elements may write, if they are known."""
+    dim = None if store.lanes is not None else space.dim_of(store.indices[axis])
+    loops = [op for op in ancestors(store) if isinstance(op, ForOp)]
+    variables = [space.variable(loop.induction_var) for loop in reversed(loops)]
+    return None if dim is None else extremes(dim, variables, space.prover)
 
 
 def _place(store: StoreOp, load: LoadOp, space: IndexSpace) -> Place | None:
     """Where a copy of all of a buffer goes; `None` if it is no such copy."""
     block, part, whole = store.parent_op(), load.buffer_type.shape, store.buffer_type.shape
     if not isinstance(block, BlockOp) or block.condition is not None or load.parent_op() is not block:
+        return None
+    if not all(op is store or _leaves_memory(op) for op in block.body.walk()):
         return None
     if store.mask is not None or load.mask is not None or not covers(block, load) or len(part) != len(whole):
         return None
@@ -69,7 +137,7 @@ def _place(store: StoreOp, load: LoadOp, space: IndexSpace) -> Place | None:
     start = starts[changed[0]] if total is not None else None
     if total is None or start is None or any(step != 0 for axis, step in enumerate(starts) if axis != changed[0]):
         return None
-    return Place(changed[0], start, total)
+    return Place(changed[0], start, total, part[changed[0]])
 
 
 def only_copies(func: PrimFuncOp, operands: Collection[int]) -> bool:

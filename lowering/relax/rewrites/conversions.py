@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.ir import Attribute, SSAValue
 
-from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.ops.binary import BinaryOp, MaximumOp, MinimumOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.values import ConstantOp

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -15,7 +16,6 @@ from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.struct_info_inference import StructInfoInference
-from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor

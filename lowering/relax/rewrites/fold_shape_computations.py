@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -14,7 +15,6 @@ from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.result_types import ResultTypes
 from lowering.relax.struct_info_inference import StructInfoInference
-from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
 from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp

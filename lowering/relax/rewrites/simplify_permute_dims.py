@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relax_dialect.canonicalization.reading import is_never_written, may_be_view
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -26,7 +27,6 @@ from lowering.relax.rewrites.permuted_regions import (
     viewed,
 )
 from relax_dialect.canonicalization.manipulation import permutation
-from relax_dialect.canonicalization.reading import is_never_written, may_be_view
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
 from relax_dialect.ops.operator import Operator

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -15,7 +16,6 @@ from xdsl.utils.exceptions import PassFailedException
 from lowering.locations import inherit_location
 from lowering.relax.dead import erase_dead
 from lowering.relax.rewrites.precision_categories import follows, is_always
-from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp

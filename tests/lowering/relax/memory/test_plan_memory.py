@@ -1,4 +1,4 @@
-"""Planned programs give what unplanned ones give, bit for bit, and never read memory that holds no value."""
+"""Programs that share memory give what others give, bit for bit, and never read memory that holds no value."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lowering.relax.memory.poison_memory import PoisonMemoryPass
 from lowering.relax.memory.report import memory_report
 from relax_dialect.ops.memory import AllocTensorOp, StorageTensorOp
 from tests.strategies.relax_programs import ALL, Program, programs
+from tests.strategies.relax_regions import Features
 from tests.support.programs import EXACT, as_arguments, as_plain, assert_same, run_with_copies
 from tests.support.sweeps import examples
 from vm_dialect import VirtualMachine
@@ -26,11 +27,15 @@ from vm_dialect import VirtualMachine
 COMPILED = ALL.without("unknown_rank")
 
 
+SHARING = frozenset(("hoist-branch-results", "write-parts-in-place", "use-inplace-calls", "plan-memory"))
+"""The passes that let values share memory."""
+
+
 def lowered(module: ModuleOp, *, planned: bool, pipeline: type[PipelinePass] = RelaxToVMPlainPass) -> ModuleOp:
-    """A module for the machine: with poison where it is planned, or with a tensor's own memory for each."""
+    """A module for the machine: with poison where it is planned, or with its own memory for each tensor."""
     result = module.clone()
     for each in pipeline.passes():
-        if planned or not isinstance(each, PlanMemoryPass):
+        if planned or each.name not in SHARING:
             each.apply(Context(), result)
         if planned and isinstance(each, PlanMemoryPass):
             PoisonMemoryPass().apply(Context(), result)
@@ -72,6 +77,23 @@ def test_random_programs(program: Program):
 @settings(max_examples=100)
 def test_many_random_programs(program: Program):
     check(program.module, program.inputs, program.entry)
+
+
+MEMORY = Features(others=False).without("shapes", "recursion", "closures", "calls", "effects", "loops")
+
+
+@given(programs(MEMORY, statements=8))
+@examples(5)
+def test_random_programs_about_memory(program: Program):
+    """Kernels of two results, scatters, parts, and producers that are not fused with what reads them."""
+    check(program.module, program.inputs, program.entry, ["bytecode"], [RelaxToVMPass])
+
+
+@pytest.mark.slow
+@given(programs(MEMORY, statements=8))
+@settings(max_examples=200)
+def test_many_random_programs_about_memory(program: Program):
+    check(program.module, program.inputs, program.entry, ["native"], [RelaxToVMPass])
 
 
 def _x(*shape: int) -> np.ndarray:

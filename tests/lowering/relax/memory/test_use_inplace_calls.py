@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.parsing import parse_module
 from lowering.relax.memory.report import memory_report
 from lowering.relax.memory.use_inplace_calls import IN_PLACE
+from relax_dialect.ops.memory import CallKernelOp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
 from tests.support.sweeps import examples
@@ -21,7 +22,7 @@ def prepared(module: ModuleOp) -> ModuleOp:
     return module
 
 
-@given(programs(ALL.without("unknown_rank")))
+@given(programs(ALL.without("unknown_rank", "unknown_dtype")))
 @examples(7)
 def test_random_programs(program: Program):
     check_pass(prepared(program.module.clone()), "use-inplace-calls", [program.inputs], entry=program.entry)
@@ -144,3 +145,67 @@ def test_report():
     assert report.reused == 1
     assert "1 result in the memory of an operand" in report.as_text()
     assert report.naive.constant_value == 4 * 256 * 128 * 4
+
+
+STORES = {
+    "read before": ("tir.store %s, %S[%v] tir.store %d, %D[%v]", 2),
+    "read after the first store": ("tir.store %s, %S[%v] %a2 = tir.load %A[%v] tir.store %a2, %D[%v]", 2),
+    "both read after": (
+        "tir.store %s, %S[%v] %a2 = tir.load %A[%v] %b2 = tir.load %B[%v] "
+        "%p = arith.mulf %a2, %b2 : f32 tir.store %p, %D[%v]",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("stores", "count"), STORES.values(), ids=STORES)
+def test_two_results_of_one_block(stores: str, count: int):
+    """A result takes the memory of an operand that the block does not read once it has stored that result."""
+    buffers = ", ".join(f"%{name}: !tir.buffer<[n], f32>" for name in "ABSD")
+    text = f"""
+    tir.prim_func @both[%n]({buffers}) {{
+      tir.for (%i) in (%n) {{
+        tir.block "both" (%v = spatial %i in %n) {{
+          %a = tir.load %A[%v]
+          %b = tir.load %B[%v]
+          %s = arith.addf %a, %b : f32
+          %d = arith.subf %a, %b : f32
+          {stores}
+        }}
+      }}
+    }}
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {{
+      %a = relax.cumsum %x axis = 0
+      %b = relax.sort %x axis = 0
+      %s, %d = relax.call_tir @both(%a, %b) : !relax.tensor<[n], f32>, !relax.tensor<[n], f32>
+      %r = relax.tuple(%s, %d)
+      relax.return %r
+    }}
+    """
+    x = np.random.default_rng(0).random(5, np.float32)
+    made = check_pass(prepared(parse_module(text)), "use-inplace-calls", [[x]])
+    names = [op.callee.string_value() for op in made.walk() if isinstance(op, CallKernelOp)]
+    assert sum(name.count("_inplace") for name in names) == count
+    run_everywhere(text, "main", [x])
+
+
+def test_an_element_that_is_written_twice():
+    """The second time, the operand would be the result."""
+    text = """
+    tir.prim_func @twice[%n](%A: !tir.buffer<[n], f32>, %B: !tir.buffer<[n], f32>) {
+      %c2 = tir.dim 2
+      tir.for (%t, %i) in (%c2, %n) {
+        tir.block "twice" (%v = spatial %i in %n) {
+          %a = tir.load %A[%v]
+          %e = math.exp %a : f32
+          tir.store %e, %B[%v]
+        }
+      }
+    }
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+      %a = relax.cumsum %x axis = 0
+      %b = relax.call_tir @twice(%a) : !relax.tensor<[n], f32>
+      relax.return %b
+    }
+    """
+    run_everywhere(text, "main", [np.random.default_rng(0).random(5, np.float32)])
