@@ -90,13 +90,13 @@ class _Function:
         """The last use of each tensor that has been asked for, which many calls may have written in place since."""
 
     def rewrite(self) -> None:
-        """All calls, in program order."""
+        """All calls, in program order; the variant that takes one operand's memory may take another's too."""
         for op in list(self._func.body.walk()):
-            if isinstance(op, CallKernelOp):
-                kernel = find_prim_func(op, op.callee)
-                pair = None if kernel is None else next(self._usable(op, kernel), None)
-                if kernel is not None and pair is not None:
-                    self._replace(op, kernel, pair)
+            call = op if isinstance(op, CallKernelOp) else None
+            while call is not None:
+                kernel = find_prim_func(call, call.callee)
+                pair = None if kernel is None else next(self._usable(call, kernel), None)
+                call = None if kernel is None or pair is None else self._replace(call, kernel, pair)
 
     def _usable(self, call: CallKernelOp, kernel: PrimFuncOp) -> Iterator[Pair]:
         for pair in self._kernels.pairs(kernel):
@@ -121,7 +121,7 @@ class _Function:
             self._last[tensor] = None if leaves(tensor) else self._facts.last_use(tensor)
         return self._last[tensor]
 
-    def _replace(self, call: CallKernelOp, kernel: PrimFuncOp, pair: Pair) -> None:
+    def _replace(self, call: CallKernelOp, kernel: PrimFuncOp, pair: Pair) -> CallKernelOp:
         operand, result = (call.arguments[number] for number in pair)
         rest = [value for number, value in enumerate(call.arguments) if number != pair[0]]
         values = [operand if value is result else value for value in rest]
@@ -137,6 +137,7 @@ class _Function:
         result.replace_all_uses_with(operand)
         if isinstance(result.owner, Operation):
             Rewriter.erase_op(result.owner)
+        return made
 
 
 def _memory(value: SSAValue) -> SSAValue:
