@@ -168,6 +168,8 @@ _TO_FUNCTIONS = (
     "remove-kills",
     # Closures become functions, so that no later pass meets a nested one.
     "lambda-lift",
+    # What is written into is no constant for what follows.
+    "copy-constants",
 )
 
 _TO_KERNELS = (

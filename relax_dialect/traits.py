@@ -7,11 +7,11 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation
 from xdsl.traits import (
+    AlwaysSpeculatable,
     ConditionallySpeculatable,
     EffectInstance,
     MemoryEffect,
     MemoryEffectKind,
-    NoMemoryEffect,
     OpTrait,
     get_effects,
 )
@@ -43,8 +43,26 @@ class ControlFlow(OpTrait):
     """The op runs one of its regions, or one several times; dataflow regions have none of these."""
 
 
-class Checked(NoMemoryEffect, ConditionallySpeculatable):
-    """No effects, but the op may fail at run time.
+class ReadsTensors(MemoryEffect):
+    """The op reads its operands when it is executed and makes its results, so that somebody may write into them.
+
+    While nobody does, that is no effect (`relax_dialect/analysis/effects.py`).
+    """
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        # Not at the top: the analysis is about ops, which have this trait.
+        from relax_dialect.analysis.effects import reading_effects
+
+        return reading_effects(op)
+
+
+class Evaluated(ReadsTensors, AlwaysSpeculatable):
+    """`ReadsTensors` for an op that never fails, such as a constant."""
+
+
+class Checked(ReadsTensors, ConditionallySpeculatable):
+    """`ReadsTensors`, but the op may fail at run time.
 
     It may be removed, moved down or merged with an equal one, but not executed where the program did not: a failure
     is a divergence, which a rewrite must not introduce (specification, "Purity and Dataflow Blocks").
@@ -63,6 +81,8 @@ def impurity_of(op: Operation) -> str | None:
         return None if op.get_traits_of_type(MemoryEffect) else "has effects that are not known"
     if op.get_traits_of_type(CheckedWitness):
         return None
+    if op.get_traits_of_type(ReadsTensors):
+        return None
     effects = get_effects(op)
     if effects is None:
         return "has effects that are not known"
@@ -71,7 +91,9 @@ def impurity_of(op: Operation) -> str | None:
 
 def visible_impurity(op: Operation) -> str | None:
     """`impurity_of`, but for ops that only make new memory: nobody else sees it, though each run makes another one."""
-    effects = None if op.regions else get_effects(op)
+    if isinstance(op, MayBeImpure) or op.regions or op.get_traits_of_type(ReadsTensors):
+        return impurity_of(op)
+    effects = get_effects(op)
     if effects and all(each.kind is MemoryEffectKind.ALLOC for each in effects):
         return None
     return impurity_of(op)

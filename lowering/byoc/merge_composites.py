@@ -13,6 +13,7 @@ from xdsl.utils.hints import isa
 
 from lowering.byoc.fuse_ops_by_pattern import CODEGEN, COMPOSITES
 from lowering.locations import inherit_location
+from relax_dialect.analysis.effects import unchanged_between
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.ops.fused import FusedOp
 
@@ -82,7 +83,10 @@ def _choose(
     for inner in op.body.block.ops:
         for operand in inner.operands:
             part = part_of.get(operand.owner) if isinstance(operand, OpResult) else None
-            if part is not None and _backend(part[0]) == _backend(op) and not _is_used_before(part, op, position):
+            if part is None or _backend(part[0]) != _backend(op) or _is_used_before(part, op, position):
+                continue
+            reads = (value for member in part for each in member.body.block.ops for value in each.operands)
+            if unchanged_between(reads, part[0], op):  # for the whole part will stand where `op` stands
                 return part
     return None
 

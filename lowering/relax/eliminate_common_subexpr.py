@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Hashable, MutableMapping
+from collections.abc import Hashable, Iterator, MutableMapping, Sequence
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -13,11 +13,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator
 
+from relax_dialect.analysis.aliases import holds_memory
+from relax_dialect.analysis.effects import may_be_written, may_write
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
-from relax_dialect.ops.dataflow import DataflowOp, OutputOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.scope import symbols_witnessed
-from relax_dialect.traits import AliasesOperand, MayBeImpure, impurity_of
+from relax_dialect.traits import Loop, impurity_of
 
 _Known: TypeAlias = "MutableMapping[Hashable, Operation]"
 """The ops whose results may be used here, by what they compute."""
@@ -41,13 +42,12 @@ class EliminateCommonSubexprPass(ModulePass):
     %2 = relax.add %0, %0
     ```
 
-    Ops are equal that have the same name, operands, properties, attributes and result types. The one that stays is in
-    the same block or around it, so that it has run. Only ops without effects and regions are looked at; these are left
-    alone:
+    Ops are equal that have the same name, operands, properties, attributes and result types, and whose operands have
+    the same elements: nobody writes into their memory between the two, or ever. The one that stays is in the same block
+    or around it, so that it has run. Only ops without effects and regions are looked at; these are left alone:
 
     * an op that binds symbols;
-    * an op whose result somebody may write into, as `relax.call_tir_inplace` does: the other use would see it (`cse`
-      of xDSL does not know that);
+    * an op whose result somebody may write into, as `relax.call_tir_inplace` does: the other use would see it;
     * in a closure, an op that is equal to one outside: it would have to be captured.
 
     One walk. Idempotent; refuses nothing; what is kept keeps its location.
@@ -59,45 +59,61 @@ class EliminateCommonSubexprPass(ModulePass):
         """Function by function."""
         for func in op.ops:
             if isinstance(func, FuncOp):
-                _visit(func.body.block, {})
+                _Visit(func).block(func.body.block, {})
 
 
-def _visit(block: Block, known: _Known) -> None:
-    for op in block.ops:
-        if op.regions:
-            around = (known,) if not isinstance(op, ClosureOp) else ()
-            for region in op.regions:
-                for inner in region.blocks:
-                    _visit(inner, ChainMap[Hashable, Operation]({}, *around))
-        elif _is_candidate(op):
-            first = known.setdefault(_key(op), op)
-            if first is not op:
-                for result, other in zip(op.results, first.results, strict=True):
-                    other.name_hint = other.name_hint or result.name_hint
-                Rewriter.replace_op(op, [], first.results)
+class _Visit:
+    """One walk through a function."""
+
+    def __init__(self, func: FuncOp):
+        self._pure = func.function_type.pure
+        self._written: dict[SSAValue, bool] = {}
+        self._age = 0
+        """Grows with every op that may write: of equal ops that read what it may have written, each has its own."""
+
+    def block(self, block: Block, known: _Known) -> None:
+        """Replaces ops of a block, and in regions of its ops, by those that are known before them."""
+        for op in block.ops:
+            if op.regions:
+                self._regions(op, known)
+            elif self._is_candidate(op):
+                first = known.setdefault(self._key(op), op)
+                if first is not op:
+                    for result, other in zip(op.results, first.results, strict=True):
+                        other.name_hint = other.name_hint or result.name_hint
+                    Rewriter.replace_op(op, [], first.results)
+            elif not self._pure and may_write(op):
+                self._age += 1
+
+    def _regions(self, op: Operation, known: _Known) -> None:
+        writes = not self._pure and may_write(op)
+        if writes and op.has_trait(Loop):  # what the last iteration has written is read by the next one
+            self._age += 1
+        for region in op.regions:
+            for inner in region.blocks:
+                around = (known,) if not isinstance(op, ClosureOp) else ()
+                self.block(inner, ChainMap[Hashable, Operation]({}, *around))
+        if writes:
+            self._age += 1
+
+    def _is_candidate(self, op: Operation) -> bool:
+        if op.has_trait(IsTerminator) or symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):
+            return False
+        return impurity_of(op) is None and not any(self._may_be_written(result) for result in _memory(op.results))
+
+    def _key(self, op: Operation) -> Hashable:
+        """What an op computes. Attributes are compared by value, operands by identity."""
+        properties = frozenset(op.properties.items())
+        changes = not self._pure and any(self._may_be_written(operand) for operand in _memory(op.operands))
+        age = self._age if changes else -1
+        return op.name, op.operands, tuple(op.result_types), properties, frozenset(op.attributes.items()), age
+
+    def _may_be_written(self, value: SSAValue) -> bool:
+        """Whether somebody may write into a value. What replaces another is written no more than both were."""
+        if value not in self._written:
+            self._written[value] = may_be_written(value)
+        return self._written[value]
 
 
-def _is_candidate(op: Operation) -> bool:
-    if op.has_trait(IsTerminator) or symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):
-        return False
-    return impurity_of(op) is None and not any(_may_be_written(result) for result in op.results)
-
-
-def _key(op: Operation) -> Hashable:
-    """What an op computes. Attributes are compared by value, operands by identity."""
-    properties = frozenset(op.properties.items())
-    return op.name, op.operands, tuple(op.result_types), properties, frozenset(op.attributes.items())
-
-
-def _may_be_written(value: SSAValue) -> bool:
-    """Whether some use of the value, under other types and outside of a region too, may write into its memory."""
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, CallTIRInplaceOp) or (isinstance(op, MayBeImpure) and op.impurity is not None):
-            return True
-        if isinstance(op, OutputOp) and isinstance(dataflow := op.parent_op(), DataflowOp):
-            if _may_be_written(dataflow.results[use.index]):
-                return True
-        elif op.has_trait(AliasesOperand) and use.index == 0 and _may_be_written(op.results[0]):
-            return True
-    return False
+def _memory(values: Sequence[SSAValue]) -> Iterator[SSAValue]:
+    return (value for value in values if holds_memory(value))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import is_side_effect_free
 
 from lowering.relax_to_vm.converter import Converter, converts
 from lowering.relax_to_vm.sizes import Sizes
 from relax_dialect.ops.guard import GuardOp, Relation
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
+from relax_dialect.traits import impurity_of
 from tir_dialect.dims import constant
 from vm_dialect.ops.checks import AssertOp
 
@@ -75,7 +75,7 @@ def guards_ahead(storage: AllocStorageOp, sizes: Sizes) -> Iterator[GuardOp]:
 
 
 def _is_unobserved(op: Operation) -> bool:
-    return isinstance(op, _MEMORY) or is_side_effect_free(op)
+    return isinstance(op, _MEMORY) or impurity_of(op) is None
 
 
 _MEMORY = (AllocStorageOp, AllocTensorOp, CallKernelOp, GuardOp, KillOp, StorageTensorOp)

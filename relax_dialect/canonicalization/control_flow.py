@@ -10,6 +10,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewri
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.loops import ForOp
@@ -73,6 +74,8 @@ def known_truth(value: SSAValue) -> bool | None:
     if isinstance(maker, PrimOp) and isa(maker.value, IntegerAttr):
         return bool(maker.value.value.data)
     if isinstance(maker, ConstantOp) and (array := maker.array) is not None and array.size == 1:
+        if not is_never_written(value):
+            return None
         return bool(array.reshape(()))
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from relax_dialect.analysis.effects import unchanged_between
 from relax_dialect.ops.manipulation import FlattenOp, PermuteDimsOp, ReshapeOp
 
 
@@ -22,12 +23,15 @@ class MergeReshapes(RewritePattern):
 
 
 class MergePermutations(RewritePattern):
-    """Two permutations are one: `permute_dims(permute_dims(x, p), q)  ->  permute_dims(x, p . q)`."""
+    """Two permutations are one: `permute_dims(permute_dims(x, p), q)  ->  permute_dims(x, p . q)`.
+
+    Unless somebody may write into `x` between them.
+    """
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
         inner = op.x.owner
-        if not isinstance(inner, PermuteDimsOp):
+        if not isinstance(inner, PermuteDimsOp) or not unchanged_between([inner.x], inner, op):
             return
         outer_axes, inner_axes = permutation(op), permutation(inner)
         if outer_axes is None or inner_axes is None:

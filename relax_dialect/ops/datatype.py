@@ -43,7 +43,7 @@ class AstypeOp(Operator, HasFolderInterface):
 
     def fold(self) -> tuple[SSAValue] | None:
         """To the dtype that the elements have, unless somebody may write into the copy: `astype %x f32  ->  %x`."""
-        from relax_dialect.canonicalization.reading import may_be_view
+        from relax_dialect.analysis.effects import may_be_view
 
         return (self.x,) if self.x.type == self.result.type and may_be_view(self.result, self.x) else None
 

@@ -129,8 +129,8 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
 
     def fold(self) -> tuple[SSAValue] | None:
         """In the order that they have, unless somebody may write into the copy: `permute_dims %x [0, 1]  ->  %x`."""
+        from relax_dialect.analysis.effects import may_be_view
         from relax_dialect.canonicalization.manipulation import permutation
-        from relax_dialect.canonicalization.reading import may_be_view
 
         axes = permutation(self)
         same = axes == tuple(range(len(axes or ()))) and self.x.type == self.result.type

@@ -131,7 +131,7 @@ class LayoutTransformOp(Operator, HasFolderInterface):
         """Back to what it was: `layout_transform %y, b, a  ->  %x` of `%y = layout_transform %x, a, b`, unless blocks
         have more places, or somebody writes into one of them.
         """
-        from relax_dialect.canonicalization.reading import may_be_view
+        from relax_dialect.analysis.effects import may_be_view
 
         inner = self.x.owner
         if not isinstance(inner, LayoutTransformOp) or (inner.source, inner.target) != (self.target, self.source):

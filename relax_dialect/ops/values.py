@@ -28,6 +28,7 @@ from relax_dialect.interfaces import InfersResultTypes, print_result_types
 from relax_dialect.ops.fields import format_number, parse_number
 from relax_dialect.ops.numbers import number_attr, outside
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
+from relax_dialect.traits import Evaluated
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import from_numpy, is_dtype, is_unsigned
@@ -58,7 +59,7 @@ class ConstantOp(InfersResultTypes):
     value = prop_def(DenseIntOrFPElementsAttr | WeightAttr)
     result = result_def(TensorType)
 
-    traits = traits_def(ConstantLike(), Pure())
+    traits = traits_def(ConstantLike(), Evaluated())
 
     def __init__(self, value: DenseIntOrFPElementsAttr | WeightAttr | str, result_type: TensorType | None = None):
         """A tensor of which only the name is here needs a result type; of elements it is inferred."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
-from xdsl.traits import is_side_effect_free
+
+from relax_dialect.analysis.effects import may_write, unchanged_between
 
 if TYPE_CHECKING:
     from relax_dialect.patterns.nodes import Pattern
@@ -66,7 +67,7 @@ class Match:
         """The match, if its ops can be taken out of the program together."""
         inner = {each.op: None for pattern, each in bound if pattern.is_inner and isinstance(each, OpResult)}
         ops = _in_order(value, inner)
-        if ops is None or not all(is_side_effect_free(op) for op in ops):
+        if ops is None or any(map(may_write, ops)):
             return None
         shared = {each for pattern, each in bound if pattern.used_outside}
         outputs = _used_outside(ops, value)
@@ -74,6 +75,8 @@ class Match:
             return None
         inputs = dict.fromkeys(operand for op in ops for operand in op.operands if operand.owner not in inner)
         if not _can_stand_at_the_end(ops, inner, outputs):
+            return None
+        if ops and not unchanged_between(inputs, ops[0], ops[-1]):
             return None
         return Match(value, ops, tuple(inputs), outputs, bound)
 

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, i64
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.analysis.effects import may_be_written
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.scope import prover_at
@@ -83,6 +84,8 @@ class ShapeValues:
             return
         operands = [self._known[operand] for operand in value.op.operands]
         found = _result(rule(value.op, *operands), value.index) if _can_succeed(value.op, operands) else None
+        if found is not None and isinstance(value.type, TensorType) and may_be_written(value):
+            found = None
         found = found if declared is None else _agreeing(found, declared)
         self._known[value] = None if found is None else _held(found, value.type)
 

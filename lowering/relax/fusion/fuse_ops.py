@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.traits import is_side_effect_free
 
 from lowering.locations import fused_location
 from lowering.relax.fusion.grouping import Node, group
 from lowering.relax.fusion.kernel_facts import KernelFacts
+from relax_dialect.analysis.effects import may_write
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.ops.fused import FusedOp
@@ -83,7 +83,7 @@ def _segments(block: Block, facts: dict[str, KernelFacts]) -> list[list[CallTIRO
         if isinstance(op, CallTIROp):
             if _may_be_fused(op, facts):
                 segments[-1].append(op)
-        elif segments[-1] and not is_side_effect_free(op):
+        elif segments[-1] and may_write(op):
             segments.append([])
     return [calls for calls in segments if len(calls) > 1]
 

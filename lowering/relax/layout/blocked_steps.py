@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import isfinite, prod
 
-from relax_dialect.canonicalization.reading import is_never_written
 from xdsl.dialects.builtin import DenseArrayBase, Float32Type, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.relax.layout.blocking import PLAIN, WEIGHTS, Blocking, dims_of, first_channels, reshaped, shape_of
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
 from relax_dialect.ops.activation import ClipOp, GeluOp, GeluTanhOp, LeakyReluOp, ReluOp, SeluOp, SiluOp, SoftplusOp
 from relax_dialect.ops.binary import AddOp, BroadcastOp, DivideOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -18,6 +17,7 @@ from lowering.relax.movement import (
     used_only_by,
     with_operands,
 )
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
@@ -71,7 +71,7 @@ def _is_converted(op: ForwardConvolutionOp) -> bool:
     if tuple(layout.text for layout in op.layouts) != plain:
         return False
     data, kernel = dims_of(op.x), dims_of(op.w)
-    if data is None or kernel is None or not (is_only_read(op.result) and is_never_written(op.x)):
+    if data is None or kernel is None or not (is_never_written(op.result) and is_never_written(op.x)):
         return False
     groups = op.groups.value.data
     if groups == 1:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.relax.layout.blocked_steps import Known, Role, Step, step_of
 from lowering.relax.layout.blocking import Blocking, dims_of, is_one_place
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
@@ -72,7 +72,7 @@ def _step(op: Operation, known: Known) -> Step | None:
 
 def _stays(value: SSAValue) -> bool:
     """Whether nobody writes into a value while the function runs; the caller may get it in a tuple."""
-    return is_only_read(value) or all(_is_result(use) or _reads(value, use) for use in value.uses)
+    return is_never_written(value) or all(_is_result(use) or _reads(value, use) for use in value.uses)
 
 
 def _is_result(use: Use) -> bool:
@@ -87,7 +87,7 @@ def _is_result(use: Use) -> bool:
 
 
 def _reads(value: SSAValue, use: Use) -> bool:
-    return isinstance(use.operation, Operator) and is_only_read(use.operation.results[0])
+    return isinstance(use.operation, Operator) and is_never_written(use.operation.results[0])
 
 
 def _groups(steps: Mapping[Operation, Step], known: Known) -> Mapping[Operation, _Group]:

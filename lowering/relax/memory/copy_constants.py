@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, Use
+from xdsl.ir import Operation, SSAValue, Use
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.memory.leaks import Leaks
+from relax_dialect.analysis.effects import may_be_written
 from relax_dialect.ops.manipulation import BroadcastToOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp
@@ -40,7 +43,9 @@ class CopyConstantsPass(Pass):
 
     A constant is the program's own: each run has to find it as it was. Others get hold of it where a function returns
     it or a closure captures it, where a packed function that may have effects gets it, and where `call_tir_inplace`
-    writes into it, here or in a function that is called. Operators, kernels and pure packed functions only read.
+    writes into it, here or in a function that is called. Operators, kernels and pure packed functions only read. Where
+    somebody may write into it before the function returns, all uses are of one copy: what is read after a write is what
+    was written.
 
     Expects that constants are folded already, which would undo it. Idempotent.
     """
@@ -54,15 +59,25 @@ class CopyConstantsPass(Pass):
         if constants:
             leaks = Leaks.of(op)
             for constant in constants:
-                for use in list(leaks.uses(constant.result)):
-                    _copy(constant, use)
+                _copy_where_it_leaks(constant, list(leaks.uses(constant.result)))
 
 
-def _copy(constant: ConstantOp, use: Use) -> None:
+def _copy_where_it_leaks(constant: ConstantOp, uses: Sequence[Use]) -> None:
+    if uses and may_be_written(constant.result):
+        uses = list(constant.result.uses)
+        copy = _copy(constant, InsertPoint.after(constant))
+        for use in uses:
+            use.operation.operands[use.index] = copy
+        return
+    for use in uses:
+        use.operation.operands[use.index] = _copy(constant, InsertPoint.before(use.operation))
+
+
+def _copy(constant: ConstantOp, where: InsertPoint) -> SSAValue:
     shape = ShapeOp(constant.result.type.known_dims or ())
     copy = BroadcastToOp(constant.result, shape)
     copy.result.name_hint = constant.result.name_hint
     made: list[Operation] = [shape, copy]
     inherit_location(constant, made)
-    Rewriter.insert_op(made, InsertPoint.before(use.operation))
-    use.operation.operands[use.index] = copy.result
+    Rewriter.insert_op(made, where)
+    return copy.result

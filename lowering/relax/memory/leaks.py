@@ -8,24 +8,11 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue, Use
 
-from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPurePackedOp
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
+from relax_dialect.analysis.aliases import Access, access_of, derived, may_take
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
-from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.dataflow import DataflowOp, OutputOp
-from relax_dialect.ops.effects import AssertOp, PrintOp
-from relax_dialect.ops.fused import FusedOp
-from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.shapes import TupleGetOp, TupleOp
+from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
-from relax_dialect.traits import AliasesOperand, OnlyReadsTensors
-
-_READERS = (Operator, CallTIROp, CallDPSPackedOp, AssertOp, PrintOp)
-"""Ops that look at elements and make new memory for their results."""
-
-_REGIONS = (DataflowOp, FusedOp, IfOp)
-"""Ops whose results are what their regions end with."""
 
 
 @dataclass(frozen=True)
@@ -52,36 +39,23 @@ class Leaks:
 
     def uses(self, value: SSAValue) -> Iterator[Use]:
         """The uses of a value, one after the other, that let its memory leak."""
-        return (use for use in value.uses if self._leaks(use))
+        return self._leaking(value, None, set())
 
-    def _any_leaks(self, value: SSAValue) -> bool:
-        return any(self.uses(value))
+    def _leaking(self, value: SSAValue, field: int | None, seen: set[tuple[SSAValue, int | None]]) -> Iterator[Use]:
+        """The leaking uses of a value, or of a field of a tuple; what has been `seen` is looked at elsewhere."""
+        seen.add((value, field))
+        return (use for use in value.uses if may_take(use, field) and self._leaks(use, seen))
 
-    def _leaks(self, use: Use) -> bool:
+    def _leaks(self, use: Use, seen: set[tuple[SSAValue, int | None]]) -> bool:
         op, index = use.operation, use.index
-        match op:
-            case _ if op.has_trait(AliasesOperand):
-                return index == 0 and self._any_leaks(op.results[0])
-            case _ if isinstance(op, _READERS) or op.has_trait(OnlyReadsTensors):
-                return False
-            case CallTIRInplaceOp():
-                return index in op.targets
-            case CallOp():
-                return (op.callee.string_value(), index) in self.params
-            case MakeClosureOp():
-                is_relax = isinstance(find_function(op, op.callee.string_value()), FuncOp)
-                return not is_relax or (op.callee.string_value(), index) in self.params
-            case TupleOp():
-                return any(self._leaks(each) for each in op.result.uses if _may_take(each, index))
-            case TupleGetOp() | CallPurePackedOp():  # which may hand back what it got, but does not write into it
-                return any(map(self._any_leaks, op.results))
-            case OutputOp() | YieldOp():
-                parent = op.parent_op()
-                return not isinstance(parent, _REGIONS) or self._any_leaks(parent.results[index])
-            case _:
-                return True
-
-
-def _may_take(use: Use, index: int) -> bool:
-    """Whether a use of a tuple may be one of the field with this index."""
-    return not isinstance(use.operation, TupleGetOp) or use.operation.index.value.data == index
+        if isinstance(op, CallOp):
+            return (op.callee.string_value(), index) in self.params
+        if isinstance(op, MakeClosureOp):
+            is_relax = isinstance(find_function(op, op.callee.string_value()), FuncOp)
+            return not is_relax or (op.callee.string_value(), index) in self.params
+        access = access_of(use)
+        if access is not Access.PASS:
+            return access is not Access.READ
+        field = index if isinstance(op, TupleOp) else None
+        values = [each for each in derived(use) if (each, field) not in seen]
+        return any(True for each in values for _ in self._leaking(each, field, seen))

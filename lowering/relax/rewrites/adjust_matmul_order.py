@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relax_dialect.canonicalization.reading import is_never_written
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -12,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.locations import fused_location
 from lowering.passes import Pass
 from lowering.relax.movement import dims_of, replace_with
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from relax_dialect.canonicalization.reading import is_never_written
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -19,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import fused_location
 from lowering.relax.dead import erase_dead
 from lowering.relax.movement import with_operands
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.joining import SplitOp
 from relax_dialect.ops.linear_algebra import MatmulOp

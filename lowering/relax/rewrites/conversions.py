@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.ir import Attribute, SSAValue
 
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import BinaryOp, MaximumOp, MinimumOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.values import ConstantOp
@@ -16,7 +16,7 @@ from tir_dialect.dtypes import numpy_dtype
 def direct(op: AstypeOp) -> AstypeOp | None:
     """An integer made of a narrower one that was made of a float within its range: made of the float at once."""
     narrow = op.x.owner
-    if not isinstance(narrow, AstypeOp) or not is_only_read(narrow.x) or not is_only_read(narrow.result):
+    if not isinstance(narrow, AstypeOp) or not is_never_written(narrow.x) or not is_never_written(narrow.result):
         return None
     inner, outer = _range(narrow.dtype), _range(op.dtype)
     if inner is None or outer is None or not (outer[0] <= inner[0] and inner[1] <= outer[1]):

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -16,6 +15,7 @@ from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.struct_info_inference import StructInfoInference
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor
@@ -89,7 +89,7 @@ class _Folder:
     def fold(self, func: FuncOp) -> None:
         """Folds everything in a function."""
         computed = [op for op in func.walk() if self._run(op)]
-        folded = dict.fromkeys(op for op in computed if all(map(is_only_read, op.results)))
+        folded = dict.fromkeys(computed)
         precise = [self._replace_uses(op, result, folded) for op in folded for result in reversed(op.results)]
         erase_dead(folded)
         if not all(precise):
@@ -103,6 +103,8 @@ class _Folder:
             return False
         operands = [self._value_of(operand) for operand in op.operands]
         if any(value is None for value in operands) or self._is_too_large(op, operands):
+            return False
+        if not all(map(is_never_written, op.results)):
             return False
         frame = Frame(self._interpreter, "constant")
         frame.values.update(zip(op.operands, operands, strict=True))
@@ -161,7 +163,7 @@ def _is_weight(value: SSAValue) -> bool:
 def _constant(value: SSAValue) -> Value:
     owner, info = value.owner, value.type
     if isinstance(owner, ConstantOp):
-        return owner.array
+        return owner.array if is_never_written(value) else None
     if isinstance(owner, PrimOp) and not isinstance(owner.value, DimAttr):
         return owner.value.value.data
     if isinstance(owner, PrimOp) and isinstance(owner.value, DimAttr):

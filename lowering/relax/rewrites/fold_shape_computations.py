@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from relax_dialect.canonicalization.reading import is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -15,6 +14,7 @@ from lowering.passes import Pass
 from lowering.relax.dead import erase_dead
 from lowering.relax.result_types import ResultTypes
 from lowering.relax.struct_info_inference import StructInfoInference
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
 from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp
@@ -204,7 +204,7 @@ def _can_be_made(result: SSAValue, elements: Elements | None) -> bool:
         numbers = _numbers(elements.reshape(-1).tolist())
         if numbers is None:
             return info.rank == 1 and info.dtype == i64
-        return info.dtype is not None and is_only_read(result)  # the memory of a constant is shared
+        return info.dtype is not None and is_never_written(result)  # the memory of a constant is shared
     return isinstance(info, ShapeType) or (isinstance(info, PrimType) and info.dtype == i64)
 
 

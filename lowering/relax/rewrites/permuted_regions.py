@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from relax_dialect.canonicalization.reading import is_never_written
 from xdsl.ir import Operation, SSAValue
 
 from lowering.relax.movement import dims_of, is_elementwise, is_single_element
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
 from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from relax_dialect.canonicalization.reading import may_be_view
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -17,6 +16,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from lowering.relax.dead import erase_dead
 from lowering.relax.rewrites.conversions import direct
+from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.unary import UnaryOp

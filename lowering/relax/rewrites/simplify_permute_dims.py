@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relax_dialect.canonicalization.reading import is_never_written, may_be_view
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -26,6 +25,7 @@ from lowering.relax.rewrites.permuted_regions import (
     moves_only_ones,
     viewed,
 )
+from relax_dialect.analysis.effects import may_be_view, unchanged_between
 from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
@@ -103,7 +103,11 @@ def _simplify(op: PermuteDimsOp) -> None:
     if axes is None:
         return
     source, inner = op.x, op.x.owner
-    if isinstance(inner, PermuteDimsOp) and (first := permutation(inner)) is not None and is_never_written(inner.x):
+    if (
+        isinstance(inner, PermuteDimsOp)
+        and (first := permutation(inner)) is not None
+        and unchanged_between([inner.x], inner, op)
+    ):
         source, axes = inner.x, tuple(first[axis] for axis in axes)
     if axes == tuple(range(len(axes))) and source.type == op.result.type and may_be_view(op.result, source):
         replace_with(op, [], source)
@@ -124,7 +128,9 @@ def _moves_only_ones(source: SSAValue, axes: Sequence[int]) -> bool:
 def _join(op: ConcatOp) -> None:
     """Permutes the result of a concatenation, in the place of each operand."""
     makers = [operand.owner for operand in op.inputs if used_only_by(operand, op)]
-    sources = [maker for maker in makers if isinstance(maker, PermuteDimsOp) and is_never_written(maker.x)]
+    sources = [
+        maker for maker in makers if isinstance(maker, PermuteDimsOp) and unchanged_between([maker.x], maker, op)
+    ]
     orders = {permutation(maker) for maker in sources}
     axes = orders.pop() if len(sources) == len(op.inputs) > 1 == len(orders) else None
     if axes is None:
@@ -145,7 +151,7 @@ def _reduce_first(op: ReductionOp) -> None:
     inner = type(op)(maker.x, along, keepdims=True)
     new: list[Operation] = [inner]
     result = viewed(inner.result, dims_of(op.result) or (), new)
-    if is_never_written(maker.x) and result.type == op.result.type:
+    if unchanged_between([maker.x], maker, op) and result.type == op.result.type:
         replace_with(op, new, result)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from relax_dialect.canonicalization.reading import is_never_written
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -16,6 +15,7 @@ from lowering.relax.movement import (
     used_only_by,
     with_operands,
 )
+from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.manipulation import ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOp

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -16,6 +15,7 @@ from xdsl.utils.exceptions import PassFailedException
 from lowering.locations import inherit_location
 from lowering.relax.dead import erase_dead
 from lowering.relax.rewrites.precision_categories import follows, is_always
+from relax_dialect.analysis.effects import is_never_written, unchanged_between
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
@@ -103,7 +103,7 @@ class _Precision:
 
     def _is_there(self, op: Operator) -> bool:
         """Whether all operands are in the smaller dtype already, or constants, but not all constants; and no writes."""
-        if not all(map(is_only_read, op.results)) or not all(map(is_never_written, op.operands)):
+        if not all(map(is_never_written, op.results)) or not all(map(is_never_written, op.operands)):
             return False
         tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
         known = [_is_f32(each) and (each in self._small or _is_constant(each)) for each in tensors]
@@ -138,16 +138,14 @@ class _Precision:
         Rewriter.replace_op(op, [], [each.result for each in raised])
 
     def _lowered(self, value: SSAValue, user: Operation) -> SSAValue:
-        """A value in the smaller dtype, converted at most once in each block."""
-        if not is_never_written(value):
-            return self._converted(value, user)
-        found = self._small.get(value, value)
+        """A value in the smaller dtype, converted at most once in each block between two writes."""
+        found = self._small.get(value, value) if is_never_written(value) else value
         if found is not value or user.parent is None:
             return found
-        key = value, user.parent
-        if key not in self._casts:
-            self._casts[key] = self._converted(value, user)
-        return self._casts[key]
+        cast = self._casts.get((value, user.parent))
+        if cast is None or not unchanged_between([value], cast.owner, user):
+            cast = self._casts[value, user.parent] = self._converted(value, user)
+        return cast
 
     def _converted(self, value: SSAValue, user: Operation) -> SSAValue:
         """A conversion in front of the user, or another constant."""

@@ -56,13 +56,12 @@ relax.func @regions(%p: !relax.tensor<[], i1>, %s: !relax.shape<[2, 2]>) -> !rel
   relax.return %7
 }
 
-// Functions that write into what they get, return it or pass it on to such a one; the last one only reads.
+// Functions that write into what they get, or pass it on to such a one: what is read afterwards is what was written.
 // CHECK-LABEL: relax.func @called
 // CHECK:         %[[ONE:.*]] = relax.broadcast_to %c
 // CHECK-NEXT:    relax.call @pass_on(%[[ONE]])
-// CHECK:         %[[TWO:.*]] = relax.broadcast_to %c
-// CHECK-NEXT:    relax.call @same(%[[TWO]])
-// CHECK-NEXT:    relax.call @read(%c)
+// CHECK-NEXT:    relax.call @same(%[[ONE]])
+// CHECK-NEXT:    relax.call @read(%[[ONE]])
 relax.func @called() -> !relax.object impure {
   %c = relax.constant dense<0.0> : tensor<4xf32>
   %0 = relax.call @pass_on(%c) impure
@@ -89,17 +88,39 @@ relax.func private @read[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], 
   relax.return %0
 }
 
-// Packed functions: one with effects may write into what it gets, a pure one may return it.
-// CHECK-LABEL: relax.func @packed
+// Functions that return what they get; the last one only reads.
+// CHECK-LABEL: relax.func @called_pure
+// CHECK:         %[[TWO:.*]] = relax.broadcast_to %c
+// CHECK-NEXT:    relax.call @same(%[[TWO]])
+// CHECK-NEXT:    relax.call @read(%c)
+relax.func @called_pure() -> !relax.object {
+  %c = relax.constant dense<0.0> : tensor<4xf32>
+  %0 = relax.call @same(%c)
+  %1 = relax.call @read(%c)
+  %2 = relax.tuple(%0, %1)
+  relax.return %2
+}
+
+// A packed function with effects may write into what it gets.
+// CHECK-LABEL: relax.func @changed
 // CHECK:         %[[ONE:.*]] = relax.broadcast_to %c
 // CHECK-NEXT:    relax.call_packed "change"(%[[ONE]])
-// CHECK-NEXT:    relax.call_pure_packed "size_of"(%c)
+// CHECK-NEXT:    relax.exp %[[ONE]]
+relax.func @changed() -> !relax.object impure {
+  %c = relax.constant dense<0.0> : tensor<4xf32>
+  relax.call_packed "change"(%c)
+  %0 = relax.exp %c
+  relax.return %0
+}
+
+// A pure one may return it.
+// CHECK-LABEL: relax.func @packed
+// CHECK:         relax.call_pure_packed "size_of"(%c)
 // CHECK:         %[[TWO:.*]] = relax.broadcast_to %c
 // CHECK-NEXT:    relax.call_pure_packed "same"(%[[TWO]])
 // CHECK-NEXT:    relax.call_dps_packed "fill"(%c)
-relax.func @packed() -> !relax.object impure {
+relax.func @packed() -> !relax.object {
   %c = relax.constant dense<0.0> : tensor<4xf32>
-  relax.call_packed "change"(%c)
   %0 = relax.call_pure_packed "size_of"(%c) : !relax.tensor<[4], f32>
   %1 = relax.exp %0
   %2 = relax.call_pure_packed "same"(%c) : !relax.tensor<[4], f32>

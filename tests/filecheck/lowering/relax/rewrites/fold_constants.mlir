@@ -46,14 +46,15 @@ relax.func @results(%x: !relax.tensor<[2], i64>) -> !relax.tensor<[2], i64> {
 // CHECK-NEXT:    relax.call_packed "writes"(%0)
 // CHECK-NEXT:    %1 = relax.constant dense<2.71828198>
 // CHECK-NEXT:    %2 = relax.exp %1
+// CHECK-NEXT:    relax.call_packed "keeps"(%2)
 relax.func @written() -> !relax.object impure {
   %c = relax.constant dense<1.0> : tensor<1xf32>
   %0 = relax.exp %c
   relax.call_packed "writes"(%0)
   %1 = relax.exp %c
   %2 = relax.exp %1
-  %3 = relax.tuple(%2)
-  relax.return %3
+  relax.call_packed "keeps"(%2)
+  relax.return %2
 }
 
 // -----

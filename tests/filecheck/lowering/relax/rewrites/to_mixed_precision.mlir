@@ -67,11 +67,12 @@ relax.func @branch[%n](%x: !relax.tensor<[n, n], f32>, %c: !relax.tensor<[], i1>
 
 // -----
 
-// What is written in between is converted anew.
+// What is written in between is converted anew, and so is what may be the same memory.
 // CHECK-LABEL: relax.func @written
 // CHECK:         relax.astype %y dtype = f16
 // CHECK-NEXT:    relax.matmul
 // CHECK:         relax.call_packed "fill"(%y)
+// CHECK-NEXT:    relax.astype %x dtype = f16
 // CHECK-NEXT:    relax.astype %y dtype = f16
 relax.func @written[%n](%x: !relax.tensor<[n, n], f32>, %y: !relax.tensor<[n, n], f32>) -> !relax.object impure {
   %0 = relax.matmul %x, %y

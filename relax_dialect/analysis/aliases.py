@@ -1,0 +1,243 @@
+"""Which values may share memory, and what each use does to it.
+
+A tensor is memory; a tuple holds that of its fields, a closure that of what it captures, and an object may hold any.
+Operators, `call_tir` and destination-passing calls make new memory for their results, and so does a constant each time
+that it is evaluated. Casts, guards and views, `call_tir_inplace`, tuples and their fields, regions, loops, captures and
+calls pass memory on. Parameters, and what calls give back, is memory that others may have too, under any name: two
+parameters of a function may be the same tensor.
+
+Nothing is stored between two questions, so that a pass may ask while it rewrites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, auto
+
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
+
+from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
+from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
+from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
+from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
+from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.effects import AssertOp, PrintOp
+from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.prim_func import find_prim_func
+from relax_dialect.ops.shapes import TupleGetOp, TupleOp
+from relax_dialect.ops.structure import ClosureOp, ReturnOp
+from relax_dialect.struct_info.types import PrimType, ShapeType
+from relax_dialect.traits import AliasesOperand, MayBeImpure, OnlyReadsTensors
+from tir_dialect.analysis.written import written_buffers
+
+_READERS = (Operator, CallTIROp, CallDPSPackedOp, AssertOp, PrintOp)
+"""Ops that look at elements and keep nothing, and whose results are new memory unless they are views."""
+
+_CALLS = (CallOp, CallClosureOp, CallPackedOp, CallPurePackedOp)
+"""Ops that run code that is elsewhere: it may give back what it gets, or what others have."""
+
+
+class Access(Enum):
+    """What a use does to the memory of a value."""
+
+    READ = auto()
+    """It looks at elements or at the type, or ends the life of the value."""
+    WRITE = auto()
+    """It writes into the memory."""
+    PASS = auto()
+    """Other values have the memory too: those of `derived`."""
+    RETURN = auto()
+    """The function returns it: what the caller does then comes after all that the function does."""
+    KEEP = auto()
+    """Code that is not here gets it, and may write into it now or whenever other such code runs."""
+
+
+def holds_memory(value: SSAValue) -> bool:
+    """Whether a value is or holds memory that can be written; shapes and numbers are not."""
+    return not isinstance(value.type, ShapeType | PrimType)
+
+
+def only_reads(op: Operation) -> bool:
+    """Whether an op looks at its operands, keeps nothing of them, and makes new memory for its results."""
+    return isinstance(op, _READERS) and not op.has_trait(AliasesOperand)
+
+
+def access_of(use: Use) -> Access:
+    """What a use does."""
+    op = use.operation
+    if op.has_trait(AliasesOperand):
+        return Access.PASS if use.index == 0 else Access.READ
+    if isinstance(op, _READERS):
+        return Access.READ
+    if isinstance(op, CallTIRInplaceOp):
+        return Access.WRITE if use.index in op.targets else Access.READ
+    if isinstance(op, CallKernelOp):
+        func = find_prim_func(op, op.callee)
+        is_read = func is not None and func.params[use.index] not in written_buffers(func)
+        return Access.READ if is_read else Access.WRITE
+    if isinstance(op, ReturnOp):
+        return Access.PASS if isinstance(op.parent_op(), ClosureOp) else Access.RETURN
+    if isinstance(op, IfOp | KillOp) or op.has_trait(OnlyReadsTensors):
+        return Access.READ
+    if isinstance(op, MayBeImpure) and op.impurity is not None:
+        return Access.KEEP
+    if isinstance(op, _PASSES):
+        return Access.PASS
+    return Access.KEEP
+
+
+_PASSES = (
+    *_CALLS,
+    TupleOp,
+    TupleGetOp,
+    MakeClosureOp,
+    StorageTensorOp,
+    LoopOp,
+    OutputOp,
+    YieldOp,
+)
+
+
+def derived(use: Use) -> Sequence[SSAValue]:
+    """The values that may have the memory of an operand because of this use."""
+    op = use.operation
+    match op:
+        case CallTIRInplaceOp():
+            return [result for result, target in zip(op.res, op.targets, strict=True) if target == use.index]
+        case LoopOp():
+            return [*op.res, *_carried(op)]
+        case OutputOp() | YieldOp():
+            return _ends(op, use.index)
+        case ReturnOp():
+            parent = op.parent_op()
+            return parent.results if isinstance(parent, ClosureOp) else ()
+        case _ if op.has_trait(AliasesOperand):
+            return op.results[:1] if use.index == 0 else ()
+        case _ if isinstance(op, _READERS):
+            return ()
+        case _:
+            return op.results
+
+
+def _ends(end: OutputOp | YieldOp, index: int) -> Sequence[SSAValue]:
+    """What the value with which a region ends becomes."""
+    parent = end.parent_op()
+    if isinstance(parent, LoopOp):
+        return [*parent.res, *_carried(parent)]
+    return parent.results[index : index + 1] if parent is not None else ()
+
+
+def _carried(loop: LoopOp) -> Iterator[BlockArgument]:
+    for region in loop.regions:
+        yield from region.block.args
+
+
+def sources(value: SSAValue) -> Sequence[SSAValue]:
+    """The values whose memory a value may have; none if it is new memory, or if it comes from outside."""
+    if isinstance(value, BlockArgument):
+        loop = value.block.parent_op()
+        return _into_loop(loop) if isinstance(loop, LoopOp) else ()
+    if not isinstance(value, OpResult):
+        return ()
+    op = value.op
+    match op:
+        case CallTIRInplaceOp():
+            target = op.targets[value.index]
+            return () if target < 0 else (op.arguments[target],)
+        case LoopOp():
+            return _into_loop(op)
+        case DataflowOp() | FusedOp() | IfOp():
+            ends = (region.block.last_op for region in op.regions)
+            return [each for end in ends if end is not None for each in end.operands[value.index : value.index + 1]]
+        case ClosureOp():
+            end = op.body.block.last_op
+            return () if end is None else end.operands
+        case TupleGetOp() if isinstance(made := op.tuple.owner, TupleOp):
+            return (made.operands[op.index.value.data],)
+        case _ if op.has_trait(AliasesOperand):
+            return op.operands[:1] if value.index == 0 else ()
+        case _ if isinstance(op, _READERS):
+            return ()
+        case _:
+            return op.operands
+
+
+def _into_loop(loop: LoopOp) -> Sequence[SSAValue]:
+    return [*loop.inits, *(value for region in loop.regions for value in yielded(region))]
+
+
+def comes_from_outside(value: SSAValue) -> bool:
+    """Whether others may have the memory of a value that has no, or not only, `sources`: parameters and results."""
+    if isinstance(value, BlockArgument):
+        return not isinstance(value.block.parent_op(), LoopOp)
+    owner = value.owner
+    return isinstance(owner, _CALLS) or (not isinstance(owner, _KNOWN) and not _passes_on(owner))
+
+
+_KNOWN = (
+    *_READERS,
+    *_PASSES,
+    AllocTensorOp,
+    CallTIRInplaceOp,
+    ClosureOp,
+    DataflowOp,
+    FusedOp,
+    IfOp,
+)
+
+
+def _passes_on(owner: object) -> bool:
+    return isinstance(owner, Operation) and (owner.has_trait(AliasesOperand) or not owner.operands)
+
+
+def origins(value: SSAValue) -> Iterator[SSAValue]:
+    """The values as which the memory of a value may have been made or got into the function; others lead to it."""
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        before = [each for each in sources(current) if holds_memory(each)]
+        if not before or comes_from_outside(current):
+            yield current
+        new = [each for each in before if each not in seen]
+        seen.update(new)
+        pending += new
+
+
+def aliases(value: SSAValue) -> Iterator[SSAValue]:
+    """All values that may share memory with a value, itself among them."""
+    yield from (each for each, _ in _forward(list(origins(value))))
+
+
+def accesses(value: SSAValue) -> Iterator[tuple[Use, Access]]:
+    """All uses of the memory of a value, under whatever name, and what they do."""
+    for each, field in _forward(list(origins(value))):
+        for use in each.uses:
+            if may_take(use, field):
+                yield use, access_of(use)
+
+
+def _forward(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, int | None]]:
+    """The values that may have the memory of some values; of a tuple that was just made, the field that has it."""
+    pending: list[tuple[SSAValue, int | None]] = [(value, None) for value in values]
+    seen = set(pending)
+    while pending:
+        value, field = pending.pop()
+        yield value, field
+        for use in value.uses:
+            if only_reads(use.operation) or not may_take(use, field):
+                continue
+            if access_of(use) in (Access.READ, Access.RETURN):
+                continue
+            index = use.index if isinstance(use.operation, TupleOp) else None
+            for each in derived(use):
+                if holds_memory(each) and (each, index) not in seen:
+                    seen.add((each, index))
+                    pending.append((each, index))
+
+
+def may_take(use: Use, field: int | None) -> bool:
+    """Whether a use of a tuple may be one of a field."""
+    return field is None or not isinstance(use.operation, TupleGetOp) or use.operation.index.value.data == field

@@ -1,0 +1,140 @@
+"""What ops read and write, and whether memory holds at one op what it holds at another.
+
+Operators, and other ops without effects of their own, read the memory of their operands when they are executed: a write
+between two evaluations of equal ops makes them different, and what is read after a write is what was written. So an op
+may move, merge with an equal one, or be computed from the operands of another, if the memory that it reads is
+`unchanged_between` the two places; it may be left out in favour of a value that `may_be_view`.
+
+In a pure function nothing that is read is ever written: the only writes are those of `relax.call_tir_inplace` into
+memory that nothing else uses. That is known from the function's type, so that most questions cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import EffectInstance, MemoryEffectKind, get_effects
+
+from relax_dialect.analysis.aliases import Access, accesses, comes_from_outside, holds_memory, only_reads, origins
+from relax_dialect.ops.dataflow import DataflowOp
+from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.traits import AliasesOperand, Loop, MayBeImpure, OnlyReadsTensors
+
+_READ = EffectInstance(MemoryEffectKind.READ)
+_NO_EFFECT: frozenset[EffectInstance] = frozenset()
+
+
+def reading_effects(op: Operation) -> AbstractSet[EffectInstance]:
+    """The effects of an op that reads its operands and makes its results, for xDSL.
+
+    It reads where somebody may write, and it makes something that is its own where somebody may write into a result:
+    then it is not the same as an equal op, and may be removed all the same.
+    """
+    effects = set[EffectInstance]()
+    if any(map(holds_memory, op.operands)) and not runs_in_pure_code(op):
+        effects.add(_READ)
+    if not op.has_trait(AliasesOperand):
+        written = (result for result in op.results if holds_memory(result) and may_be_written(result))
+        effects.update(EffectInstance(MemoryEffectKind.ALLOC, result) for result in written)
+    return effects or _NO_EFFECT
+
+
+def may_write(op: Operation) -> bool:
+    """Whether an op, or one in its regions, may write into memory that others read."""
+    if op.has_trait(AliasesOperand) or only_reads(op) or (op.has_trait(OnlyReadsTensors) and not op.regions):
+        return False
+    if isinstance(op, MayBeImpure):
+        return op.impurity is not None
+    if op.regions:
+        blocks = (block for region in op.regions for block in region.blocks)
+        return not isinstance(op, ClosureOp) and any(may_write(inner) for block in blocks for inner in block.ops)
+    effects = get_effects(op)
+    return effects is None or any(e.kind in (MemoryEffectKind.WRITE, MemoryEffectKind.FREE) for e in effects)
+
+
+def runs_in_pure_code(op: Operation | Block) -> bool:
+    """Whether the function, and closures, around an op are pure: what it reads is never written."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, FuncOp):
+            return parent.function_type.pure
+        if isinstance(parent, ClosureOp) and not parent.result.type.pure:
+            return False
+        parent = parent.parent_op()
+    return False
+
+
+def may_be_written(value: SSAValue) -> bool:
+    """Whether the function, or code that it calls, may write into the memory of a value at some time."""
+    pure = runs_in_pure_code(value.owner)
+    if not pure and any(map(comes_from_outside, origins(value))):
+        return True
+    return any(access in (Access.WRITE, Access.KEEP) for _, access in accesses(value))
+
+
+def is_never_written(value: SSAValue) -> bool:
+    """Whether a value may be read at any other place, or be replaced by another one with the same elements."""
+    return not may_be_written(value)
+
+
+def may_be_view(copy: SSAValue, source: SSAValue) -> bool:
+    """Whether a copy may share the memory of its source.
+
+    Nobody writes into either of them in the function, and its caller, who may write into what it gets, does not get
+    memory that somebody else has too: an argument, or another result. Constants are copied where they leave
+    (`copy-constants`).
+    """
+    if may_be_written(copy) or may_be_written(source):
+        return False
+    if not _is_returned(copy):
+        return True
+    return not any(map(comes_from_outside, origins(source))) and not _is_returned(source)
+
+
+def _is_returned(value: SSAValue) -> bool:
+    return any(access is Access.RETURN for _, access in accesses(value))
+
+
+def unchanged_between(values: Iterable[SSAValue], early: Operation, late: Operation) -> bool:
+    """Whether values that an op uses have the same elements when a later one is executed."""
+    if runs_in_pure_code(late):
+        return True
+    return not _may_write_between(early, late) or not any(holds_memory(v) and may_be_written(v) for v in values)
+
+
+def _may_write_between(early: Operation, late: Operation) -> bool:
+    """Whether an op that may write is executed after an op and before another, as far as can be seen."""
+    while early.parent is not late.parent and not _is_around(early.parent, late):
+        parent = early.parent_op()
+        if not isinstance(parent, DataflowOp | FusedOp) or _any_writes(early.next_op, None):
+            return True
+        early = parent
+    while late.parent is not early.parent:
+        block, parent = late.parent, late.parent_op()
+        if block is None or parent is None or isinstance(parent, ClosureOp) or _any_writes(block.first_op, late):
+            return True
+        if parent.has_trait(Loop) and may_write(parent):
+            return True
+        late = parent
+    return _any_writes(early.next_op, late)
+
+
+def _is_around(block: Block | None, op: Operation) -> bool:
+    parent = op.parent_op()
+    while parent is not None:
+        if parent.parent is block:
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def _any_writes(op: Operation | None, end: Operation | None) -> bool:
+    """Whether one of the ops of a block from one on, up to another, may write; so it is if that other is not met."""
+    while op is not end:
+        if op is None or may_write(op):
+            return True
+        op = op.next_op
+    return False

@@ -1,0 +1,195 @@
+"""Programs that write between reads, by hand and at random, and what each pass has to leave as it is.
+
+All have one function `main` of a matrix of f32 and a truth value, with PrimFuncs and packed functions that write.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import tvm_ffi
+from hypothesis import strategies as st
+
+from lowering.registry import PASSES
+from vm_dialect.tensors import to_numpy
+
+INCREMENT = "tests.impure.increment"
+"""A packed function that adds 1 to what it gets."""
+
+SAME = "tests.impure.same"
+"""A packed function that gives back what it gets."""
+
+
+def increment(tensor: tvm_ffi.Tensor) -> None:
+    """Adds 1 to all elements."""
+    to_numpy(tensor)[...] += 1
+
+
+def same(tensor: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
+    """The argument."""
+    return tensor
+
+
+tvm_ffi.register_global_func(INCREMENT, increment, override=True)
+tvm_ffi.register_global_func(SAME, same, override=True)
+
+HEAD = """
+tir.prim_func @inc[%n](%X: !tir.buffer<[n, 4], f32>) {
+  %c4 = tir.dim 4
+  tir.for (%i, %j) in (%n, %c4) {
+    %x = tir.load %X[%i, %j]
+    %c = arith.constant 1.0 : f32
+    %y = arith.addf %x, %c : f32
+    tir.store %y, %X[%i, %j]
+  }
+}
+relax.func private @writes[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 4], f32> impure {
+  relax.call_packed "tests.impure.increment"(%x)
+  relax.return %x
+}
+relax.func private @same[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 4], f32> {
+  relax.return %x
+}
+relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %cc: !relax.prim<i1>) -> !relax.object impure {
+"""
+T = "!relax.tensor<[n, 4], f32>"
+PACKED = 'relax.call_packed "tests.impure.increment"(%x)'
+END = "%t = relax.tuple(%p, %q)\nrelax.return %t"
+IN_PLACE = "%d = relax.call_tir_inplace @inc(%x) inplace [0] : " + T
+
+PROGRAMS = {
+    "equal ops": f"%p = relax.add %x, %x {PACKED} %q = relax.add %x, %x {END}",
+    "equal ops, in place": f"%p = relax.add %x, %x {IN_PLACE} %q = relax.add %x, %x {END}",
+    "equal ops, callee": f"%p = relax.add %x, %x %u = relax.call @writes(%x) impure %q = relax.add %x, %x {END}",
+    "equal ops, view": f"""%s = relax.shape [4 * n] %v = relax.reshape %x, %s %p = relax.exp %x
+        relax.call_packed "{INCREMENT}"(%v) %q = relax.exp %x {END}""",
+    "equal ops, tuple": f"""%g = relax.tuple(%x, %x) %v = relax.tuple_get %g[1] %p = relax.exp %x
+        relax.call_packed "{INCREMENT}"(%v) %q = relax.exp %x {END}""",
+    "equal ops, result of a call": f"""%y = relax.call_packed "{SAME}"(%x) : {T} %p = relax.exp %x
+        relax.call_packed "{INCREMENT}"(%y) %q = relax.exp %x {END}""",
+    "equal ops, result of a pure call": f"""%y = relax.call @same(%x) %p = relax.exp %x
+        relax.call_packed "{INCREMENT}"(%y) %q = relax.exp %x {END}""",
+    "one is written": f"""%a = relax.exp %x %b = relax.exp %x
+        %p = relax.call_tir_inplace @inc(%a) inplace [0] : {T} %q = relax.add %b, %b {END}""",
+    "constants": f"""%s = relax.constant dense<1.0> : tensor<2x4xf32> %r = relax.constant dense<1.0> : tensor<2x4xf32>
+        relax.call_packed "{INCREMENT}"(%s) %p = relax.add %s, %s %q = relax.add %r, %r {END}""",
+    "a constant that is returned": f"""%q = relax.constant dense<1.0> : tensor<2x4xf32> %o = relax.exp %q
+        relax.call_packed "{INCREMENT}"(%q) %p = relax.add %q, %q {END}""",
+    "elementwise": f"%e = relax.exp %x {PACKED} %p = relax.log %e %q = relax.add %x, %p {END}",
+    "softmax": f"""%e = relax.exp %x {PACKED} %s = relax.sum %e axes = [1] keepdims %p = relax.divide %e, %s
+        %q = relax.exp %p {END}""",
+    "norm": f"""%m = relax.mean %x axes = [1] keepdims %d = relax.subtract %x, %m %d2 = relax.multiply %d, %d {PACKED}
+        %v = relax.mean %d2 axes = [1] keepdims %c = relax.constant dense<0.001> : tensor<f32> %ve = relax.add %v, %c
+        %r = relax.rsqrt %ve %p = relax.multiply %d, %r %q = relax.exp %p {END}""",
+    "permute": f"""%y = relax.permute_dims %x axes = [1, 0] {PACKED} %p = relax.matmul %x, %y
+        %z = relax.permute_dims %y axes = [1, 0] %q = relax.exp %z {END}""",
+    "view": f"""%s = relax.shape [4, n] %v = relax.reshape %x, %s %p = relax.exp %v {PACKED}
+        %s2 = relax.shape [n, 4] %v2 = relax.reshape %v, %s2 %q = relax.exp %v2 {END}""",
+    "astype": f"%y = relax.astype %x dtype = f32 {PACKED} %p = relax.exp %y %q = relax.exp %x {END}",
+    "times one": f"""%o = relax.constant dense<1.0> : tensor<f32> %y = relax.multiply %x, %o {PACKED}
+        %p = relax.exp %y %q = relax.exp %x {END}""",
+    "permute identity": f"%y = relax.permute_dims %x axes = [0, 1] {PACKED} %p = relax.exp %y %q = relax.exp %x {END}",
+    "double permute": f"""%y0 = relax.permute_dims %x axes = [1, 0] %y = relax.permute_dims %y0 axes = [1, 0] {PACKED}
+        %p = relax.exp %y %q = relax.exp %x {END}""",
+    "permute back behind a write": f"""%p = relax.permute_dims %x axes = [1, 0] {PACKED}
+        %q = relax.permute_dims %p axes = [1, 0] {END}""",
+    "broadcast identity": f"""%s = relax.shape [n, 4] %y = relax.broadcast_to %x, %s {PACKED} %p = relax.exp %y
+        %q = relax.exp %x {END}""",
+    "closure captures": f"""%g = relax.closure (%u: {T}) -> {T} {{ %w = relax.add %x, %u relax.return %w }} {PACKED}
+        %p = relax.call_closure %g(%x) %q = relax.exp %x {END}""",
+    "dataflow": f"""%p = relax.dataflow {{ %1 = relax.exp %x relax.output %1 }} {PACKED}
+        %q = relax.dataflow {{ %1 = relax.exp %x relax.output %1 }} {END}""",
+    "concat one": f"%y = relax.concat %x axis = 0 {PACKED} %p = relax.exp %y %q = relax.exp %x {END}",
+    "slice": f"""%y = relax.strided_slice %x axes = [0] begin = [0] end = [2] {PACKED} %p = relax.exp %y
+        %q = relax.exp %x {END}""",
+    "if": f"""%p = relax.exp %x %u = relax.if %cc {{ {PACKED} relax.yield %x }} else {{ relax.yield %x }}
+        %q = relax.exp %x {END}""",
+    "equal ifs": f"""%p = relax.if %cc {{ %1 = relax.exp %x relax.yield %1 }} else {{ relax.yield %x }} {PACKED}
+        %q = relax.if %cc {{ %1 = relax.exp %x relax.yield %1 }} else {{ relax.yield %x }} {END}""",
+    "relu relu": f"%y = relax.nn.relu %x {PACKED} %p = relax.nn.relu %y %q = relax.exp %x {END}",
+    "loop": f"""%a = relax.exp %x %lo = relax.prim 0 %hi = relax.prim 3
+        %p = relax.for %i = %lo to %hi (%s: {T} = %a) {{ %e = relax.exp %x %r = relax.add %s, %e {PACKED}
+        relax.yield %r }} %q = relax.exp %x {END}""",
+}
+"""Each writes between two reads."""
+
+_LOWERING = (
+    "flatten-buffers to-mixed-precision apply-schedule bind-params bind-symbolic-vars update-param-struct-info "
+    "fuse-ops-by-pattern verify-stage convert-tir-to-llvm convert-vm-to-llvm convert-relax-to-vm relax-to-llvm "
+    "relax-to-llvm-plain relax-to-vm relax-to-vm-plain tir-to-llvm lower-shapes poison-memory plan-memory insert-kills "
+    "allocate-registers lower-call-tir"
+)
+PIPELINES = (
+    *(name for name in PASSES if name not in _LOWERING.split()),
+    "cse",
+    "canonicalize",
+    "dce",
+    "cse,canonicalize,cse",
+    "convert-to-dataflow,topological-sort",
+    "fuse-ops-by-pattern{backend=torch},merge-composites",
+    "lambda-lift,copy-constants,bind-unknown-dims,insert-guards,legalize-ops,fuse-ops,fuse-tir",
+)
+"""Passes and lists of passes after which the interpreter runs a program as before."""
+
+COMMON = (
+    "eliminate-common-subexpr",
+    "cse,canonicalize,dce",
+    "optimize-graph",
+    "fuse-ops-by-pattern{backend=torch},merge-composites",
+    "lambda-lift,copy-constants,bind-unknown-dims,insert-guards,legalize-ops,fuse-ops,fuse-tir",
+)
+"""Those that a quick run looks at."""
+
+
+def arguments() -> tuple[np.ndarray, bool]:
+    """Arguments for all of the programs; the matrix is `[2, 4]`."""
+    return np.arange(8).reshape(2, 4).astype(np.float32) / 8 - 0.3, True
+
+
+def text(body: str) -> str:
+    """The module with a body of `main`."""
+    return f"{HEAD}{body}\n}}"
+
+
+@st.composite
+def impure_bodies(draw: st.DrawFn, statements: int = 10) -> str:
+    """A body of `main` that computes, passes memory on under other names, and writes, in any order."""
+    values, lines = ["%x"], list[str]()
+
+    turned, axes = "relax.permute_dims", "axes = [1, 0]"
+
+    def choice() -> str:
+        return draw(st.sampled_from(values[-6:]))
+
+    for number in range(draw(st.integers(3, statements))):
+        name, a, b = f"%v{number}", choice(), choice()
+        made = {
+            "tanh": f"{name} = relax.tanh {a}",
+            "relu": f"{name} = relax.nn.relu {a}",
+            "add": f"{name} = relax.add {a}, {b}",
+            "turn": f"{name}t = {turned} {a} {axes}\n{name} = {turned} {name}t {axes}",
+            "turned sum": f"{name}t = {turned} {a} {axes}\n{name}u = {turned} {b} {axes}\n"
+            f"{name}w = relax.add {name}t, {name}u\n{name} = {turned} {name}w {axes}",
+            "softmax": f"{name}e = relax.exp {a}\n{name}s = relax.sum {name}e axes = [1] keepdims\n"
+            f"{name} = relax.divide {name}e, {name}s",
+            "view": f"{name}s = relax.shape [4 * n]\n{name}f = relax.reshape {a}, {name}s\n"
+            f"{name}t = relax.shape [n, 4]\n{name} = relax.reshape {name}f, {name}t",
+            "copy": f"{name}s = relax.shape [n, 4]\n{name} = relax.broadcast_to {a}, {name}s",
+            "tuple": f"{name}t = relax.tuple({a}, {b})\n{name} = relax.tuple_get {name}t[{draw(st.integers(0, 1))}]",
+            "same": f'{name} = relax.call_pure_packed "{SAME}"({a}) : {T}',
+            "call": f"{name} = relax.call @same({a})",
+            "constant": f"{name}c = relax.constant dense<0.5> : tensor<2x4xf32>\n"
+            f"{name} = relax.match_cast {name}c : {T}",
+            "dataflow": f"{name} = relax.dataflow {{ %1 = relax.tanh {a} %2 = relax.add %1, {b} relax.output %2 }}",
+            "if": f"{name} = relax.if %cc {{ %1 = relax.tanh {a} relax.yield %1 }} else {{ relax.yield {b} }}",
+            "writing if": f'{name} = relax.if %cc {{ relax.call_packed "{INCREMENT}"({a}) relax.yield {b} }} '
+            f"else {{ relax.yield {a} }}",
+            "packed": f'relax.call_packed "{INCREMENT}"({a})',
+            "in place": f"{name} = relax.call_tir_inplace @inc({a}) inplace [0] : {T}",
+            "callee": f"{name} = relax.call @writes({a}) impure",
+        }
+        kind = draw(st.sampled_from([*made, "packed", "in place"]))
+        lines.append(made[kind])
+        if kind != "packed":
+            values.append(name)
+    kept = [*dict.fromkeys([*values[-4:], "%x"])]
+    return "\n".join([*lines, f"%result = relax.tuple({', '.join(kept)})", "relax.return %result"])
