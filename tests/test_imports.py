@@ -24,6 +24,11 @@ KNOTS = [
     # Ops name their canonicalization patterns and their verification, which match on ops.
     {"relax_dialect", "relax_dialect/ops"},
     {"relax_dialect/canonicalization", "relax_dialect/ops"},
+    # Ops declare their effects by the analysis of aliases, which matches on ops; and patterns ask it.
+    {"relax_dialect/analysis", "relax_dialect/ops"},
+    {"relax_dialect/analysis", "relax_dialect"},
+    {"relax_dialect/analysis", "relax_dialect/canonicalization"},
+    {"relax_dialect/canonicalization", "relax_dialect"},
     {"tir_dialect/analysis", "tir_dialect/ops"},
 ]
 """Folders whose files may import each other in a circle."""

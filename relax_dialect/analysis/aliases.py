@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
+from functools import cache
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
@@ -62,7 +63,12 @@ def holds_memory(value: SSAValue) -> bool:
 
 def only_reads(op: Operation) -> bool:
     """Whether an op looks at its operands, keeps nothing of them, and makes new memory for its results."""
-    return isinstance(op, _READERS) and not op.has_trait(AliasesOperand)
+    return _is_reader(type(op))
+
+
+@cache
+def _is_reader(kind: type[Operation]) -> bool:
+    return issubclass(kind, _READERS) and not kind.has_trait(AliasesOperand)
 
 
 def access_of(use: Use) -> Access:

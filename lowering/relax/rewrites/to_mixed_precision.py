@@ -143,7 +143,8 @@ class _Precision:
         if found is not value or user.parent is None:
             return found
         cast = self._casts.get((value, user.parent))
-        if cast is None or not unchanged_between([value], cast.owner, user):
+        maker = None if cast is None else cast.owner
+        if cast is None or not isinstance(maker, Operation) or not unchanged_between([value], maker, user):
             cast = self._casts[value, user.parent] = self._converted(value, user)
         return cast
 

@@ -1,0 +1,151 @@
+"""Which values share memory, and what is written: one small case for each way that memory takes."""
+
+import pytest
+from xdsl.ir import Operation, SSAValue
+
+from lowering.parsing import parse_module
+from relax_dialect.analysis.aliases import aliases, origins
+from relax_dialect.analysis.effects import may_be_view, may_be_written, may_write, unchanged_between
+from relax_dialect.ops.structure import FuncOp
+from tests.support.impure import HEAD, T, text
+
+INC = 'relax.call_packed "tests.impure.increment"'
+
+
+def named(body: str, *, head: str = "") -> dict[str, SSAValue]:
+    """The values of `main`, in regions too, by name."""
+    source = text(body) if not head else f"{HEAD[: HEAD.index('relax.func @main')]}{head} {{ {body} }}"
+    func = next(op for op in parse_module(source).ops if isinstance(op, FuncOp) and op.sym_name.data == "main")
+    found = {arg.name_hint: arg for op in func.walk() for region in op.regions for arg in region.block.args}
+    found |= {result.name_hint: result for op in func.walk() for result in op.results}
+    return {name: value for name, value in found.items() if name is not None}
+
+
+PURE = f"relax.func @main[%n](%x: {T}, %y: {T}, %cc: !relax.prim<i1>) -> !relax.object"
+
+SHARED = {
+    "view": "%s = relax.shape [4 * n] %a = relax.reshape %x, %s",
+    "flatten": "%a = relax.flatten %x",
+    "cast": "%a = relax.match_cast %x : !relax.tensor<[_, 4], f32>",
+    "field": "%t = relax.tuple(%y, %x) %a = relax.tuple_get %t[1]",
+    "pure packed function": f'%a = relax.call_pure_packed "f"(%x) : {T}',
+    "function": "%a = relax.call @same(%x)",
+    "closure": f"%g = relax.closure () -> {T} {{ relax.return %x }} %a = relax.call_closure %g()",
+    "captured": "%g = relax.make_closure @same(%x) %a = relax.call_closure %g()",
+    "branch": "%a = relax.if %cc { relax.yield %x } else { relax.yield %y }",
+    "dataflow": "%a = relax.dataflow { relax.output %x }",
+    "loop": f"%lo = relax.prim 0 %hi = relax.prim 3 %a = relax.for %i = %lo to %hi (%s: {T} = %y) {{ relax.yield %x }}",
+}
+NEW = {
+    "operator": "%a = relax.exp %x",
+    "permutation": "%a = relax.permute_dims %x axes = [1, 0]",
+    "constant": "%a = relax.constant dense<1.0> : tensor<2x4xf32>",
+    "other field": "%t = relax.tuple(%y, %x) %a = relax.tuple_get %t[0]",
+    "destination passing": f'%a = relax.call_dps_packed "f"(%x) : {T}',
+}
+
+
+@pytest.mark.parametrize("body", SHARED.values(), ids=SHARED)
+def test_shared(body: str):
+    values = named(f"{body} relax.return %a", head=PURE)
+    assert values["x"] in origins(values["a"])
+    assert values["a"] in aliases(values["x"])
+
+
+@pytest.mark.parametrize("body", NEW.values(), ids=NEW)
+def test_new(body: str):
+    values = named(f"{body} relax.return %a", head=PURE)
+    assert values["x"] not in origins(values["a"])
+    assert values["a"] not in aliases(values["x"])
+
+
+def test_fields_do_not_share_with_each_other():
+    values = named("%a = relax.exp %x %b = relax.exp %y %t = relax.tuple(%a, %b) relax.return %t", head=PURE)
+    assert values["b"] not in aliases(values["a"])
+    assert values["t"] in aliases(values["a"])
+
+
+WRITTEN = {
+    "packed function": f"%a = relax.exp %x {INC}(%a)",
+    "through a view": f"%a = relax.exp %x %f = relax.flatten %a {INC}(%f)",
+    "in place": f"%a = relax.exp %x %b = relax.call_tir_inplace @inc(%a) inplace [0] : {T}",
+    "in a branch": f"%a = relax.exp %x %u = relax.if %cc {{ {INC}(%a) relax.yield %x }} else {{ relax.yield %x }}",
+    "by a function": "%a = relax.exp %x %u = relax.call @writes(%a) impure",
+    "a field": f"%a = relax.exp %x %t = relax.tuple(%a, %x) %f = relax.tuple_get %t[0] {INC}(%f)",
+    "a constant": f"%a = relax.constant dense<1.0> : tensor<2x4xf32> {INC}(%a)",
+    "what came in": f"%a = relax.flatten %x {INC}(%x)",
+    "a result that may be what came in": f"%a = relax.call @same(%x) {INC}(%x)",
+}
+
+
+@pytest.mark.parametrize("body", WRITTEN.values(), ids=WRITTEN)
+def test_written(body: str):
+    assert may_be_written(named(f"{body} relax.return %x")["a"])
+
+
+READ = {
+    "operators": f"%a = relax.exp %x {INC}(%x) %b = relax.exp %a",
+    "another field": f"%a = relax.exp %x %t = relax.tuple(%x, %a) %f = relax.tuple_get %t[0] {INC}(%f)",
+    "returned": "%a = relax.exp %x %t = relax.tuple(%a)",
+}
+
+
+@pytest.mark.parametrize("body", READ.values(), ids=READ)
+def test_not_written(body: str):
+    assert not may_be_written(named(f"{body} relax.return %x")["a"])
+
+
+def test_parameters_of_a_pure_function_are_never_written():
+    assert not may_be_written(named("%a = relax.exp %x relax.return %a", head=PURE)["x"])
+
+
+BETWEEN = {
+    "nothing": ("", True),
+    "a write": (f"{INC}(%x)", False),
+    "a write to something else": (f"{INC}(%y)", False),  # which may be the same tensor
+    "a print": ('relax.print "{}"(%x)', True),
+    "a branch that writes": (f"%u = relax.if %cc {{ {INC}(%x) relax.yield %x }} else {{ relax.yield %x }}", False),
+    "a closure that nobody calls": (
+        f"%g = relax.closure (%u: {T}) -> {T} impure {{ {INC}(%u) relax.return %u }}",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), BETWEEN.values(), ids=BETWEEN)
+def test_unchanged_between(body: str, expected: bool):
+    head = f"{PURE} impure"
+    values = named(f"%a = relax.exp %x {body} %b = relax.exp %x relax.return %b", head=head)
+    early, late = values["a"].owner, values["b"].owner
+    assert isinstance(early, Operation)
+    assert isinstance(late, Operation)
+    assert unchanged_between([values["x"]], early, late) is expected
+
+
+def test_a_loop_that_writes_changes_what_its_next_iteration_reads():
+    values = named(
+        f"""%a = relax.exp %x %lo = relax.prim 0 %hi = relax.prim 3
+        %r = relax.for %i = %lo to %hi (%s: {T} = %a) {{ %b = relax.exp %x {INC}(%x) relax.yield %b }}
+        relax.return %r"""
+    )
+    early, late = values["a"].owner, values["b"].owner
+    assert isinstance(early, Operation)
+    assert isinstance(late, Operation)
+    assert not unchanged_between([values["x"]], early, late)
+    loop = late.parent_op()
+    assert loop is not None
+    assert may_write(loop)
+
+
+VIEWS = {
+    "read": ("%a = relax.exp %x %c = relax.permute_dims %a axes = [0, 1] %r = relax.exp %c", True),
+    "returned": ("%a = relax.exp %x %r = relax.permute_dims %a axes = [0, 1] %c = relax.flatten %r", True),
+    "both returned": ("%a = relax.exp %x %c = relax.permute_dims %a axes = [0, 1] %r = relax.tuple(%a, %c)", False),
+    "of a parameter": ("%a = relax.flatten %x %c = relax.negative %a %r = relax.tuple(%a, %c)", False),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), VIEWS.values(), ids=VIEWS)
+def test_may_be_view(body: str, expected: bool):
+    values = named(f"{body} relax.return %r", head=PURE)
+    assert may_be_view(values["c"], values["a"]) is expected
