@@ -8,9 +8,9 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.relax_to_vm.converter import Converter, converts
 from lowering.relax_to_vm.sizes import Sizes
+from relax_dialect.analysis.effects import may_be_observed
 from relax_dialect.ops.guard import GuardOp, Relation
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
-from relax_dialect.traits import impurity_of
 from tir_dialect.dims import constant
 from vm_dialect.ops.checks import AssertOp
 
@@ -75,7 +75,7 @@ def guards_ahead(storage: AllocStorageOp, sizes: Sizes) -> Iterator[GuardOp]:
 
 
 def _is_unobserved(op: Operation) -> bool:
-    return isinstance(op, _MEMORY) or impurity_of(op) is None
+    return isinstance(op, _MEMORY) or not may_be_observed(op)
 
 
 _MEMORY = (AllocStorageOp, AllocTensorOp, CallKernelOp, GuardOp, KillOp, StorageTensorOp)

@@ -51,6 +51,13 @@ def may_write(op: Operation) -> bool:
     if op.regions:
         blocks = (block for region in op.regions for block in region.blocks)
         return not isinstance(op, ClosureOp) and any(may_write(inner) for block in blocks for inner in block.ops)
+    return may_be_observed(op)
+
+
+def may_be_observed(op: Operation) -> bool:
+    """Whether an op, or one in its regions, does more than to read and to make new values: it writes, prints or ends
+    the program.
+    """
     effects = get_effects(op)
     return effects is None or any(e.kind in (MemoryEffectKind.WRITE, MemoryEffectKind.FREE) for e in effects)
 

@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import fused_location
 from lowering.relax.fusion.grouping import Node, group
 from lowering.relax.fusion.kernel_facts import KernelFacts
-from relax_dialect.analysis.effects import may_write
+from relax_dialect.analysis.effects import may_be_observed
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.ops.fused import FusedOp
@@ -83,7 +83,7 @@ def _segments(block: Block, facts: dict[str, KernelFacts]) -> list[list[CallTIRO
         if isinstance(op, CallTIROp):
             if _may_be_fused(op, facts):
                 segments[-1].append(op)
-        elif segments[-1] and may_write(op):
+        elif segments[-1] and may_be_observed(op):
             segments.append([])
     return [calls for calls in segments if len(calls) > 1]
 
