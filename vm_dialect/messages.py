@@ -187,6 +187,11 @@ def no_such_axis(axis: int) -> str:
     return f"dimension {axis} asked of a value of rank {{}}"
 
 
+def no_such_element(index: int) -> str:
+    """`ValueError`: an element past the end of a vector. One integer: the number of elements."""
+    return f"read_int: expected an element #{index}, got a vector of {{}}"
+
+
 def negative_dimension() -> str:
     """`ValueError`: a tensor with a negative dimension. Two integers: the axis and the dimension."""
     return "cannot make a tensor whose dimension {} is {}"

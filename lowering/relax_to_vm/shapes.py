@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from functools import reduce
 
+from xdsl.dialects.builtin import i64
+
 from lowering.diagnostics import fail
 from lowering.relax_to_vm.converter import Converter, converts
 from relax_dialect.ops import shapes as relax
+from relax_dialect.struct_info.types import TensorType as RelaxTensorType
 from tir_dialect.dims import constant
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import shapes as vm
@@ -69,7 +72,13 @@ def shape_to_tensor(converter: Converter, op: relax.ShapeToTensorOp) -> None:
 
 @converts(relax.TensorToShapeOp)
 def tensor_to_shape(converter: Converter, op: relax.TensorToShapeOp) -> None:
-    """The elements as dimensions."""
+    """The elements as dimensions: loads, if their number is known."""
+    info = op.x.type
+    length = info.known_dims[0].constant_value if isinstance(info, RelaxTensorType) and info.known_dims else None
+    if length is not None and converter.get(op.x).type == TensorType(1, i64):
+        elements = [converter.result(vm.ReadIntOp(converter.get(op.x), index)) for index in range(length)]
+        converter.set(op.result, converter.result(vm.MakeShapeOp(elements)))
+        return
     value = vm_calls.CallPackedOp(TENSOR_TO_SHAPE, [converter.get(op.x)], OBJECT)
     converter.set(op.result, converter.typed(converter.result(value), op.result.type, "tensor_to_shape"))
 

@@ -81,6 +81,7 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "vmrt_shape_of": _function(I32, PTR, PTR),
     "vmrt_tensor_dim": _function(I32, PTR, PTR, I64),
     "vmrt_shape_dim": _function(I32, PTR, PTR, I64),
+    "vmrt_read_int": _function(I32, PTR, PTR, I64),
     "vmrt_make_tuple": _function(I32, PTR, PTR, I32),
     "vmrt_tuple_get": _function(I32, PTR, PTR, I64),
     "vmrt_call": _function(I32, PTR, PTR, PTR, I32),

@@ -52,6 +52,7 @@ TEXTS: dict[str, str] = {
     "not_aligned": messages.not_aligned(_SUBJECT, _N),
     "no_such_field": messages.no_such_field(_N),
     "no_such_axis": messages.no_such_axis(_N),
+    "no_such_element": messages.no_such_element(_N),
     "division_by_zero": messages.division_by_zero(),
     "unknown_packed": messages.unknown_packed("{name}"),
     "too_deep": messages.too_deep("{name}", _N),

@@ -27,6 +27,17 @@ def shape_dim(shape: Sequence[int], axis: int) -> int:
     return shape[axis]
 
 
+@builtin("read_int", 2)
+def read_int(tensor: tvm_ffi.Tensor, index: int) -> int:
+    """An element of a vector of `int64`; `ValueError` if there is none of this index."""
+    array = to_numpy(tensor)
+    if array.ndim != 1 or array.dtype != "int64":
+        raise TypeError(f"read_int: expected a vector of int64, got {tensor.dtype}{list(tensor.shape)}")
+    if not 0 <= index < array.size:
+        raise ValueError(render(messages.no_such_element(index), array.size))
+    return int(array[index])
+
+
 @builtin("shape_of", 1)
 def shape_of(tensor: tvm_ffi.Tensor) -> tvm_ffi.Shape:
     """The shape of a tensor."""

@@ -1,4 +1,4 @@
-"""Shapes and dimensions: `vm.tensor_dim`, `vm.shape_dim`, `vm.shape_of`, `vm.make_shape`."""
+"""Shapes and dimensions: `vm.tensor_dim`, `vm.shape_dim`, `vm.read_int`, `vm.shape_of`, `vm.make_shape`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
-from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.traits import MemoryReadEffect, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp
@@ -63,6 +63,43 @@ class TensorDimOp(DimOp):
     @override
     def verify_(self) -> None:
         self.verify_axis(self.tensor.type)  # C1
+
+
+@irdl_op_definition
+class ReadIntOp(BuiltinOp):
+    """An element of a vector of integers: `vm.read_int %t[0]`.
+
+    An index past the end raises `ValueError` when the op runs.
+
+    C1: the tensor has rank 1 and dtype `i64`.
+    C2: the index is not negative.
+    """
+
+    name = "vm.read_int"
+    BUILTIN: ClassVar[str] = "read_int"
+
+    index = prop_def(IntegerAttr.constr(i64))
+    tensor = operand_def(TensorType)
+    result = result_def(I64)
+
+    traits = traits_def(MemoryReadEffect())
+
+    custom_directives = (Value,)
+    assembly_format = "custom<Value>($tensor, type($tensor)) `[` $index `]` attr-dict"
+
+    def __init__(self, tensor: SSAValue | Operation, index: int):
+        super().__init__(operands=[tensor], result_types=[I64], properties={"index": IntegerAttr(index, i64)})
+
+    @override
+    def verify_(self) -> None:
+        if self.tensor.type != TensorType(1, I64):
+            raise VerifyException(f"'vm.read_int' op expected {TensorType(1, I64)}, got {self.tensor.type}")  # C1
+        if self.index.value.data < 0:
+            raise VerifyException(f"'vm.read_int' op expected an index of 0 or more, got {self.index.value.data}")  # C2
+
+    def bytecode_args(self) -> Sequence[Argument]:
+        """The tensor and the index."""
+        return (*self.operands, self.index.value.data)
 
 
 @irdl_op_definition

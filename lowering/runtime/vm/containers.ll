@@ -63,6 +63,31 @@ define i32 @vmrt_shape_dim(ptr %out, ptr %any, i64 %axis) {
   ret i32 %status
 }
 
+; Writes the element `index` of a vector of i64 to `out` if there is one.
+define i32 @vmrt_read_int(ptr %out, ptr %any, i64 %index) {
+entry:
+  %tensor = call ptr @vmrt_dltensor(ptr %any)
+  %data = load ptr, ptr %tensor
+  %offset.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 6
+  %offset = load i64, ptr %offset.at
+  %elements = getelementptr inbounds i8, ptr %data, i64 %offset
+  %shape.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 4
+  %shape = load ptr, ptr %shape.at
+  %count = load i64, ptr %shape
+  %exists = icmp ult i64 %index, %count
+  br i1 %exists, label %copy, label %fail
+
+copy:
+  %at = getelementptr inbounds i64, ptr %elements, i64 %index
+  %element = load i64, ptr %at
+  store i64 %element, ptr %out
+  ret i32 0
+
+fail:
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr @vmrt_text_no_such_element, i64 %index, i64 %count)
+  ret i32 -1
+}
+
 ; Writes `sizes[axis]` to `out` if there is one.
 define i32 @vmrt_pick(ptr %out, ptr %sizes, i64 %count, i64 %axis) {
 entry:

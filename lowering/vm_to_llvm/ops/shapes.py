@@ -11,7 +11,7 @@ from lowering.vm_to_llvm.abi import I64, PAYLOAD, PTR, SHAPE, SHAPE_DATA
 from lowering.vm_to_llvm.intervals import SIZE_OF_TENSOR
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import Boxed, Number, Unboxed
-from vm_dialect.ops.shapes import MakeShapeOp, ShapeDimOp, ShapeOfOp, TensorDimOp
+from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp
 from vm_dialect.types import ShapeType, TensorType
 
 
@@ -35,6 +35,13 @@ def lower_shape_dim(state: FunctionState, op: ShapeDimOp) -> None:
         state.values[op.result] = Number(emit.load(sizes, I64, 8 * axis))
     else:
         state.values[op.result] = Number(_checked_dim(state, "vmrt_shape_dim", address, axis))
+
+
+def lower_read_int(state: FunctionState, op: ReadIntOp) -> None:
+    """A load after a check of the index."""
+    state.values[op.result] = Number(
+        _checked_dim(state, "vmrt_read_int", state.any_at(op.tensor, 0), op.index.value.data)
+    )
 
 
 def _checked_dim(state: FunctionState, name: str, address: SSAValue, axis: int) -> SSAValue:
@@ -68,6 +75,7 @@ def _make_shape(state: FunctionState, result: SSAValue, sizes: Sequence[SSAValue
 LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
     TensorDimOp: lower_tensor_dim,
     ShapeDimOp: lower_shape_dim,
+    ReadIntOp: lower_read_int,
     ShapeOfOp: lower_shape_of,
     MakeShapeOp: lower_make_shape,
 }

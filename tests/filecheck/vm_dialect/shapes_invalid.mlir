@@ -16,6 +16,22 @@ vm.func private @shape_dim_c1(%s: !vm.shape<_>) {
 
 // -----
 
+// CHECK: 'vm.read_int' op expected !vm.tensor<1, i64>, got !vm.tensor<1, i32>
+vm.func private @read_int_c1(%t: !vm.tensor<1, i32>) {
+  %n = vm.read_int %t[0]
+  vm.ret
+}
+
+// -----
+
+// CHECK: 'vm.read_int' op expected an index of 0 or more, got -1
+vm.func private @read_int_c2(%t: !vm.tensor<1, i64>) {
+  %n = vm.read_int %t[-1]
+  vm.ret
+}
+
+// -----
+
 // CHECK: 'vm.shape_of' op expected !vm.shape<2>, got !vm.shape<3>
 vm.func private @shape_of_c1(%t: !vm.tensor<2, f32>) {
   %s = vm.shape_of %t : !vm.shape<3>

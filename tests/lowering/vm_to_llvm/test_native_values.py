@@ -133,6 +133,11 @@ vm.func @shape_of(%x : !vm.object) -> !vm.shape<_> {
   %s = vm.shape_of %t : !vm.shape<_>
   vm.ret %s
 }
+vm.func @element(%x : !vm.object) -> i64 {
+  %t = vm.check_tensor %x rank 1 dtype i64
+  %a = vm.read_int %t[1]
+  vm.ret %a
+}
 vm.func @axis(%x : !vm.object, %s : !vm.object) -> i64 {
   %t = vm.check_tensor %x
   %u = vm.check_shape %s
@@ -147,6 +152,12 @@ vm.func @axis(%x : !vm.object, %s : !vm.object) -> i64 {
 @pytest.fixture(scope="module")
 def containers(native):
     return native(CONTAINERS)
+
+
+def test_an_element_of_a_vector(containers) -> None:
+    assert containers["element"](np.array([3, -(2**62), 5])[0:2]) == -(2**62)
+    with pytest.raises(ValueError, match="read_int: expected an element #1, got a vector of 1"):
+        containers["element"](np.array([3]))
 
 
 def test_tuples(containers):
