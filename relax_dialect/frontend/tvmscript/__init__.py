@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relax_dialect.frontend.tvmscript.text.errors import TVMScriptError
+from relax_dialect.frontend.tvmscript.source import TVMScriptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tir_dialect.target import Target
 
-__all__ = ["TVMScriptError", "parse"]
+__all__ = ["TVMScriptError", "ir_module", "parse"]
 
 
 def parse(
@@ -42,15 +42,13 @@ def parse(
     them. Nothing is executed. `target`, as `Target.parse` reads it, says what `T.vscale()` is: how often a register has
     128 bits, 1 without a target. Raises `TVMScriptError`, which points at the place, for a text that is no program.
     """
-    from relax_dialect.frontend.tvmscript.reader import read
+    from relax_dialect.frontend.tvmscript.module import read
 
     return read(source, filename, extra_vars, target)
 
 
-def __getattr__(name: str) -> object:
-    """`ir_module`, as old texts import it."""
-    if name == "ir_module":
-        from relax_dialect.frontend.tvmscript.ir import ir_module
+def ir_module(cls: type | None = None, **options: object) -> object:
+    """`@ir_module`, as old texts import it: `I.ir_module`."""
+    from relax_dialect.frontend.tvmscript import ir
 
-        return ir_module
-    raise AttributeError(f"module {__name__} has no attribute {name}")
+    return ir.ir_module(cls, **options)

@@ -7,14 +7,18 @@ from typing import Any, overload
 
 from xdsl.dialects.builtin import ModuleOp
 
-from relax_dialect.frontend.tvmscript.reader import read
-from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, names_at_caller
+from relax_dialect.frontend.tvmscript.module import read
+from relax_dialect.frontend.tvmscript.scopes import Placeholder, names_at_caller
 
 
 @overload
 def ir_module(cls: type, **options: object) -> ModuleOp: ...
+
+
 @overload
 def ir_module(cls: None = None, **options: object) -> Callable[[type], ModuleOp]: ...
+
+
 def ir_module(cls: type | None = None, **options: object) -> ModuleOp | Callable[[type], ModuleOp]:
     """The verified module that a class describes, by its source; `TVMScriptError` if it is none."""
     if cls is not None:

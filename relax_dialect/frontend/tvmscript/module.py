@@ -1,36 +1,49 @@
-"""From a tree to a module: the class, its functions, what is declared around them, and the order of building."""
+"""From a text to a module: the class, its functions, what is declared around them, and the order of building."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
 from relax_dialect.builder.block_builder import BlockBuilder
-from relax_dialect.frontend.tvmscript.prim_func.captured_inlines import reachable, with_inlines
+from relax_dialect.frontend.tvmscript.functions import reachable, read_inline, specialized, with_inlines
 from relax_dialect.frontend.tvmscript.prim_func.function import PrimFunctionReader
-from relax_dialect.frontend.tvmscript.prim_func.inline import read_inline
-from relax_dialect.frontend.tvmscript.prim_func.templates import specialized
+from relax_dialect.frontend.tvmscript.program import (
+    BUILD_ERRORS,
+    Program,
+    at_ops,
+    build_error,
+    effects,
+    mentions,
+    name_counts,
+)
 from relax_dialect.frontend.tvmscript.relax_func.function import RelaxFunctionReader
-from relax_dialect.frontend.tvmscript.relax_func.purity import effects
-from relax_dialect.frontend.tvmscript.text.captured import captured_names
-from relax_dialect.frontend.tvmscript.text.declarations import declarations
-from relax_dialect.frontend.tvmscript.text.devices import DEVICES
-from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.text.meshes import Mesh, as_attribute, read_global_infos
-from relax_dialect.frontend.tvmscript.text.names import Aliases
-from relax_dialect.frontend.tvmscript.text.program import Program
-from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, build_error, mentions
-from relax_dialect.frontend.tvmscript.text.scope import Deferred, Scope
-from relax_dialect.frontend.tvmscript.text.signature import as_attributes, decorator_options, read_dictionary
-from relax_dialect.frontend.tvmscript.text.source import Tree
-from relax_dialect.frontend.tvmscript.text.static import StaticReader
-from relax_dialect.frontend.tvmscript.text.usage import name_counts
+from relax_dialect.frontend.tvmscript.scopes import (
+    Deferred,
+    Scope,
+    captured_names,
+    declarations,
+    vscale_of,
+    with_fixed_lanes,
+)
+from relax_dialect.frontend.tvmscript.source import Aliases, Source, Tree, TVMScriptError, read_object, read_text
+from relax_dialect.frontend.tvmscript.static import StaticReader
+from relax_dialect.frontend.tvmscript.types import (
+    DEVICES,
+    Mesh,
+    as_attributes,
+    decorator_options,
+    mesh_attribute,
+    read_dictionary,
+    read_global_infos,
+)
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.verifiers import Violations
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
 
 _KINDS = {
     ("ir", "ir_module"): "module",
@@ -40,10 +53,12 @@ _KINDS = {
     ("tir", "func"): "prim_func",
     ("tir", "jit"): "template",
 }
+
 _REFUSED = {
     ("ir", "pyfunc"): "Python functions would have to be executed; register them as packed functions",
     ("relax", "rewriter"): "R.rewriter describes a pass, not a program",
 }
+
 _BARE = {"ir_module": "module", "prim_func": "prim_func"}
 
 
@@ -159,8 +174,8 @@ class ModuleReader:
     def _constant(self, target: ast.expr, value: ast.expr) -> None:
         """A number or dimension that functions may use; all else is Python around the program."""
         if found := declarations(self._aliases, target, value):
-            for place, name, _ in found:
-                self._static.declare(place, name)
+            for each, name, _ in found:
+                self._static.declare(each, name)
         elif isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
             self._contents.plain[target.id] = value
         elif isinstance(target, ast.Name):
@@ -177,7 +192,7 @@ class ModuleReader:
         elif name == "module_global_infos":
             meshes, devices = read_global_infos(self._static, call)
             self._contents.meshes |= meshes
-            self._contents.attributes |= {"device_meshes": as_attribute(meshes)} if meshes else {}
+            self._contents.attributes |= {"device_meshes": mesh_attribute(meshes)} if meshes else {}
             self._constants.bind(DEVICES, devices)
 
     # Building
@@ -256,3 +271,23 @@ class ModuleReader:
             op.detach()
         for op in sorted(functions, key=lambda op: order.get(op.sym_name.data, len(order))):
             block.add_op(op)
+
+
+def read(
+    source: str | Callable[..., object] | type,
+    filename: str | None = None,
+    frame: Mapping[str, object] | None = None,
+    target: Target | str | None = None,
+) -> ModuleOp:
+    """The module of a text or of a decorated object; `frame` has names that are visible where that stands.
+
+    The target says how long vectors are that the text leaves to the machine.
+    """
+    text = isinstance(source, str)
+    tree = read_text(source, filename or "<tvmscript>", frame) if text else read_object(source, frame)
+    machine = Target.parse(target) if isinstance(target, str) else target
+    vscale = vscale_of(None if machine is None else machine.vector_bits)
+    try:
+        return ModuleReader(replace(tree, body=with_fixed_lanes(tree.body, vscale), vscale=vscale)).read()
+    except RecursionError:
+        raise tree.source.error_at(1, 1, "the text is nested too deeply") from None

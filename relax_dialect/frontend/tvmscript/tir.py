@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relax_dialect.frontend.tvmscript.reader import read
-from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, is_in_class, macro_decorator, names_at_caller
+from relax_dialect.frontend.tvmscript.module import read
+from relax_dialect.frontend.tvmscript.scopes import Placeholder, is_in_class, macro_decorator, names_at_caller
 
 
 def prim_func(f: Callable[..., object] | None = None, **options: bool) -> Any:
@@ -18,11 +18,7 @@ def prim_func(f: Callable[..., object] | None = None, **options: bool) -> Any:
     Options, which are read from the source: `private`, `check_well_formed`, `s_tir`.
     """
     if f is None:
-        return _read
-    return f if is_in_class(f) else read(f, frame=names_at_caller(f))
-
-
-def _read(f: Callable[..., object]) -> Any:
+        return prim_func
     return f if is_in_class(f) else read(f, frame=names_at_caller(f))
 
 

@@ -1,65 +1,74 @@
-"""Calls in PrimFuncs that give scalars: functions, casts, constants, foreign functions."""
+"""Calls of `T.<name>` in expressions: which reader each name has, casts, constants, and why names are refused."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NoReturn
 
-from relax_dialect.frontend.tvmscript.prim_func.boxes import BOX_FORMS
-from relax_dialect.frontend.tvmscript.prim_func.choice import if_then_else
-from relax_dialect.frontend.tvmscript.prim_func.dtypes import element_name, split_dtype
-from relax_dialect.frontend.tvmscript.prim_func.foreign import FOREIGN_FORMS, typed_arguments
-from relax_dialect.frontend.tvmscript.prim_func.llvm import llvm_intrinsic
-from relax_dialect.frontend.tvmscript.prim_func.masks import active_lanes, load_at, load_vector
-from relax_dialect.frontend.tvmscript.prim_func.pointers import access_data, access_pointer, address_of, further_bytes
-from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
-from relax_dialect.frontend.tvmscript.prim_func.python_calls import call_of
-from relax_dialect.frontend.tvmscript.prim_func.refusals import reason_against
-from relax_dialect.frontend.tvmscript.prim_func.rows import combined, half, reinterpret, shuffle
-from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, OF_DTYPES, multiply_shift
+from relax_dialect.frontend.tvmscript import evaluator
+from relax_dialect.frontend.tvmscript.evaluator import BUILTINS, items_of
+from relax_dialect.frontend.tvmscript.functions import function_named, looked_up
+from relax_dialect.frontend.tvmscript.prim_func.expressions import (
+    Form,
+    TirExpressionReader,
+    access_data,
+    access_pointer,
+    active_lanes,
+    address_of,
+    further_bytes,
+    if_then_else,
+    load_at,
+    load_vector,
+)
+from relax_dialect.frontend.tvmscript.prim_func.foreign import FOREIGN_FORMS, WORKSPACE_FORMS, llvm_intrinsic
+from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import (
+    FUNCTIONS,
+    OF_DTYPES,
+    converted,
+    element_name,
+    multiply_shift,
+    promoted,
+    split_dtype,
+)
+from relax_dialect.frontend.tvmscript.prim_func.scalars import Buffer, Region, Vector, data_of
 from relax_dialect.frontend.tvmscript.prim_func.structs import STRUCT_FORMS
-from relax_dialect.frontend.tvmscript.prim_func.threads import env_thread
-from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Region, Vector, data_of
-from relax_dialect.frontend.tvmscript.prim_func.vectors import broadcast, broadcast_value, ramp
-from relax_dialect.frontend.tvmscript.prim_func.widths import of_bits
-from relax_dialect.frontend.tvmscript.prim_func.workspaces import WORKSPACE_FORMS
-from relax_dialect.frontend.tvmscript.text.arguments import Arguments
-from relax_dialect.frontend.tvmscript.text.captured import is_python
-from relax_dialect.frontend.tvmscript.text.evaluator import items_of
-from relax_dialect.frontend.tvmscript.text.names import suggestion
-from relax_dialect.frontend.tvmscript.text.python_values import BUILTINS, python_value
-from relax_dialect.frontend.tvmscript.text.static import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.prim_func.vectors import (
+    broadcast,
+    broadcast_value,
+    combined,
+    half,
+    ramp,
+    reinterpret,
+    shuffle,
+)
+from relax_dialect.frontend.tvmscript.scopes import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.source import Aliases, Arguments, suggestion
+from relax_dialect.frontend.tvmscript.static import StaticReader, is_python, python_value
 from tir_dialect import te
+from tir_dialect.dims import Dim
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import is_index
 from tir_dialect.te.conversions import to_dtype
+from tir_dialect.te.expr import Expr as Scalar
 
-if TYPE_CHECKING:
-    from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread that `T.env_thread` names, and `T.launch_thread` gives an extent."""
+
+    tag: str
+
+
+def env_thread(reader: StaticReader, node: ast.Call) -> Thread:
+    """`tx = T.env_thread("threadIdx.x")`."""
+    return Thread(reader.text(reader.arguments(node, "T.env_thread", "thread_tag dtype").require("thread_tag")))
+
 
 _BUILTINS = frozenset({"len", "min", "max", "abs", "float", "int", "bool", "floordiv", "floormod", "ceildiv"})
 """Functions that are taken without `T.`."""
-
-
-def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
-    """The value of a call."""
-    name = reader.aliases.name_in("tir", node.func)
-    if reader.aliases.name_in("ir", node.func) == "meta_var":
-        return _same(reader, node)
-    if name is None:
-        return _method_or_builtin(reader, node)
-    bare, lanes = split_dtype(name := element_name(name))
-    if is_dtype_name(bare):
-        return _typed(reader, node, name) if lanes is None else _typed_vector(reader, node, name)
-    if (form := FORMS.get(name)) is not None:
-        return form(reader, node)
-    if name in OF_DTYPES:
-        dtype = Arguments(reader.source, node, f"T.{name}", "dtype").require("dtype")
-        kind = reader.dtype(dtype)
-        return reader.emit(node, lambda: OF_DTYPES[name](kind))
-    if name in FUNCTIONS:
-        given = Arguments(reader.source, node, f"T.{name}", "*operands span", None, ("dtype",))
-        return _apply(reader, node, name, given)
-    refuse(reader, node, name)
 
 
 def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
@@ -73,8 +82,8 @@ def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
 
 def _apply(reader: TirExpressionReader, node: ast.Call, name: str, given: Arguments) -> object:
     operands = [reader.value(each) for each in given.rest]
-    if all(isinstance(each, int | float) or reader.is_dim(each) for each in operands) and len(operands) == 2:
-        static = reader.static_function(node, name, operands)
+    if all(isinstance(each, int | float | Dim) for each in operands) and len(operands) == 2:
+        static = _of_dimensions(reader, node, name, operands)
         if static is not None:
             return static
     return reader.apply(node, name, *operands)
@@ -82,7 +91,7 @@ def _apply(reader: TirExpressionReader, node: ast.Call, name: str, given: Argume
 
 def _typed(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
     """`T.float32(1.5)`, `T.int64(4)`, `T.float32(x)`."""
-    given = Arguments(reader.source, node, f"T.{name}", "expr is_size_var")
+    given = reader.arguments(node, f"T.{name}", "expr is_size_var")
     value = reader.value(given.require("expr"))
     if isinstance(value, str):
         return _named_number(reader, node, value, name)
@@ -91,14 +100,14 @@ def _typed(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
     operand = reader.scalar_operand(node, value)
     if name in ("int32", "int64", "bool") and isinstance(operand, bool | int):
         return operand
-    if name in ("int32", "int64") and reader.is_dim(operand):
+    if name in ("int32", "int64") and isinstance(operand, Dim):
         return operand
     return reader.emit(node, lambda: converted(operand, to_dtype(name)))
 
 
 def _typed_vector(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
     """`T.float32x4(x)`."""
-    value = reader.value(Arguments(reader.source, node, f"T.{name}", "expr is_size_var").require("expr"))
+    value = reader.value(reader.arguments(node, f"T.{name}", "expr is_size_var").require("expr"))
     return cast_to(reader, node, value, name)
 
 
@@ -113,7 +122,7 @@ def _named_number(reader: TirExpressionReader, node: ast.Call, text: str, dtype:
 
 def _cast(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.Cast("float32", x)`, or `T.cast(x, "float32")`."""
-    given = typed_arguments(reader, node, "T.Cast", "value span")
+    given = reader.typed_arguments(node, "T.Cast", "value span")
     first, second = given.require("dtype"), given.require("value")
     if not isinstance(reader.value(first), str):
         first, second = second, first
@@ -133,7 +142,7 @@ def cast_to(reader: TirExpressionReader, node: ast.AST, value: object, dtype: st
 
 def _let(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.Let(body, where={x: value})`, or `T.let(x, value, body)`."""
-    given = Arguments(reader.source, node, "T.Let", "first value body where")
+    given = reader.arguments(node, "T.Let", "first value body where")
     where = given.get("where")
     if isinstance(where, ast.Dict):
         pairs, body = list(zip(where.keys, where.values, strict=True)), given.require("first")
@@ -154,7 +163,7 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
         value = reader.value(node.func.value)
         match node.func.attr:
             case "astype":
-                dtype = Arguments(reader.source, node, "astype", "dtype").require("dtype")
+                dtype = reader.arguments(node, "astype", "dtype").require("dtype")
                 return cast_to(reader, node, value, reader.text(dtype))
             case "access_ptr" if isinstance(value, Buffer):
                 return access_pointer(reader, node, value)
@@ -175,7 +184,7 @@ def _is_of_python(reader: TirExpressionReader, node: ast.expr) -> bool:
 
 
 def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
-    given = Arguments(reader.source, node, name, "*operands")
+    given = reader.arguments(node, name, "*operands")
     if name == "float" and len(given.rest) == 1 and isinstance(given.rest[0], ast.Constant):
         return _named_number(reader, node, str(given.rest[0].value), "float32")
     if name == "len":
@@ -189,17 +198,17 @@ def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
 
 def _buffer_load(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.BufferLoad(A, [i, j], predicate)`."""
-    given = Arguments(reader.source, node, "T.BufferLoad", "buffer indices predicate")
+    given = reader.arguments(node, "T.BufferLoad", "buffer indices predicate")
     return load_at(reader, node, _buffer(reader, given), given.require("indices"), None, given.get("predicate"))
 
 
 def _masked_load(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.masked_load("float32x4", A, i, j, mask)`."""
-    given = typed_arguments(reader, node, "T.masked_load", "buffer *places")
+    given = reader.typed_arguments(node, "T.masked_load", "buffer *places")
     if len(given.rest) < 2:
         reader.fail(node, "T.masked_load expected a buffer, the place and a mask")
-    *places, mask = given.rest
-    begin = ast.copy_location(ast.List(places, ast.Load()), node)
+    *indices, mask = given.rest
+    begin = ast.copy_location(ast.List(indices, ast.Load()), node)
     return load_at(reader, node, _buffer(reader, given), begin, given.require("dtype"), mask)
 
 
@@ -212,23 +221,23 @@ def _buffer(reader: TirExpressionReader, given: Arguments) -> Buffer:
 
 def _same(reader: TirExpressionReader, node: ast.Call) -> object:
     """What says something to passes of TVM only: the value itself."""
-    return reader.value(Arguments(reader.source, node, "the call", "value dtype").require("value"))
+    return reader.value(reader.arguments(node, "the call", "value dtype").require("value"))
 
 
 def _data(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.buffer_data(A)`: the memory of a buffer."""
-    return data_of(_buffer(reader, Arguments(reader.source, node, "T.buffer_data", "buffer", {}, ("dtype",))))
+    return data_of(_buffer(reader, reader.arguments(node, "T.buffer_data", "buffer", {}, ("dtype",))))
 
 
 def _offset(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.buffer_offset(A)`: where the first element of a buffer is behind its memory."""
-    found = _buffer(reader, Arguments(reader.source, node, "T.buffer_offset", "buffer", {}, ("dtype",)))
+    found = _buffer(reader, reader.arguments(node, "T.buffer_offset", "buffer", {}, ("dtype",)))
     return found.type.offset if found.base is None else found.start
 
 
 def _large_integer(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.large_uint_imm("uint64", low, high)`: an integer in two halves."""
-    given = Arguments(reader.source, node, "T.large_uint_imm", "dtype low high")
+    given = reader.arguments(node, "T.large_uint_imm", "dtype low high")
     bits = reader.integer(given.require("high")) << 32 | reader.integer(given.require("low"))
     dtype = reader.text(given.require("dtype"))
     return reader.emit(node, lambda: te.const(bits, to_dtype(dtype)))
@@ -236,7 +245,7 @@ def _large_integer(reader: TirExpressionReader, node: ast.Call) -> object:
 
 def _tuple(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.tvm_tuple(x, y)`."""
-    return reader.elements(Arguments(reader.source, node, "T.tvm_tuple", "*values", {}, ("dtype",)).rest)
+    return reader.elements(reader.arguments(node, "T.tvm_tuple", "*values", {}, ("dtype",)).rest)
 
 
 def _undefined(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -251,16 +260,114 @@ def _target(reader: TirExpressionReader, node: ast.Call) -> object:
 
 def _multiply_shift(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.q_multiply_shift(x, y, q, s)`: `x * y * 2 ** (s - q)` of fixed-point numbers, rounded."""
-    given = Arguments(reader.source, node, "T.q_multiply_shift", "x y q s", {}, ("dtype",))
+    given = reader.arguments(node, "T.q_multiply_shift", "x y q s", {}, ("dtype",))
     x, y = (reader.read_scalar(given.require(name)) for name in "xy")
     q, s = (reader.integer(given.require(name)) for name in "qs")
     return reader.emit(node, lambda: multiply_shift(x, y, q, max(s, 0), max(-s, 0)))
 
 
-FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
+def _of_dimensions(reader: TirExpressionReader, node: ast.Call, name: str, operands: Sequence[object]) -> object | None:
+    """A function of two dimensions, as one; `None` if it is none of those that dimensions have."""
+    function = evaluator.DIM_FUNCTIONS.get(name)
+    dims = [evaluator.as_dim(each) for each in operands]
+    one, other = dims[0], dims[1]
+    if function is None or one is None or other is None:
+        return None
+    return reader.emit(node, lambda: evaluator.simplest(function(one, other)))
+
+
+_WIDE = "int64"
+
+
+def is_wide(aliases: Aliases, node: ast.AST, names: Container[str]) -> bool:
+    """Whether an expression mentions `int64`, or one of the names that have 64 bits."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Constant) and each.value == _WIDE:
+            return True
+        if isinstance(each, ast.Name) and each.id in names:
+            return True
+        if isinstance(each, ast.Attribute) and aliases.name_in("tir", each) == _WIDE:
+            return True
+    return False
+
+
+def of_bits(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.clz(x)`, `T.popcount(x)`: what depends on how many bits there are."""
+    name = reader.aliases.name_in("tir", node.func) or ""
+    operand = reader.arguments(node, f"T.{name}", "x").require("x")
+    value = reader.value(operand)
+    if isinstance(value, bool | int | Dim) or (isinstance(value, Scalar) and is_index(value.dtype)):
+        width = "i64" if is_wide(reader.aliases, operand, reader.wide) else "i32"
+        index = reader.index(operand, value)
+        scalar = nodes.size(index) if isinstance(index, Dim) else index
+        value = reader.emit(node, lambda: te.cast(scalar, width))
+    return reader.apply(node, name, value)
+
+
+_NAMESPACES = {"tirx": "T", "tir": "T"}
+
+_OF_DTYPE = frozenset({"call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "reinterpret"})
+"""Functions whose result has the dtype that the call gives."""
+
+
+def call_of(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.Call(op, [x], ret_ty="float32")`; `op` is `"tirx.exp"` or `tvm.ir.Op.get("tirx.exp")`."""
+    given = reader.arguments(node, "T.Call", "op args ret_ty attrs span", {"dtype": "ret_ty", "ret_type": "ret_ty"})
+    op, args, kind = given.require("op"), given.require("args"), given.get("ret_ty")
+    function = function_named(reader, looked_up(op) or op, _NAMESPACES)
+    operands = args.elts if isinstance(args, ast.List | ast.Tuple) else [args]
+    is_typed = isinstance(function, ast.Attribute) and function.attr in _OF_DTYPE
+    keywords = [ast.copy_location(ast.keyword("dtype", kind), kind)] if kind is not None and is_typed else []
+    return reader.value(ast.copy_location(ast.Call(function, operands, keywords), node))
+
+
+_GPU_NAMES = (
+    "ptx_ ptx. tvm_load_matrix_sync tvm_mma_sync tvm_bmma_sync tvm_fill_fragment tvm_store_matrix_sync "
+    "tvm_kernel_replace_point mma_ cp_async create_barriers tvm_storage_sync tvm_warp_ tvm_global_barrier "
+    "thread_return thread_filter tensormap_ TensorMap scope_id warpgroup cluster cta dp4a alloc_cast_frag "
+    "alloc_tcgen05 SMEMPool TMEMPool smem tmem wg_reg_tile selector filter call_kernel call_ffi_kernel TileLayout "
+    "ComposeLayout constexpr jit meta_class simdgroup make_filled_simdgroup tvm_thread_allreduce atomic_add "
+    "print_buffer nd_mem_alloc_with_scope texture2d cuda metal webgpu nvshmem nki cooperative_tensor tcgen05 "
+    "wgmma mbarrier device_entry kernel_id cluster_id cta_id warpgroup_id warp_id lane_id thread_id tile."
+)
+_GPU = tuple(_GPU_NAMES.split())
+
+_MACHINE_NAMES = "call_llvm call_intrin call_spirv llvm_lookup dma_"
+_MACHINE = tuple(_MACHINE_NAMES.split())
+
+_BUILDER_NAMES = (
+    "If Then Else While Reduce CommReducer comm_reducer Iter IterVar iter_var Range Layout Tuple index_map "
+    "add_to_parent func_name func_ret arg"
+)
+_BUILDER = tuple(_BUILDER_NAMES.split())
+
+_POINTERS = ("handle", "Ptr", "ptr", "buffer_var")
+
+_REASONS: Mapping[tuple[str, ...], str] = MappingProxyType(
+    {
+        _GPU: "is for GPUs, which are not a target",
+        _MACHINE: "names an instruction of one machine; use a function of T, or T.call_extern",
+    }
+)
+
+_EXACT: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(_BUILDER, "builds programs from Python; a text writes the statement or expression itself"),
+        **dict.fromkeys(_POINTERS, "would be memory that nothing owns; declare buffers over that of a parameter"),
+    }
+)
+
+
+def reason_against(name: str) -> str | None:
+    """Why `T.<name>` is not taken; `None` if nothing is known against it."""
+    if (reason := _EXACT.get(name)) is not None:
+        return reason
+    return next((reason for prefixes, reason in _REASONS.items() if name.startswith(prefixes)), None)
+
+
+FORMS: Mapping[str, Form] = {
     **FOREIGN_FORMS,
     **STRUCT_FORMS,
-    **BOX_FORMS,
     **WORKSPACE_FORMS,
     "Cast": _cast,
     "cast": _cast,
@@ -309,3 +416,27 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "tvm_tuple": _tuple,
 }
 """Calls of `T` that take more than scalars."""
+
+
+class TirCallReader(TirExpressionReader):
+    """Reads expressions of PrimFuncs with calls of functions of `T` in them."""
+
+    def call(self, node: ast.Call) -> object:
+        name = self.aliases.name_in("tir", node.func)
+        if self.aliases.name_in("ir", node.func) == "meta_var":
+            return _same(self, node)
+        if name is None:
+            return _method_or_builtin(self, node)
+        bare, lanes = split_dtype(name := element_name(name))
+        if is_dtype_name(bare):
+            return _typed(self, node, name) if lanes is None else _typed_vector(self, node, name)
+        if (form := FORMS.get(name)) is not None:
+            return form(self, node)
+        if name in OF_DTYPES:
+            dtype = self.arguments(node, f"T.{name}", "dtype").require("dtype")
+            kind = self.dtype(dtype)
+            return self.emit(node, lambda: OF_DTYPES[name](kind))
+        if name in FUNCTIONS:
+            given = self.arguments(node, f"T.{name}", "*operands span", None, ("dtype",))
+            return _apply(self, node, name, given)
+        refuse(self, node, name)

@@ -1,18 +1,110 @@
-"""The functions of `T` on scalars."""
+"""The functions of `T` on scalars, and the dtype that TVM brings their operands to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from relax_dialect.frontend.tvmscript.prim_func.promotion import promoted
+from xdsl.dialects.builtin import AnyFloat, IntegerType
+
 from tir_dialect import te
+from tir_dialect.dims import Dim
 from tir_dialect.dtypes import finite_range
 from tir_dialect.te import nodes, operators
-from tir_dialect.te.coerce import is_float, is_index
+from tir_dialect.te.coerce import adopt, is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.conversions import DTypeLike, to_dtype
+from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.tree import post_order
+
+MAX_LANES = 1 << 16
+"""The longest vector that is read."""
+
+_LANES = re.compile(r"([a-z]+\d*(?:_\w+)?)x(\d+)")
+
+
+def split_dtype(name: str) -> tuple[str, int | None]:
+    """`float32x4` as the dtype of an element and the number of lanes, which `float32` has none of."""
+    found = _LANES.fullmatch(name)
+    return (name, None) if found is None else (_SHORT.get(found[1], found[1]), int(found[2]))
+
+
+_SHORT = {
+    "boolean": "bool",
+    "uint1": "bool",
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+def element_name(name: str) -> str:
+    """A dtype by the name that everything knows it under: `T.boolean` is `bool`, `T.u8` is `uint8`."""
+    return _SHORT.get(name, name)
+
+
+def to_scalar(value: Scalar | Dim | float) -> Scalar | float:
+    """Dimensions as indices; numbers stay numbers, which have no dtype yet."""
+    return nodes.size(value) if isinstance(value, Dim) else value
+
+
+def common_dtype(one: DType, other: DType) -> DType:
+    """The dtype of an operation on both; `TypeError` if there is none."""
+    if one == other:
+        return one
+    if is_float(one) or is_float(other):
+        return _wider_float(one, other)
+    if is_index(one):
+        return other if not is_bool(other) else one
+    if is_index(other):
+        return one if not is_bool(one) else other
+    if is_bool(one) or is_bool(other):
+        return other if is_bool(one) else one
+    widths = [kind.width.data for kind in (one, other) if isinstance(kind, IntegerType)]
+    if is_unsigned(one) != is_unsigned(other) and widths[0] == widths[1]:
+        raise TypeError(f"operands have dtypes {one} and {other}; convert one side with T.Cast")
+    return one if widths[0] >= widths[1] else other
+
+
+def _wider_float(one: DType, other: DType) -> DType:
+    if not isinstance(one, AnyFloat):
+        return other
+    if not isinstance(other, AnyFloat) or one.bitwidth > other.bitwidth:
+        return one
+    if one.bitwidth == other.bitwidth:
+        raise TypeError(f"operands have dtypes {one} and {other}; convert one side with T.Cast")
+    return other
+
+
+def memory_dtype(dtype: DType) -> DType:
+    """The dtype by which memory keeps scalars of a dtype: indices have 64 bits there."""
+    return to_dtype("int64") if is_index(dtype) else dtype
+
+
+def promoted(*values: Scalar | Dim | float) -> tuple[Scalar, ...]:
+    """The operands, all of one dtype; numbers take that of the others, or `index` and `f32` if there are no others."""
+    scalars = [to_scalar(value) for value in values]
+    dtype: DType | None = None
+    for scalar in scalars:
+        if isinstance(scalar, Scalar):
+            dtype = scalar.dtype if dtype is None else common_dtype(dtype, scalar.dtype)
+    if dtype is None:
+        dtype = to_dtype("f32") if any(isinstance(value, float) for value in scalars) else INDEX
+    if any(isinstance(value, float) for value in scalars) and not is_float(dtype):
+        dtype = to_dtype("f32")
+    return tuple(converted(scalar, dtype) for scalar in scalars)
+
+
+def converted(value: Scalar | Dim | float, dtype: DType) -> Scalar:
+    """A scalar or number as a scalar of `dtype`."""
+    scalar = to_scalar(value)
+    if not isinstance(scalar, Scalar):
+        if isinstance(scalar, float) and not is_float(dtype):
+            return te.cast(adopt(scalar, to_dtype("f64")), dtype)
+        return adopt(bool(scalar), dtype) if is_bool(dtype) else adopt(scalar, dtype)
+    return scalar if scalar.dtype == dtype else te.cast(scalar, dtype)
+
 
 Function = Callable[..., Any]
 """Takes scalars, dimensions and numbers, gives a scalar."""
@@ -94,8 +186,6 @@ def logical_not(value: Any) -> Scalar:
 
 def loads(value: Any) -> bool:
     """Whether a scalar reads memory."""
-    from tir_dialect.te.tree import post_order
-
     return isinstance(value, Scalar) and any(isinstance(each, nodes.Load) for each in post_order((value,)))
 
 
@@ -220,3 +310,69 @@ OF_DTYPES: Mapping[str, Function] = {
     "infinity": _infinity,
 }
 """Constants by dtype."""
+
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "Add",
+    ast.Sub: "Sub",
+    ast.Mult: "Mul",
+    ast.FloorDiv: "FloorDiv",
+    ast.Mod: "FloorMod",
+    ast.Pow: "pow",
+    ast.LShift: "shift_left",
+    ast.RShift: "shift_right",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+}
+"""The functions that operators of Python stand for."""
+
+_DIVISIONS = "Div Mod FloorDiv FloorMod floordiv floormod indexdiv indexmod ceildiv truncdiv truncmod"
+
+DIVISIONS = frozenset(_DIVISIONS.split(" "))
+"""Functions of integers that have no result for a second operand 0."""
+
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "EQ",
+    ast.NotEq: "NE",
+    ast.Lt: "LT",
+    ast.LtE: "LE",
+    ast.Gt: "GT",
+    ast.GtE: "GE",
+}
+"""The functions that comparisons of Python stand for."""
+
+
+def scalar_function(name: str) -> Callable[..., Scalar]:
+    """The function of `T` on scalars, or what an operator means."""
+    if name.startswith("cast:"):
+        return partial(_cast, to_dtype(name.removeprefix("cast:")))
+    return _OPERATOR_FUNCTIONS.get(name) or FUNCTIONS[name]
+
+
+def called(name: str, operands: Sequence[Scalar | Dim | float]) -> Scalar:
+    """The function of scalars; `TypeError` if it takes another number of them."""
+    try:
+        return scalar_function(name)(*operands)
+    except TypeError as error:
+        if "positional argument" in str(error):
+            raise TypeError(f"T.{name} expected another number of operands, got {len(operands)}") from None
+        raise
+
+
+def _cast(dtype: DType, value: Scalar | Dim | float) -> Scalar:
+    return converted(value, dtype)
+
+
+def _divide(*values: Scalar | Dim | float) -> Scalar:
+    one, other = promoted(*values)
+    return one / other
+
+
+def _negative(value: Scalar | Dim | float) -> Scalar:
+    return -promoted(value)[0]
+
+
+_OPERATOR_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
+    "Divide": _divide,
+    "Negative": _negative,
+}

@@ -1,289 +1,246 @@
-"""Calls that are not operators: functions, packed functions, constants, casts, memory."""
+"""`R.<name>(...)` of any kind, and `R.emit_te` of a function on tensor expressions, which is read, not executed."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any
 
-from xdsl.utils.exceptions import VerifyException
-
-from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.tvmscript.relax_func.box_calls import BOX_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.device_calls import DEVICE_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.dist_calls import DIST_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.gradient_calls import GRADIENT_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.image_calls import IMAGE_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.inspect_calls import INSPECT_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.layout_calls import LAYOUT_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.loss_calls import LOSS_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.memory_calls import MEMORY_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.prim_calls import PRIM_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.python_calls import PYTHON_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.reduction_calls import REDUCTION_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.tir_calls import (
-    call_dps_packed,
-    call_tir,
-    call_tir_inplace,
-    call_tir_with_grad,
+from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.functions import PlainFunction, call_helper, evaluate
+from relax_dialect.frontend.tvmscript.prim_func.intrinsics import TirCallReader
+from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, promoted
+from relax_dialect.frontend.tvmscript.relax_func.call_tir import TIR_FORMS
+from relax_dialect.frontend.tvmscript.relax_func.composed import (
+    COMPOSED_FORMS,
 )
-from relax_dialect.frontend.tvmscript.relax_func.values import VALUE_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.vision_calls import VISION_FORMS
-from relax_dialect.frontend.tvmscript.relax_func.vm_builtins import VM_BUILTINS, Builtin
-from relax_dialect.frontend.tvmscript.text.arguments import Arguments
-from relax_dialect.frontend.tvmscript.text.captured import PythonFunction
-from relax_dialect.frontend.tvmscript.text.scope import FunctionRef
-from relax_dialect.frontend.tvmscript.text.static import describe
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.refine import refine
-from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType, TupleType
+from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader, Form, call_operator
+from relax_dialect.frontend.tvmscript.relax_func.packed import FUNCTION_FORMS, call_function
+from relax_dialect.frontend.tvmscript.relax_func.values import (
+    VALUE_FORMS,
+)
+from relax_dialect.frontend.tvmscript.scopes import PythonFunction, Scope
+from relax_dialect.frontend.tvmscript.source import Aliases
+from relax_dialect.frontend.tvmscript.static import is_python
+from tir_dialect import te
+from tir_dialect.te.nodes import IterVar, Slice
+from tir_dialect.te.reducer import reduce_axis
 
-if TYPE_CHECKING:
-    from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader
+_HINTS = ("primfunc_name_hint", "primfunc_attrs")
 
-Form: TypeAlias = "Callable[[ExpressionReader, ast.Call], object]"
-
-_TYPES = {"sinfo_args": "ty_args", "type_args": "ty_args", "out_ty": "ty_args", "out_sinfo": "ty_args"}
+_REDUCTIONS: dict[str, Callable[..., te.Expr]] = {"sum": te.sum, "max": te.max, "min": te.min, "prod": te.prod}
 
 
-def call_function(reader: ExpressionReader, node: ast.Call) -> object:
-    """A call of a function of the module, of a function value, or of a method of a value."""
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
-        value = reader.expr(node.func, reader.value(node.func.value))
-        target = Arguments(reader.source, node, "astype", "dtype").require("dtype")
-        return reader.emit(node, lambda: value.astype(reader.dtype(target)))
-    callee = reader.value(node.func)
-    arguments = [reader.read(each) for each in Arguments(reader.source, node, "the call", "*arguments").rest]
-    if isinstance(callee, Builtin):
-        return reader.emit(node, lambda: callee.call(*arguments))
-    if isinstance(callee, FunctionRef):
-        return reader.program.call(reader, node, callee.name, arguments)
-    if isinstance(callee, Expr) and isinstance(callee.type, FuncType):
-        return reader.emit(node, lambda: callee(*arguments))
-    if isinstance(callee, Expr) and isinstance(callee.type, ObjectType):
-        function = reader.refine(node.func, callee, FuncType(None))
-        return reader.emit(node, lambda: function(*arguments))
-    if isinstance(callee, PythonFunction):
-        reader.fail(node.func, f"{callee} is a function of Python, which is not executed; R.emit_te reads its source")
-    got = str(callee.type) if isinstance(callee, Expr) else describe(callee)
-    reader.fail(node.func, f"expected a function to call, got {got}")
+def emit_te(reader: ExpressionReader, node: ast.Call) -> object:
+    """The result of the PrimFunc that a function on tensors describes."""
+    if not node.args:
+        reader.fail(node, "R.emit_te expected a function and its arguments")
+    function, *rest = node.args
+    keywords = [each for each in node.keywords if each.arg not in _HINTS]
+    if reader.aliases.name_in("topi", function) is not None:
+        return call_topi(reader, ast.copy_location(ast.Call(function, rest, keywords), node))
+    definition = _definition(reader, function)
+    arguments = [reader.value(each) for each in rest]
+    named = {each.arg: reader.value(each.value) for each in keywords if each.arg is not None}
+    hint = next((reader.text(each.value) for each in node.keywords if each.arg == _HINTS[0]), None)
+    try:
+        if uses_topi(reader.aliases, definition.node):
+            operators = TopiReader(definition.source, reader.aliases, definition.scope, reader.builder, reader.program)
+            return evaluate(operators, definition.node, arguments, named)
+        callee = TensorExpressionReader(definition.source, reader.aliases, definition.scope).function(definition.node)
+        return reader.emit(node, lambda: reader.builder.emit_te(callee, *arguments, name_hint=hint, **named))
+    except RecursionError:
+        reader.fail(node, "the function calls itself, which nothing ends")
 
 
-def _result_type(reader: ExpressionReader, given: Arguments) -> StructInfo | None:
-    """The type that the call or the annotation gives."""
-    node = given.get("ty_args")
-    if node is None or (isinstance(node, ast.Constant) and node.value is None):
-        return reader.expected
-    infos = reader.types.several(node)
-    return infos[0] if len(infos) == 1 else TupleType(infos)
+def _definition(reader: ExpressionReader, node: ast.expr) -> PlainFunction:
+    """The function, with the names that are visible where it stands."""
+    found = node if isinstance(node, ast.Lambda) else None
+    if isinstance(node, ast.Name):
+        value = reader.scope.find(node.id)
+        if isinstance(value, PythonFunction):
+            return PlainFunction.of_surroundings(value, reader.aliases)
+        found = reader.program.plain.get(node.id)
+    if found is None:
+        reader.fail(node, "expected a lambda, a function of the text, or topi.<name>; nothing else can be read here")
+    return PlainFunction(found, reader.source, _visible(reader))
 
 
-def _callee(reader: ExpressionReader, node: ast.expr) -> str | Callable[..., object]:
-    """The name of a packed function, a function value, or what stands for a function of TVM's run-time library."""
-    value = reader.value(node)
-    if isinstance(value, FunctionRef):
-        return value.name
-    if isinstance(value, str):
-        return VM_BUILTINS.get(value, value)
-    if isinstance(value, Expr):
-        return value
-    reader.fail(node, f"expected the name of a packed function, got {describe(value)}")
+def _visible(reader: ExpressionReader) -> Scope:
+    """What the function can see: numbers, dimensions, and other functions without a decorator."""
+    known = {name: reader.scope.find(name) for name in reader.scope.names()}
+    kinds = bool | int | float | str | PythonFunction
+    scope = Scope({name: value for name, value in known.items() if isinstance(value, kinds)})
+    for name, each in reader.program.plain.items():
+        scope.bind(name, PlainFunction(each, reader.source, scope))
+    return scope
 
 
-def _call_packed(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.call_packed("name", x, ty_args=...)`; in a dataflow region, where nothing has effects, as a pure one."""
-    return _pure_packed(reader, node) if reader.in_dataflow else _packed(reader, node, "R.call_packed")
+class TensorExpressionReader(TirCallReader):
+    """Evaluates functions on tensor expressions."""
 
+    def function(self, node: ast.Lambda | ast.FunctionDef) -> Callable[..., Any]:
+        """A lambda or function of the text as one that `te` can call."""
+        args = node.args
+        names = [each.arg for each in (*args.posonlyargs, *args.args)]
 
-def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
-    given = Arguments(
-        reader.source,
-        _without_attributes(node),
-        what,
-        "func *args ty_args inplace_indices",
-        _TYPES | {"py_func_name": "func"},
-    )
-    callee = _callee(reader, given.require("func"))
-    arguments = [reader.read(each) for each in given.rest]
-    info = _result_type(reader, given) or ObjectType()
-    if isinstance(callee, str):
-        return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
-    return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info)
+        def applied(*values: Any, **named: Any) -> Any:
+            return evaluate(self, node, values, named)
 
+        kinds = inspect.Parameter
+        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
+        if args.vararg is not None:
+            parameters.append(kinds(args.vararg.arg, kinds.VAR_POSITIONAL))
+        applied.__signature__ = inspect.Signature(parameters)
+        applied.__name__ = node.name if isinstance(node, ast.FunctionDef) else "te"
+        return applied
 
-def _without_attributes(node: ast.Call) -> ast.Call:
-    """A call of a packed function without its attributes, which no function gets: TVM too drops them."""
-    known = {*_TYPES, *_TYPES.values(), "func", "py_func_name", "inplace_indices"}
-    keywords = [each for each in node.keywords if each.arg is None or each.arg in known]
-    return ast.copy_location(ast.Call(node.func, node.args, keywords), node)
+    def subscript(self, node: ast.Subscript) -> object:
+        owner = self.value(node.value)
+        if not isinstance(owner, te.Tensor | Slice):
+            return super().subscript(node)
+        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return self._element(node, owner, parts)
 
+    def _element(self, node: ast.AST, tensor: te.Tensor | Slice, parts: Sequence[ast.expr]) -> te.Expr:
+        values: list[object] = []
+        for part in parts:
+            value = self.value(part.value if isinstance(part, ast.Starred) else part)
+            values += items_of(value) or (value,)
+        indices = tuple(self.index(node, value) for value in values)
+        return self.emit(node, lambda: tensor[indices])
 
-def _pure_packed(reader: ExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "R.call_pure_packed", "func *args ty_args", _TYPES)
-    callee = _callee(reader, given.require("func"))
-    arguments = [reader.read(each) for each in given.rest]
-    info = _result_type(reader, given)
-    if isinstance(callee, str):
-        return reader.emit(node, lambda: reader.builder.call_pure_packed(callee, *arguments, out=info))
-    return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info or ObjectType())
+    def attribute(self, node: ast.Attribute) -> object:
+        owner = self.value(node.value)
+        if isinstance(owner, te.Tensor):
+            match node.attr:
+                case "shape":
+                    return tuple(owner.shape)
+                case "dtype":
+                    return str(owner.dtype)
+                case "ndim":
+                    return owner.ndim
+                case _:
+                    self.fail(node, f"a tensor has no {node.attr}; it has shape, dtype and ndim")
+        if isinstance(owner, te.Expr) and node.attr == "dtype":
+            return str(owner.dtype)
+        return super().attribute(node)
 
+    def call(self, node: ast.Call) -> object:
+        name = self.aliases.name_in("te", node.func)
+        if self.aliases.name_in("topi", node.func) is not None:
+            self.fail(node, "functions of topi are operators: they stand in the function that R.emit_te is given")
+        if name == "compute":
+            return self._compute(node)
+        if name == "reduce_axis":
+            return self._reduce_axis(node)
+        if name in _REDUCTIONS:
+            return self._reduction(node, _REDUCTIONS[name])
+        if name is not None and name in FUNCTIONS:
+            operands = [self.scalar_operand(each, self.value(each)) for each in node.args]
+            return self.emit(node, lambda: FUNCTIONS[name](*operands))
+        if self.aliases.resolve(node.func) is None and isinstance(node.func, ast.Name):
+            owner = self.scope.find(node.func.id)
+            if isinstance(owner, te.Tensor):
+                return self._element(node, owner, node.args)
+        helper = call_helper(self, node)
+        return super().call(node) if helper is None else helper[0]
 
-def _builtin_with_ctx(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.call_builtin_with_ctx("name", (x,), ty_args=...)`: the machine hands over its context by itself."""
-    given = Arguments(reader.source, node, "R.call_builtin_with_ctx", "func args ty_args", _TYPES)
-    callee, args = _callee(reader, given.require("func")), given.require("args")
-    if not isinstance(callee, str):
-        reader.fail(node, "R.call_builtin_with_ctx expected the name of a function that takes the machine's context")
-    arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
-    info = _result_type(reader, given) or ObjectType()
-    return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
+    def _compute(self, node: ast.Call) -> object:
+        given = self.arguments(node, "te.compute", "shape fcompute name tag attrs", {"f": "fcompute"})
+        shape_node, body = given.require("shape"), given.require("fcompute")
+        if not isinstance(body, ast.Lambda):
+            self.fail(body, "te.compute expected a lambda")
+        shape = items_of(self.value(shape_node)) or (self.value(shape_node),)
+        dims = [self.to_dim(shape_node, each) for each in shape]
+        name = "compute" if (label := given.get("name")) is None else self.text(label)
+        function = self.function(body)
 
+        def element(*indices: Any) -> Any:
+            value = function(*indices)
+            items = items_of(value)
+            return promoted(self.scalar_operand(body, value))[0] if items is None else items
 
-def _invoke(reader: ExpressionReader, node: ast.Call, *, pure: bool) -> object:
-    """`R.invoke_closure(f, (x,), ty_args=...)`, or `R.invoke_pure_closure`."""
-    name = "R.invoke_pure_closure" if pure else "R.invoke_closure"
-    given = Arguments(reader.source, node, name, "closure args ty_args", _TYPES)
-    function, args = reader.read(given.require("closure")), given.require("args")
-    if not isinstance(function.type, FuncType):
-        function = reader.refine(node, function, FuncType(None, pure=pure))
-    arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
-    result = reader.emit(node, lambda: function(*arguments))
-    return _refined(reader, node, result, _result_type(reader, given) or ObjectType())
+        element.__signature__ = inspect.signature(function)
+        return self.emit(node, lambda: te.compute(dims, element, name))
 
+    def _reduce_axis(self, node: ast.Call) -> IterVar:
+        given = self.arguments(node, "te.reduce_axis", "dom name")
+        domain = given.require("dom")
+        ends = items_of(self.value(domain)) or (0, self.value(domain))
+        name = "r" if (label := given.get("name")) is None else self.text(label)
+        if len(ends) != 2:
+            self.fail(domain, "expected the first value and the end")
+        lo, hi = (each if isinstance(each, te.Expr) else self.to_dim(domain, each) for each in ends)
+        return self.emit(node, lambda: reduce_axis((lo, hi), name))
 
-def _make_closure(reader: ExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "R.make_closure", "func args")
-    callee, args = reader.value(given.require("func")), given.require("args")
-    if not isinstance(callee, FunctionRef):
-        reader.fail(node, f"R.make_closure expected a function of the module, got {describe(callee)}")
-    captured = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
-    return reader.program.closure(reader, node, callee.name, captured)
-
-
-def _match_cast(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.match_cast(x, type)`: dimensions that are new in the type are bound here."""
-    given = Arguments(reader.source, node, "R.match_cast", "value ty", {"struct_info": "ty"})
-    value, declared = reader.read(given.require("value")), reader.types.read(given.require("ty"))
-    return cast_to(reader, node, value, declared)
-
-
-def _match_shape(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.match_shape(x, (n, m))` of a tensor or a shape; names that are new are bound here."""
-    given = Arguments(reader.source, node, "R.match_shape", "value pattern")
-    pattern = given.require("pattern")
-    nodes = pattern.elts if isinstance(pattern, ast.Tuple | ast.List) else [pattern]
-    return call_match_shape(reader, node, nodes)
-
-
-def call_match_shape(reader: ExpressionReader, call: ast.expr, nodes: Sequence[ast.expr]) -> Expr:
-    """Matches the first argument of a call with dimensions."""
-    node = call if isinstance(call, ast.Call) else None
-    if node is None or not node.args:
-        reader.fail(call, "R.match_shape expected a tensor or a shape")
-    source = reader.read(node.args[0])
-    dims = [reader.dim(each, implicit=True) for each in nodes]
-    if isinstance(source.type, ShapeType):
-        return cast_to(reader, node, source, ShapeType(dims))
-    dtype = source.type.dtype if isinstance(source.type, TensorType) else None
-    expected = reader.expected
-    if dtype is None and isinstance(expected, TensorType):
-        dtype = expected.dtype
-    if isinstance(expected, ShapeType):
-        return cast_to(reader, node, source, ShapeType(dims))
-    return cast_to(reader, node, source, TensorType(dims, dtype))
-
-
-def cast_to(reader: ExpressionReader, node: ast.AST, value: Expr, declared: StructInfo) -> Expr:
-    """A checked cast that keeps what is known besides."""
-    return reader.emit(node, lambda: reader.builder.match_cast(value, refine(declared, value.type)))
-
-
-def _refined(reader: ExpressionReader, node: ast.AST, value: object, info: StructInfo) -> object:
-    return reader.refine(node, value, info) if isinstance(value, Expr) else value
-
-
-def _print(reader: ExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "R.print", "*values format")
-    values = [reader.read(each) for each in given.rest]
-    text = _format(reader, given.get("format"), values)
-    return _effect(reader, node, "print", [text, values])
-
-
-def _assert(reader: ExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "R.assert_op", "condition format_args format")
-    condition = reader.read(given.require("condition"))
-    args = given.get("format_args")
-    given_values = () if args is None else reader.fields(args, reader.value(args))
-    values = [reader.expr(node, each) for each in given_values]
-    text = _format(reader, given.get("format"), values)
-    # Python's format drops values that have no mark.
-    return _effect(reader, node, "assert", [condition, text, values[: text.count("{")] if text else values])
-
-
-def _format(reader: ExpressionReader, node: ast.expr | None, values: Sequence[Expr]) -> str:
-    text = "" if node is None else reader.text(node)
-    return text if text or not values else " ".join("{}" for _ in values)
-
-
-def _effect(reader: ExpressionReader, node: ast.Call, name: str, arguments: Sequence[object]) -> object:
-    from relax_dialect.builder.operator_functions import function_of, operator_classes
-
-    reader.emit(node, lambda: function_of(operator_classes()[f"relax.{name}"])(*arguments))
-    return None
-
-
-def _extern_func(reader: ExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "R.ExternFunc", "global_symbol ty")
-    name = reader.text(given.require("global_symbol"))
-    if name in VM_BUILTINS:
-        return Builtin(VM_BUILTINS[name])
-    info = reader.types.optional(given.get("ty"))
-    if info is not None and not isinstance(info, FuncType):
-        raise VerifyException(f"expected the type of a function, got {info}")
-    return reader.emit(node, lambda: reader.builder.extern_func(name, info))
-
-
-def _emit_te(reader: ExpressionReader, node: ast.Call) -> object:
-    from relax_dialect.frontend.tvmscript.relax_func.tensor_expressions import emit_te
-
-    return emit_te(reader, node)
+    def _reduction(self, node: ast.Call, reduce: Callable[..., te.Expr]) -> te.Expr:
+        given = self.arguments(node, "the reduction", "expr axis where init")
+        operand, axis_node = self.read_scalar(given.require("expr")), given.require("axis")
+        value = self.value(axis_node)
+        axes = [each for each in (items_of(value) or (value,)) if isinstance(each, IterVar)]
+        if not axes:
+            self.fail(axis_node, "expected variables of te.reduce_axis")
+        return self.emit(node, lambda: reduce(promoted(operand)[0], tuple(axes)))
 
 
 FORMS: Mapping[str, Form] = {
-    **BOX_FORMS,
-    **DEVICE_FORMS,
-    **DIST_FORMS,
-    **IMAGE_FORMS,
-    **INSPECT_FORMS,
-    **LAYOUT_FORMS,
-    **LOSS_FORMS,
-    **GRADIENT_FORMS,
-    **VISION_FORMS,
+    **TIR_FORMS,
+    **COMPOSED_FORMS,
     **VALUE_FORMS,
-    **MEMORY_FORMS,
-    **PRIM_FORMS,
-    **PYTHON_FORMS,
-    **REDUCTION_FORMS,
-    "call_tir": call_tir,
-    "call_tir_inplace": call_tir_inplace,
-    "call_tir_with_grad": call_tir_with_grad,
-    "call_tir_dyn": call_tir,
-    "call_dps_packed": call_dps_packed,
-    "call_packed": _call_packed,
-    "call_pure_packed": _pure_packed,
-    "call_inplace_packed": lambda reader, node: _packed(reader, node, "R.call_inplace_packed"),
-    "call_py_func": lambda reader, node: _packed(reader, node, "R.call_py_func"),
-    "call_builtin_with_ctx": _builtin_with_ctx,
-    "invoke_closure": lambda reader, node: _invoke(reader, node, pure=False),
-    "invoke_pure_closure": lambda reader, node: _invoke(reader, node, pure=True),
-    "make_closure": _make_closure,
-    "emit_match_cast": _match_cast,
-    "match_cast": _match_cast,
-    "match_shape": _match_shape,
-    "print": _print,
-    "assert_op": _assert,
-    "ExternFunc": _extern_func,
-    "emit_te": _emit_te,
+    **FUNCTION_FORMS,
+    "emit_te": emit_te,
 }
 """What `R.<name>(...)` is, where it is no operator."""
+
+
+class CallReader(ExpressionReader):
+    """Reads expressions of relax functions with calls in them."""
+
+    def call(self, node: ast.Call) -> object:
+        node = self.meant_call(node)
+        name = self.aliases.name_in("relax", node.func)
+        if name is None and (self.aliases.resolve(node.func) or is_python(self.aliases, self.scope, node.func)):
+            return super().call(node)
+        if name is None and isinstance(node.func, ast.Attribute) and node.func.attr == "get_global_var" and node.args:
+            return self.function_ref(node.args[0], self.text(node.args[0]))
+        if name is None:
+            with self.implicit(False):
+                return call_function(self, node)
+        form = FORMS.get(name)
+        return call_operator(self, node, name) if form is None else form(self, node)
+
+
+_ORDER = {"full": (0, 2, 1)}
+"""Where the arguments of the operator stand in topi's function."""
+
+
+def call_topi(reader: ExpressionReader, node: ast.Call) -> object:
+    """`topi.<name>(x, ...)` as the operator."""
+    name, order = reader.aliases.name_in("topi", node.func) or "", range(len(node.args))
+    if len(node.args) == len(_ORDER.get(name, ())):
+        order = _ORDER[name]
+    arguments, keywords = [node.args[index] for index in order], node.keywords
+    if name == "trilu":
+        given = reader.arguments(node, "topi.trilu", "data k upper")
+        name = "triu" if reader.value(given.require("upper")) else "tril"
+        arguments, keywords = [given.require("data"), given.require("k")], []
+    return call_operator(reader, ast.copy_location(ast.Call(node.func, arguments, keywords), node), name)
+
+
+def uses_topi(aliases: Aliases, node: ast.AST) -> bool:
+    """Whether a function calls one of `topi`."""
+    return any(aliases.name_in("topi", each) is not None for each in ast.walk(node))
+
+
+class TopiReader(CallReader):
+    """Reads functions of `topi` and arithmetic: what they compute of tensors are operators of the program."""
+
+    def call(self, node: ast.Call) -> object:
+        if self.aliases.name_in("topi", node.func) is not None:
+            return call_topi(self, node)
+        if self.aliases.name_in("te", node.func) is not None:
+            self.fail(node, "functions of topi are operators, those of te are not; use R.emit_te for each of them")
+        helper = call_helper(self, node)
+        return super().call(node) if helper is None else helper[0]

@@ -1,31 +1,39 @@
-"""Expressions of relax functions: they emit ops where the builder stands."""
+"""Expressions of relax functions and calls of operators: they emit ops where the builder stands."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import cache
+from typing import NoReturn, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, OpResult
+from xdsl.irdl import IRDLOperation
 
 from relax_dialect.builder import operators as builder_operators
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.operator_functions import function_of, operator_classes
-from relax_dialect.frontend.tvmscript.relax_func.operator_signs import COMPARISONS, OPERATORS, UNARY
-from relax_dialect.frontend.tvmscript.relax_func.operators import call_operator
-from relax_dialect.frontend.tvmscript.text.captured import is_python
-from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.text.evaluator import is_number, items_of
-from relax_dialect.frontend.tvmscript.text.names import Aliases
-from relax_dialect.frontend.tvmscript.text.program import Program
-from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, build_error
-from relax_dialect.frontend.tvmscript.text.scope import FunctionRef, ModuleRef, Scope
-from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
-from relax_dialect.frontend.tvmscript.text.typed_numbers import dtype_of
-from relax_dialect.frontend.tvmscript.text.types import TypeReader
+from relax_dialect.builder.operator_functions import Kind, Parameter, function_of, operator_classes, parameters_of
+from relax_dialect.frontend.tvmscript.evaluator import is_number, items_of
+from relax_dialect.frontend.tvmscript.program import BUILD_ERRORS, Program, at_ops, build_error
+from relax_dialect.frontend.tvmscript.relax_func.operators import (
+    COMPARISONS,
+    FUNCTIONS,
+    OPERATOR_NAMES,
+    OPERATORS,
+    REFUSED_OPERATORS,
+    RESULTS,
+    SIGNATURES,
+    SYNONYMS,
+    UNARY,
+    relax_op,
+)
+from relax_dialect.frontend.tvmscript.scopes import FunctionRef, ModuleRef, Scope, describe, dtype_of
+from relax_dialect.frontend.tvmscript.source import Aliases, Source, TVMScriptError, suggestion
+from relax_dialect.frontend.tvmscript.static import StaticReader, is_python
+from relax_dialect.frontend.tvmscript.types import TypeReader
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.values import DTypeOp, PrimOp
 from relax_dialect.struct_info.base import StructInfo
@@ -34,6 +42,7 @@ from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, Ten
 from relax_dialect.verifiers import Violations
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import parse_dtype
 
 T = TypeVar("T")
 
@@ -122,7 +131,7 @@ class ExpressionReader(StaticReader):
 
     def scalar_tensor(self, node: ast.AST, value: Expr) -> Expr:
         """A prim value as a tensor of rank 0."""
-        full = function_of(operator_classes()["relax.full"])
+        full = relax_op("full")
         dtype = value.type.dtype if isinstance(value.type, PrimType) else None
         return self.emit(node, lambda: full([], value, dtype))
 
@@ -138,12 +147,13 @@ class ExpressionReader(StaticReader):
         if isinstance(owner, Expr) and isinstance(owner.type, ObjectType) and node.attr in ("shape", "dtype", "ndim"):
             owner = self.refine(node, owner, TensorType(None, None))
         if isinstance(owner, ModuleRef):
-            return self._function(node, node.attr)
+            return self.function_ref(node, node.attr)
         if isinstance(owner, Expr):
             return self._property(node, owner)
         self.fail(node, f"{describe(owner)} has no {node.attr}")
 
-    def _function(self, node: ast.AST, name: str) -> FunctionRef:
+    def function_ref(self, node: ast.AST, name: str) -> FunctionRef:
+        """A function of the module by its name."""
         if name not in self.program:
             self.fail(node, f"the module has no function {name}{self.program.suggestion(name)}")
         return FunctionRef(name)
@@ -154,7 +164,7 @@ class ExpressionReader(StaticReader):
                 known = owner.type.known_dims if isinstance(owner.type, TensorType) else None
                 if known is not None:
                     return ShapeDims(known)
-                return self.emit(node, lambda: function_of(operator_classes()["relax.shape_of"])(owner))
+                return self.emit(node, lambda: relax_op("shape_of")(owner))
             case "dtype" if isinstance(owner.type, TensorType | PrimType) and owner.type.dtype is not None:
                 return owner.type.dtype
             case "ndim" if isinstance(owner.type, TensorType) and owner.type.rank is not None:
@@ -181,21 +191,6 @@ class ExpressionReader(StaticReader):
             return node.value
         return self.value(node)
 
-    def call(self, node: ast.Call) -> object:
-        from relax_dialect.frontend.tvmscript.relax_func.calls import FORMS, call_function
-
-        node = self.meant_call(node)
-        name = self.aliases.name_in("relax", node.func)
-        if name is None and (self.aliases.resolve(node.func) or is_python(self.aliases, self.scope, node.func)):
-            return super().call(node)
-        if name is None and isinstance(node.func, ast.Attribute) and node.func.attr == "get_global_var" and node.args:
-            return self._function(node.args[0], self.text(node.args[0]))
-        if name is None:
-            with self.implicit(False):
-                return call_function(self, node)
-        form = FORMS.get(name)
-        return call_operator(self, node, name) if form is None else form(self, node)
-
     # Values of the program
 
     def expr(self, node: ast.AST, value: object) -> Expr:
@@ -203,7 +198,7 @@ class ExpressionReader(StaticReader):
         if isinstance(value, Expr):
             return value
         if isinstance(value, ShapeDims):
-            return self.emit(node, lambda: function_of(operator_classes()["relax.shape"])(list(value)))
+            return self.emit(node, lambda: relax_op("shape")(list(value)))
         if (items := () if value is None else items_of(value)) is not None:
             fields = [self.expr(node, each) for each in items]
             made = self.emit(node, lambda: self.builder.insert(TupleOp(*(field.value for field in fields))))
@@ -211,11 +206,11 @@ class ExpressionReader(StaticReader):
         if isinstance(value, bool | int | float | Dim):
             return self.emit(node, lambda: self.builder.prim(value, dtype_of(value)))
         if isinstance(value, str):
-            return self.emit(node, lambda: function_of(operator_classes()["relax.string"])(value))
+            return self.emit(node, lambda: relax_op("string")(value))
         if isinstance(value, FunctionRef):
             return self.program.function_value(self, node, value.name)
         if isinstance(value, Attribute) and not isinstance(value, StructInfo):
-            return self.emit(node, lambda: function_of(operator_classes()["relax.dtype"])(value))
+            return self.emit(node, lambda: relax_op("dtype")(value))
         self.fail(node, f"expected a value, got {describe(value)}")
 
     def read(self, node: ast.expr) -> Expr:
@@ -234,7 +229,7 @@ class ExpressionReader(StaticReader):
         """A shape: its dimensions, or a value of the program; a tensor stands for its own shape."""
         if isinstance(value, Expr):
             if isinstance(value.type, TensorType):
-                return self.emit(node, lambda: function_of(operator_classes()["relax.shape_of"])(value))
+                return self.emit(node, lambda: relax_op("shape_of")(value))
             return value if isinstance(value.type, ShapeType) else self.refine(node, value, ShapeType(None))
         if (items := items_of(value)) is not None:
             return [self.to_dim(node, each) for each in items]
@@ -288,3 +283,176 @@ class ExpressionReader(StaticReader):
         if verdict is Verdict.NEVER:
             self.fail(node, f"expected a value of type {info}, got {value.type}")
         return self.emit(node, lambda: self.builder.match_cast(value, info))
+
+
+Form: TypeAlias = "Callable[[ExpressionReader, ast.Call], object]"
+"""Reads a call of `R.<name>` that is no plain call of an operator."""
+
+
+def rank_of(reader: ExpressionReader, node: ast.AST, value: Expr) -> int:
+    """The rank of a tensor, which has to be known."""
+    rank = value.type.rank if isinstance(value.type, TensorType) else None
+    if rank is None:
+        reader.fail(node, f"expected a tensor of known rank, got {value.type}")
+    return rank
+
+
+def operator_class(name: str) -> type[IRDLOperation] | None:
+    """The op class of `R.<name>`."""
+    return operator_classes().get(f"relax.{OPERATOR_NAMES.get(name, name)}")
+
+
+def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object:
+    """The result of `R.<name>(...)`: an expression, or a tuple of the results."""
+    cls = operator_class(name)
+    if cls is None:
+        _refuse(reader, node, name)
+    ours = OPERATOR_NAMES.get(name, name)
+    parameters = {parameter.source.name: parameter for parameter in parameters_of(cls)}
+    names, defaults = _signature(ours, cls)
+    given = reader.arguments(node, f"R.{name}", names, _renamed(names), ("ty_args",))
+    values: dict[str, object] = {}
+    for each in names:
+        if (argument := given.get(each)) is not None:
+            if each in parameters:
+                values[each] = convert(reader, argument, parameters[each])
+            else:
+                values |= _other(reader, argument, ours, each)
+        elif each in defaults and each in parameters:
+            values[each] = _default(defaults[each], parameters[each])
+    made = _variant(ours, values) or cls
+    required = [each for each, parameter in parameters.items() if parameter.source.default is parameter.source.empty]
+    values |= _implied(ours, values)
+    for each in required:
+        if each not in values:
+            reader.fail(node, f"R.{name} expected the argument {each}")
+    make = FUNCTIONS.get(ours) or _function_of(made)
+    result = reader.emit(node, lambda: make(**values))
+    adapt = RESULTS.get(ours)
+    return result if adapt is None else reader.emit(node, lambda: adapt(result, values))
+
+
+def _refuse(reader: ExpressionReader, node: ast.Call, name: str) -> NoReturn:
+    reason = REFUSED_OPERATORS.get(name) or REFUSED_OPERATORS.get(name.partition(".")[0])
+    if reason is not None:
+        reader.fail(node.func, reason)
+    known = [each.removeprefix("relax.") for each in operator_classes()]
+    reader.fail(node.func, f"there is no operator R.{name}{suggestion(name, known)}")
+
+
+@cache
+def _signature(name: str, cls: type[IRDLOperation]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The parameters in TVM's order, and TVM's defaults where ours are others."""
+    row = SIGNATURES.get(name)
+    if row is None:
+        return tuple(parameter.source.name for parameter in parameters_of(cls)), {}
+    pairs = [each.partition("=") for each in row.split()]
+    return tuple(first for first, _, _ in pairs), {first: last for first, sign, last in pairs if sign}
+
+
+_function_of = cache(function_of)
+
+
+@cache
+def _renamed(names: Sequence[str]) -> Mapping[str, str]:
+    """TVM's names of these parameters, as far as they are not the same."""
+    found = {"sinfo_args": "ty_args", "type_args": "ty_args"}
+    for theirs, ours in SYNONYMS.items():
+        match = next((each for each in ours if each in names), None)
+        if match is not None and theirs not in names:
+            found[theirs] = match
+    return found
+
+
+def _default(text: str, parameter: Parameter) -> object:
+    if parameter.kind is Kind.DTYPE:
+        return parse_dtype(text)
+    value: object = ast.literal_eval(text)
+    return _as_annotated(value, parameter)
+
+
+def _other(reader: ExpressionReader, node: ast.expr, name: str, argument: str) -> dict[str, object]:
+    """What an argument that only TVM has means for ours."""
+    value = reader.value(node)
+    match name, argument:
+        case "split", "indices_or_sections":
+            return {"indices": value} if isinstance(value, tuple) else {"sections": value}
+        case "ccl.allgather" | "ccl.allreduce", "in_group":
+            return {"all_groups": not value}
+        case "topk", "largest":
+            return {"smallest": not value}
+        case "nn.attention", "bias":
+            return {} if value is None else {"bias": reader.expr(node, value)}
+        case "nn.batch_norm" | "nn.group_norm" | "nn.instance_norm", _:
+            return {argument: value}
+        case _ if value is None:
+            return {}
+        case _:
+            reader.fail(node, f"R.{name} is not supported with the argument {argument}")
+
+
+def _variant(name: str, values: Mapping[str, object]) -> type[IRDLOperation] | None:
+    """Another op class that has the arguments."""
+    return operator_class("nn.attention_bias") if name == "nn.attention" and "bias" in values else None
+
+
+def _implied(name: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Arguments that follow from others where TVM lets them out."""
+    if name == "eye" and values.get("columns") is None and "rows" in values:
+        return {"columns": values["rows"]}
+    if name == "arange":
+        stop, start = values.get("stop"), values.get("start")
+        bounds = {"start": 0, "stop": start} if stop is None and start is not None else {}
+        return {**bounds, "step": values.get("step", 1)}
+    return {}
+
+
+# Values for parameters
+
+
+def convert(reader: ExpressionReader, node: ast.expr, parameter: Parameter) -> object:
+    """What an expression is for a parameter of an op."""
+    if parameter.kind is Kind.DTYPE:
+        if isinstance(node, ast.Constant) and node.value in (None, "", "void"):
+            return None
+        return reader.dtype(node)
+    value = reader.value(node)
+    if parameter.kind is Kind.DATA:
+        if isinstance(value, Expr):
+            value = reader.known(node, value)
+        return reader.emit(node, lambda: _as_annotated(value, parameter))
+    if parameter.several:
+        return [_operand(reader, node, parameter.kind, each) for each in reader.fields(node, value)]
+    return None if value is None else _operand(reader, node, parameter.kind, value)
+
+
+def _operand(reader: ExpressionReader, node: ast.expr, kind: Kind, value: object) -> object:
+    if isinstance(value, bool | int | float) and kind in (Kind.TENSOR, Kind.SCALAR, Kind.PRIM):
+        return value
+    if kind is Kind.SHAPE:
+        return reader.shape(node, value)
+    if kind is Kind.PRIM and not isinstance(value, Expr):
+        return reader.to_dim(node, value)
+    expr = reader.expr(node, value)
+    if kind is Kind.TENSOR and isinstance(expr.type, ObjectType):
+        return reader.refine(node, expr, TensorType(None, None))
+    if kind is Kind.TENSOR and isinstance(expr.type, PrimType):
+        return reader.scalar_tensor(node, expr)
+    if kind is Kind.TENSOR and isinstance(expr.type, TupleType):
+        reader.fail(node, f"expected a tensor, got {expr.type}")
+    return expr
+
+
+def _as_annotated(value: object, parameter: Parameter) -> object:
+    """A value as the constructor's annotation wants it: one integer for a list, a float for an integer that it has."""
+    annotation = str(parameter.source.annotation)
+    if (items := items_of(value)) is not None:
+        dim = next((each for each in items if isinstance(each, Dim)), None)
+        if dim is not None and annotation.startswith("Sequence[int]"):
+            raise ValueError(f"expected numbers that are known when the text is read, got the dimension {dim}")
+        return list(items)
+    if isinstance(value, int) and annotation.startswith("Sequence"):
+        return [value]
+    if isinstance(value, int) and annotation.partition(" ")[0] == "float":
+        return float(value) if int(float(value)) == value else value
+    return bool(value) if isinstance(value, int) and annotation == "bool" else value

@@ -4,8 +4,8 @@ import pytest
 
 from relax_dialect.builder.operator_functions import operator_classes
 from relax_dialect.frontend.tvmscript import parse
-from relax_dialect.frontend.tvmscript.relax_func.operator_table import OPERATOR_NAMES, SIGNATURES
-from relax_dialect.frontend.tvmscript.relax_func.operators import operator_class
+from relax_dialect.frontend.tvmscript.relax_func.expressions import operator_class
+from relax_dialect.frontend.tvmscript.relax_func.operators import OPERATOR_NAMES, SIGNATURES
 from relax_dialect.ops.structure import FuncOp
 
 PARAMS = """
