@@ -72,7 +72,10 @@ Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], Loade
 """
 
 _PROVIDER = "lowering.vm_to_llvm.loading"
-"""The module with `load_executable`, the default loader, and `support_objects`, if it is installed."""
+"""The module with `load_executable`, the default loader, if it is installed."""
+
+_LIBRARIES = "lowering.vm_to_llvm.library"
+"""The module with `library_objects`, if it is installed."""
 
 
 def default_loader() -> Loader:
@@ -85,14 +88,15 @@ def default_loader() -> Loader:
         ) from error
 
 
-def support_objects(executable: Executable) -> Sequence[bytes]:
-    """Machine code of what an executable's own calls in the process of the compiler: threads, and memory that is kept.
+def library_objects(executable: Executable) -> Sequence[bytes]:
+    """The objects that a shared library is linked from: an executable's own, and what they need beside other libraries.
 
-    `RuntimeError` if the package `lowering` is not installed.
+    `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
     """
     try:
-        return import_module(_PROVIDER).support_objects(executable)
+        provider = import_module(_LIBRARIES)
     except ImportError as error:
         raise RuntimeError(
             "compiled code needs a run-time support to be linked: install the package 'lowering'"
         ) from error
+    return provider.library_objects(executable)

@@ -264,6 +264,11 @@ def no_stack(function: str) -> str:
     return f"{function}: no stack is left for a call: turn the recursion through other programs into a loop"
 
 
+def no_text() -> str:
+    """`RuntimeError`, or the class of those that end a program: an exception that cannot be told as it is."""
+    return "a packed function has raised an exception that has no text in UTF-8"
+
+
 def unknown_packed(name: str) -> str:
     """`ValueError`, when an executable is loaded: no function of that name is registered."""
     return f'packed function "{name}" is not registered: use tvm_ffi.register_global_func("{name}")'

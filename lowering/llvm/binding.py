@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast
 class FunctionRef(Protocol):
     """A function of a parsed LLVM module."""
 
+    name: str
     is_declaration: bool
 
 
@@ -198,6 +199,13 @@ def llvm() -> Binding:
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     return cast(Binding, binding)
+
+
+@cache
+def enable_inline_assembler() -> None:
+    """Lets code for this kind of machine have inline assembler, which LLVM parses when it makes an object."""
+    binding: Any = llvm()
+    binding.initialize_native_asmparser()
 
 
 @cache

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+from lowering.llvm.errors import CodegenError
+from lowering.llvm.features import code_features
 from tir_dialect.target import Target
+
+
+def described(code_target: str) -> Target | None:
+    """The target that code is for, from its `Target.code_key()`; `None` for what is none."""
+    fields = code_target.split(" ")
+    if len(fields) != 4 or not fields[3].isdecimal():
+        return None
+    triple, cpu, features, vector_bits = fields
+    try:
+        return Target(triple, cpu, features, int(vector_bits))
+    except ValueError:
+        return None
 
 
 def runs_on(code_target: str, machine: Target) -> bool:
     """Whether code for `code_target`, a `Target.code_key()`, runs on `machine`.
 
     The architecture and system have to be the same, and the machine has to have every feature that the code may use.
-    Code for a processor that is only named is compared by the width of its vectors.
+    Where LLVM does not know the features of the architecture, the width of the vectors is compared; code for a
+    processor that it does not know runs nowhere else.
     """
     if code_target == machine.code_key():
         return True
-    fields = code_target.split(" ")
-    if len(fields) != 4 or not fields[3].isdecimal():
+    target = described(code_target)
+    if target is None or _system(target.triple) != _system(machine.triple):
         return False
-    triple, cpu, features, vector_bits = fields
-    if _system(triple) != _system(machine.triple):
+    try:
+        used, there = code_features(target), code_features(machine)
+    except CodegenError:
         return False
-    if not features:
-        return cpu == machine.cpu or int(vector_bits) <= machine.vector_bits
-    return _enabled(features) <= _enabled(machine.features)
+    if used is None or there is None:
+        return target.cpu == machine.cpu or target.vector_bits <= machine.vector_bits
+    return used <= there
 
 
 def _system(triple: str) -> tuple[str, str]:
     """Architecture and operating system; the vendor does not matter."""
     parts = triple.split("-")
     return parts[0], parts[2] if len(parts) > 2 else ""
-
-
-def _enabled(features: str) -> set[str]:
-    return {name for name in features.split(",") if name.startswith("+")}

@@ -8,9 +8,7 @@ from typing import Any
 
 import tvm_ffi
 
-from lowering.llvm.loading.elf import object_symbols
 from lowering.llvm.loading.loader import LoadedCode, load_objects
-from lowering.runtime.kernel.support import SUPPORT, support_object
 from lowering.vm_to_llvm.compatibility import runs_on
 from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
 from tir_dialect.target import Target
@@ -47,21 +45,6 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
         },
         kernels={name: function for name, function in functions.items() if name in kernels},
     )
-
-
-def support_objects(executable: Executable) -> list[bytes]:
-    """Machine code of what the native objects of an executable call beside the C library and tvm-ffi.
-
-    `ValueError` for an executable of other machines: the code is for this one.
-    """
-    own = Target.host().arch
-    if other := [item.target for item in executable.native if item.target.partition("-")[0] not in (own, item.target)]:
-        raise ValueError(
-            f'the code is for "{other[0]}", a library is for this machine ({own}): build it with target=host'
-        )
-    called = {name for item in executable.native for name in object_symbols(item.code).undefined}
-    needed = [support for support in SUPPORT if not called.isdisjoint(support.symbols)]
-    return [support_object(support.library_text()) for support in needed if support.library_text is not None]
 
 
 def load_functions(

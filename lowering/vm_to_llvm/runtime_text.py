@@ -78,7 +78,7 @@ _STRINGS: dict[str, str] = {
     "alloc_tensor_subject": "alloc_tensor",
     "shape_function_name": "ffi.Shape",
     "array_function_name": "ffi.Array",
-    "no_text": "a packed function has raised an exception that has no text in UTF-8",
+    "no_text": messages.no_text(),
     "slice": "%.*s",
     "other_dtype": "DLPack type %d of %d bits",
 }

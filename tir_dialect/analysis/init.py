@@ -211,7 +211,7 @@ class _Start:
     def _is_negative(self, number: Dim) -> bool:
         """Whether a number is below 0, unless there is nothing to reduce over."""
         extents = [self.number(it.extent) for it in self._block.iterators if it.kind.is_reduced]
-        if self.less_equal(number, -1):
+        if self.less_equal(number, -1) or any(self.less_equal(extent, 0) for extent in extents):
             return True
         scaled = [number * factor for factor in {1, *_coefficients(extents), *_divisors(number)}]
         if any(self.less_equal(multiple, -extent) for extent in extents for multiple in scaled):

@@ -30,14 +30,16 @@ _DRIVERS = ("cc", "gcc", "clang")
 def export_library(executable: Executable, path: str | PathLike[str]) -> None:
     """Links the native objects into the shared library `path`, of which others see the functions alone.
 
+    On a processor without the instructions that the code may use, each call raises `RuntimeError` that names them.
+
     `ValueError` if the executable is not whole in native code of this kind of machine; `RuntimeError` if no linker is
     found or it fails.
     """
-    from vm_dialect.loading import support_objects
+    from vm_dialect.loading import library_objects
 
     _check_native(executable)
     command = linker()
-    code = [*(native.code for native in executable.native), *support_objects(executable)]
+    code = library_objects(executable)
     with tempfile.TemporaryDirectory() as folder:
         objects: list[str] = []
         for index, data in enumerate(code):

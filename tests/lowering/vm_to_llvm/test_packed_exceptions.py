@@ -41,6 +41,7 @@ def test_exceptions_keep_their_class(mode: Mode, kind: type[BaseException]):
 
 
 NO_TEXT = f"""
+import sys
 import numpy as np, tvm_ffi
 from lowering import build
 from lowering.parsing import parse_module
@@ -50,20 +51,55 @@ class Silent(Exception):
     def __str__(self):
         raise RuntimeError("no text")
 
-failures = [ValueError("a name \\udcff"), Silent()]
 def fail(x):
     raise failures.pop()
+
+def unreadable(x):
+    exec(compile("def f(): raise ValueError('readable')", "a file \\udcff", "exec"), globals())
+    f()
+
+def nested(x):
+    try:
+        fails(x)
+    except RuntimeError:
+        raise IndexError("\\ud800")
+
 tvm_ffi.register_global_func("test.exceptions.raise", fail)
-main = VirtualMachine(build(parse_module('''{TEXT}''')))["main"]
-for _ in range(2):
+fails = tvm_ffi.convert(fail)
+text = '''{TEXT}'''
+main = VirtualMachine(build(parse_module(text), mode=sys.argv[1]))["main"]
+
+def call():
     try:
         main(np.ones(4, np.float32))
-    except RuntimeError as error:
-        print(error)
+    except BaseException as error:
+        print(type(error).__name__, error)
+
+interrupts = [KeyboardInterrupt("\\ud800"), SystemExit("\\udc80")]
+for failure in (ValueError("a name \\udcff"), Silent(), *interrupts, ValueError("\u00e9")):
+    failures = [failure]
+    call()
+for function in (unreadable, nested):
+    failures = [ValueError("\\udcff")]
+    tvm_ffi.register_global_func("test.exceptions.raise", function, override=True)
+    main = VirtualMachine(build(parse_module(text), mode=sys.argv[1]))["main"]
+    call()
 """
 
+UNTOLD = "a packed function has raised an exception that has no text in UTF-8"
 
-def test_an_exception_without_text_is_one_that_says_so():
-    done = subprocess.run([sys.executable, "-c", NO_TEXT], capture_output=True, text=True, check=False)
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+def test_an_exception_without_text_is_one_that_says_so(mode: Mode):
+    command = [sys.executable, "-c", NO_TEXT, mode]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("a packed function has raised an exception that has no text in UTF-8") == 2
+    assert done.stdout.splitlines() == [
+        f"RuntimeError {UNTOLD}",
+        f"RuntimeError {UNTOLD}",
+        f"KeyboardInterrupt {UNTOLD}",
+        f"SystemExit {UNTOLD}",
+        "ValueError é",
+        f"RuntimeError {UNTOLD}",
+        f"RuntimeError {UNTOLD}",
+    ]

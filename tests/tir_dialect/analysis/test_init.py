@@ -201,6 +201,27 @@ def test_the_init_runs_in_the_first_instance_wherever_that_is(body, schedule):
         np.testing.assert_array_equal(native[1], reference[1])
 
 
+NOTHING = f"""
+  %c0 = arith.constant 0 : index
+  tir.for (%i) in (%n) {{
+    tir.block "row" (%vi = spatial %i in %n) {{
+      %t = arith.minsi %vi, %c0 : index
+      tir.for (%r) in (%t) {{
+        tir.block "sum" (%vr = reduce %r in %c0) {{ {INIT} }}
+      }}
+    }}
+  }}
+"""
+
+
+def test_the_init_of_a_reduction_over_nothing_runs_for_all_elements():
+    """A loop that may have no iteration, and has none in the first row, is no reason to leave it out."""
+    x, y = np.ones((3, 4), np.float32), np.full(3, 7, np.float32)
+    native, reference = run_both(ROWS.replace("BODY", NOTHING), [x, y], {"n": 3, "m": 4})
+    np.testing.assert_array_equal(reference[1], [0, 0, 0])
+    np.testing.assert_array_equal(native[1], reference[1])
+
+
 def test_no_init_where_the_loops_have_no_iteration():
     x, y = np.ones((3, 4), np.float32), np.full(3, 7, np.float32)
     native, reference = run_both(ROWS.replace("BODY", SHORTER), [x, y], {"n": 3, "m": 4})
