@@ -34,21 +34,20 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 
-def schedule_compute_bound(func: PrimFuncOp, target: Target) -> bool:
-    """Rewrites a function with a contraction; says whether it has one."""
+def schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
+    """Rewrites a function with a contraction; says which generators made its code and why, `None` if it has none."""
     if func.may_alias is None:
         split_groups(func)
     stages = _stages(func)
     if stages is None or not any(find_contraction(stage) is not None for stage in stages):
-        return False
+        return None
     while inline_operands(stages):
         stages = _stages(func)
         assert stages is not None  # inlined code is made of the same ops
     program = find_program(func)
     assert program is not None  # it has stages
     contractions = {stage: found for stage in stages if (found := find_contraction(stage)) is not None}
-    _Emitter(func, program, stages, contractions, target).emit()
-    return True
+    return _Emitter(func, program, stages, contractions, target).emit()
 
 
 def _stages(func: PrimFuncOp) -> list[Stage] | None:
@@ -77,8 +76,8 @@ class _Emitter:
             new.name_hint = old.name_hint
         self.kernel = Kernel(Code(self.body, func.location), target, values, routines_for(func))
 
-    def emit(self) -> None:
-        """Replaces the body of the function."""
+    def emit(self) -> str:
+        """Replaces the body of the function; says which generators made it and why."""
         kernel = self.kernel
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
@@ -94,17 +93,21 @@ class _Emitter:
         for alloc in self.program.buffers:
             if alloc.buffer in touched and alloc.buffer not in kernel.unread:
                 kernel.allocate(alloc)
+        explained: list[str] = []
         for item in plan:
             if isinstance(item, Gemm):
-                emit_gemm(item)
+                explained.append(emit_gemm(item))
             elif isinstance(item, DotGroupGemm):
                 item.emit()
+                explained.append(f"dot-product groups since {item.groups.parts} numbers make one of 32 bits")
             elif isinstance(item, Attention):
                 emit_attention(kernel, item)
+                explained.append("attention since a GEMM takes the rows of another one after reductions along them")
             else:
                 emit_alone(kernel, item, reduction_of(item))
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
+        return "; ".join(explained)
 
     def _plan(self) -> list[Gemm | DotGroupGemm | Attention | Stage]:
         """The stages in order, each contraction with those that are computed with it."""
@@ -157,17 +160,20 @@ def _makes_partial_sums(gemm: Gemm) -> bool:
     return PackedGemm(gemm).needs_partial_sums or few
 
 
-def emit_gemm(gemm: Gemm) -> None:
-    """The code of one contraction, with its epilogue, by the generator that suits its accesses and its sizes."""
+def emit_gemm(gemm: Gemm) -> str:
+    """The code of one contraction, with its epilogue, by the generator that suits its accesses and its sizes.
+
+    Says which generators those are, and why.
+    """
     if is_blocked(gemm):
         BlockedProduct(gemm).emit()
-        return
+        return "blocked convolution since channels are in blocks"
     lines = lines_of(gemm)
     if lines is not None:
         BlockedLines(gemm, lines).emit()
-        return
+        return "blocked depthwise convolution since groups of channels are in blocks"
     if is_direct(gemm):
         DirectContraction(gemm).emit()
-        return
+        return "direct since windows overlap or K is short"
     with gemm.batches() as coords:
-        emit_best(gemm, generators(gemm), coords)
+        return ", else ".join(emit_best(gemm, generators(gemm), coords))

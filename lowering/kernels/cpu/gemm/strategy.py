@@ -6,10 +6,19 @@ sizes becomes a branch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.ir import SSAValue
 
+from lowering.kernels.cpu.gemm.cost_model import (
+    LONG_DOT_MIN_K,
+    SKINNY_MAX_M,
+    SMALL_M_MAX_M,
+    SMALL_M_MIN_M,
+    SMALL_M_MIN_N,
+    SMALL_N,
+    SWAP_MAX_N,
+)
 from lowering.kernels.cpu.gemm.dot import DotGemm, LongDotGemm, can_dot, can_long_dot, dot_may_be_profitable
 from lowering.kernels.cpu.gemm.gemv import Gemv, can_be_gemv
 from lowering.kernels.cpu.gemm.operand_swap import SwappedGemm, can_swap_operands
@@ -21,6 +30,17 @@ from lowering.kernels.cpu.gemm.small_m import SmallMGemm, can_be_small_m, replac
 from lowering.kernels.cpu.gemm.small_n import SmallNGemm, can_be_small_n
 
 Generator = Gemv | SmallNGemm | SwappedGemm | SmallMGemm | SkinnyGemm | LongDotGemm | DotGemm
+
+REASONS: Mapping[type[Generator], tuple[str, str]] = {
+    Gemv: ("gemv", "M = 1"),
+    SmallMGemm: ("small-m", f"{SMALL_M_MIN_M} <= M <= {SMALL_M_MAX_M} and N >= {SMALL_M_MIN_N}"),
+    SmallNGemm: ("small-n", f"N <= {SMALL_N} and A is contiguous along K"),
+    LongDotGemm: ("long-dot", f"M = 1, K >= {LONG_DOT_MIN_K}, and A and B are contiguous along K"),
+    DotGemm: ("dot", f"M <= {SKINNY_MAX_M} and few for K, and A and B are contiguous along K"),
+    SwappedGemm: ("operand-swap", f"N <= {SWAP_MAX_N} and A is transposed"),
+    SkinnyGemm: ("skinny", "M or N is small, or B fits the second-level cache"),
+}
+"""The name of each generator, and when it is best."""
 
 
 def generators(gemm: Gemm) -> list[Generator]:
@@ -43,26 +63,31 @@ def generators(gemm: Gemm) -> list[Generator]:
     return found
 
 
-def emit_best(gemm: Gemm, candidates: Sequence[Generator], coords: Coords) -> None:
-    """The code of the first candidate that is best in a call, for one batch; packed panels if none is."""
+def emit_best(gemm: Gemm, candidates: Sequence[Generator], coords: Coords) -> list[str]:
+    """The code of the first candidate that is best in a call, for one batch; packed panels if none is.
+
+    Says which candidates are in the code, and when they run.
+    """
     if not candidates:
         PackedGemm(gemm).emit(coords)
-        return
+        return [f"packed in tiles of {gemm.tiles.rows} x {gemm.tiles.width}"]
     generator, *others = candidates
+    name, reason = REASONS[type(generator)]
     if isinstance(generator, SmallNGemm) and has_remainder(gemm):
         generator.emit_last(coords, _remainder_step(gemm, others))
         n, most = gemm.code.dim(gemm.n, "n"), gemm.code.dim(max_small_n(gemm))
         with gemm.code.when(gemm.code.compare("sgt", n, most)):
-            emit_best(gemm, others, coords)
-        return
+            rest = emit_best(gemm, others, coords)
+        return [f"{name} where {reason}, and for columns that remain after whole panels", *rest]
     is_best = generator.is_best
     if is_best is None:
         generator.emit(coords)
-        return
+        return [f"{name} since {reason}"]
     with gemm.code.when(is_best) as branch:
         generator.emit(coords)
     with gemm.code.otherwise(branch):
-        emit_best(gemm, others, coords)
+        rest = emit_best(gemm, others, coords)
+    return [f"{name} where {reason}", *rest]
 
 
 def _remainder_step(gemm: Gemm, candidates: Sequence[Generator]) -> SSAValue:
