@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from lowering.kernels.cpu.memory_bound import schedule_memory_bound
@@ -24,10 +24,10 @@ class ScheduleCPUPass(ModulePass):
     tir.for (%i, %j, %r) in (%m, %n, %k) {
       tir.block "matmul" (...) { ... C[i, j] += A[i, r] * B[r, j] }
     }
-    // becomes packed panels and a tile of sums in registers
+    // becomes packed panels and a tile of accumulators in registers
     ```
 
-    Tiles of sums become private functions, which are equal in all kernels and are compiled once.
+    Micro-kernels become private functions, which are equal in all kernels and are compiled once.
 
     Sums may be made in another order, as with any matrix library, and products fused with sums; nothing else changes a
     result. Long sums go in blocks, whose totals are added up, and no order depends on the number of threads.
@@ -38,9 +38,16 @@ class ScheduleCPUPass(ModulePass):
     target: str = ""
     """The machine; this one if it is not named."""
 
+    explain: bool = False
+    """Whether functions with contractions get an attribute `explain`: which generators made the code, and why."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedules each function by itself."""
-        schedule_module(op, pass_target(self.target))
+        target = pass_target(self.target)
+        for func in [each for each in op.ops if isinstance(each, PrimFuncOp)]:
+            explanation = schedule(func, target)
+            if self.explain and explanation is not None:
+                func.attributes["explain"] = StringAttr(explanation)
 
 
 def schedule_module(module: ModuleOp, target: Target) -> None:
@@ -49,14 +56,16 @@ def schedule_module(module: ModuleOp, target: Target) -> None:
         schedule(func, target)
 
 
-def schedule(func: PrimFuncOp, target: Target) -> None:
-    """Rewrites one function for a machine."""
-    if not (_has_reduction(func) and _schedule_compute_bound(func, target)):
+def schedule(func: PrimFuncOp, target: Target) -> str | None:
+    """Rewrites one function for a machine; says which generators made its contractions and why, if it has any."""
+    explanation = _schedule_compute_bound(func, target) if _has_reduction(func) else None
+    if explanation is None:
         schedule_memory_bound(func, target)
+    return explanation
 
 
-def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> bool:
-    # Not at the top: products, convolutions and attention are half of the rules, and many programs have none of them.
+def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
+    # Not at the top: GEMM, convolutions and attention are half of the rules, and many programs have none of them.
     from lowering.kernels.cpu.compute_bound import schedule_compute_bound
 
     return schedule_compute_bound(func, target)

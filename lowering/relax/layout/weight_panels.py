@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.kernels.cpu.gemm.dot_groups.contraction import find_word_contraction
-from lowering.kernels.cpu.gemm.dot_groups.panels import VECTORS
+from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
+from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction as find_word_contraction
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages

@@ -12,7 +12,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.gemm.dot_groups.contraction import WordContraction
+from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction as WordContraction
 from tir_dialect.ops.memory import LoadOp
 from vm_dialect.tensors import aligned_bytes
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lowering.kernels import test_attention as attention
 from tests.lowering.kernels.blocked import test_blocked as blocked
-from tests.lowering.kernels.products.support import SUMS, compile_to_text, kernel
+from tests.lowering.kernels.gemm.support import SUMS, compile_to_text, kernel
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 

@@ -11,7 +11,8 @@ from lowering.kernels.cpu.attention.forms import COLUMN, Form, row_forms
 from lowering.kernels.cpu.attention.rows import Attention
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.gemm.problem import Coords
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from lowering.kernels.cpu.gemm.tiling import Tiling
 from lowering.kernels.cpu.structure.epilogue import Epilogue
 from lowering.kernels.cpu.structure.stages import Stage

@@ -15,11 +15,11 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.attention.code import AttentionCode, Rows
 from lowering.kernels.cpu.attention.forms import row_forms
 from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.gemm.packed.column_panels import ColumnPanel
-from lowering.kernels.cpu.gemm.packed.columns import PackedColumns
-from lowering.kernels.cpu.gemm.packed.row_panels import RowPanels
-from lowering.kernels.cpu.gemm.product import Coords, Product
-from lowering.kernels.cpu.gemm.tile import Element, emit_tile, grid
+from lowering.kernels.cpu.gemm.packing import ColumnPanel, RowPanels
+from lowering.kernels.cpu.gemm.panels import PackedColumns
+from lowering.kernels.cpu.gemm.problem import Coords
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
+from lowering.kernels.cpu.gemm.register_tile import Element, emit_tile, grid
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 

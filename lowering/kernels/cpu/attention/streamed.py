@@ -11,11 +11,14 @@ from lowering.kernels.cpu.attention.packed import PackedAttention
 from lowering.kernels.cpu.attention.rows import Attention
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.gemm.dot.dot import DotProduct, can_dot
-from lowering.kernels.cpu.gemm.finish import Finish
-from lowering.kernels.cpu.gemm.product import Coords, Product
-from lowering.kernels.cpu.gemm.skinny.streamed import MAX_ROWS, PRODUCTS_PER_TASK
-from lowering.kernels.cpu.gemm.tile import emit_tile, grid
+from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M as MAX_ROWS
+from lowering.kernels.cpu.gemm.cost_model import TASK_MACS as PRODUCTS_PER_TASK
+from lowering.kernels.cpu.gemm.dot import DotGemm as DotProduct
+from lowering.kernels.cpu.gemm.dot import can_dot
+from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter as Finish
+from lowering.kernels.cpu.gemm.problem import Coords
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
+from lowering.kernels.cpu.gemm.register_tile import emit_tile, grid
 from lowering.kernels.cpu.gemm.tiling import Tiling, tiling
 from lowering.kernels.cpu.structure.epilogue import Epilogue
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.gemm.product import Product
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from lowering.kernels.cpu.structure.accesses import Index
 from lowering.kernels.cpu.structure.padding import Padding
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum

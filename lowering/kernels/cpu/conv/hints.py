@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.conv.reduction_parts import ReductionPart, ReductionParts
 from lowering.kernels.cpu.conv.shape import Shape
 from lowering.kernels.cpu.conv.tile import PrefetchedLines, Tile
-from lowering.kernels.cpu.gemm.product import Coords
+from lowering.kernels.cpu.gemm.problem import Coords
 from lowering.kernels.cpu.structure.accesses import AffineAccess
 from tir_dialect.dims import ceildiv, constant, maximum, total
 from tir_dialect.dims import product as product_of

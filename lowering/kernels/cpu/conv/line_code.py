@@ -15,9 +15,10 @@ from lowering.kernels.cpu.conv.shape import LATENCY
 from lowering.kernels.cpu.conv.sums import load_of
 from lowering.kernels.cpu.emit.tasks import shared_units
 from lowering.kernels.cpu.emit.transpose import shuffle
-from lowering.kernels.cpu.gemm.finish import Finish
-from lowering.kernels.cpu.gemm.line import PRODUCTS_PER_TASK
-from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.gemm.cost_model import TASK_MACS as PRODUCTS_PER_TASK
+from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter as Finish
+from lowering.kernels.cpu.gemm.problem import Coords
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from tir_dialect.dims import Dim, constant, minimum
 
 MOST_PIXELS = 14

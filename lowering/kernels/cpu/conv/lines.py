@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from lowering.kernels.cpu.conv.bordered_windows import Border, Windowed, find_windowed
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.gemm.product import Product
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from lowering.kernels.cpu.structure.contraction import Factor, is_chain
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.stages import Stage

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.conv.heights import Heights
-from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.gemm.problem import Coords
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 
 
 @dataclass(frozen=True)

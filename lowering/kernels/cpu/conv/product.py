@@ -20,8 +20,9 @@ from lowering.kernels.cpu.conv.sums import Blocks, find_blocks, load_of
 from lowering.kernels.cpu.conv.tile import Tile, TileMemory
 from lowering.kernels.cpu.emit.kernel import buffer_type
 from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.gemm.finish import Finish
-from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter as Finish
+from lowering.kernels.cpu.gemm.problem import Coords
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from lowering.kernels.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.dims import product as product_of

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.conv.shape import Shape
 from lowering.kernels.cpu.conv.sums import Blocks
-from lowering.kernels.cpu.gemm.product import Product
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.gemm.product import Product
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import Factor, is_chain
 from tir_dialect.ops.memory import LoadOp

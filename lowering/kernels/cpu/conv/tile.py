@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.conv.reduction_parts import ReductionPart
 from lowering.kernels.cpu.conv.sums import Blocks, load_of
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.gemm.product import Product
+from lowering.kernels.cpu.gemm.problem import Gemm as Product
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size

@@ -1,11 +1,12 @@
 """The micro-kernel as a routine: a register tile of accumulators from rows and columns in memory.
 
-Where possible it is a function of its own, shared by all kernels with tiles of the same kind, whatever their sizes.
+Where possible it is a function of its own, shared by all kernels with tiles of the same kind, whatever their sizes. The
+last panel may have fewer columns than a tile, and gets narrow tiles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -17,10 +18,13 @@ from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type
 from lowering.kernels.cpu.emit.routines import Routine, flat
 from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.gemm.epilogue import OutputTile
 from lowering.kernels.cpu.gemm.operands import Matrix, Operand
-from lowering.kernels.cpu.gemm.product import Product
-from lowering.kernels.cpu.gemm.results import Results
-from lowering.kernels.cpu.gemm.tile import Grid, emit_panel_tile, emit_tile
+from lowering.kernels.cpu.gemm.problem import Gemm
+from lowering.kernels.cpu.gemm.register_tile import TileColumns, emit_split_tile, emit_tile
+from lowering.kernels.cpu.gemm.remainder_columns import main_columns, narrow_step
+from tir_dialect.dtypes import byte_size
+from tir_dialect.target import LINE_BYTES
 from tir_dialect.types import BufferType
 
 Masks: TypeAlias = Literal["never", "always", "if needed"]
@@ -41,7 +45,7 @@ class Prefetch:
 
 @dataclass(frozen=True)
 class MicroKernel(Routine):
-    """The kind of a register tile.
+    """The kind of a register tile: its shape, its masks and its prefetches.
 
     The call adds the layout of its operands: strides are constants, or `None` if they are arguments.
     """
@@ -52,17 +56,17 @@ class MicroKernel(Routine):
     lanes: int
     unroll: int = 1
     parts: int = 1
-    """In how many parts of the sums it is made."""
+    """The number of slices of K that have accumulators of their own."""
     masks: Masks = "never"
     prefetches: tuple[Prefetch, ...] = ()
     ahead: tuple[tuple[int, int], ...] = ()
-    """What else is asked for: how far from one element each is, and how far it moves on in a step."""
+    """What else is prefetched: how far from one element each is, and how far it moves on in a step."""
     packs: bool = False
     """Whether the columns are also stored, vector beside vector."""
     rows: tuple[int | None, int | None] = (None, None)
     columns: int | None = None
     room: tuple[int, ...] = ()
-    """The shape of the memory that the sums go to; nothing if these are rows of the output."""
+    """The shape of the memory that the accumulators go to; nothing if these are rows of the output."""
 
     @property
     @override
@@ -71,7 +75,7 @@ class MicroKernel(Routine):
         return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}"
 
     def call(self, kernel: Kernel, where: TileOperands) -> None:
-        """The sums, into memory; computed operands are known to one kernel only, which has the code itself."""
+        """Calls the function; code with computed operands, which are known to one kernel only, is inlined."""
         rows, columns = where.rows, where.columns
         if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or where.soon is not None:
             self.emit(kernel.code, where)
@@ -79,8 +83,8 @@ class MicroKernel(Routine):
         if self.packs and isinstance(columns.step, int):  # any matrix may be packed by one function
             columns = replace(columns, step=kernel.code.index(columns.step))
         spacings = [each if isinstance(each, int) else None for each in (rows.each, rows.step, columns.step)]
-        tile = where.tile.buffer if isinstance(where.tile, Results) else where.tile
-        shape = () if isinstance(where.tile, Results) else buffer_type(where.tile).shape
+        tile = where.tile.buffer if isinstance(where.tile, OutputTile) else where.tile
+        shape = () if isinstance(where.tile, OutputTile) else buffer_type(where.tile).shape
         room = tuple(dim.constant_value or 0 for dim in shape)
         routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
         into = [] if where.into is None else [where.into]
@@ -89,8 +93,8 @@ class MicroKernel(Routine):
         values = [where.lower, where.upper, *told, rows.first, columns.first]
         values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
         values += [each.first for each in more]
-        if isinstance(where.tile, Results):
-            assert where.tile.k_block is not None  # what is called has a block of the reduction
+        if isinstance(where.tile, OutputTile):
+            assert where.tile.k_block is not None  # what is called has a K block
             values += [where.tile.first, where.tile.each, where.tile.k_block]
         buffers = [*(each.buffer for each in (rows, columns, *into)), tile]
         kernel.routines.call(kernel.code, routine, values, buffers)
@@ -99,7 +103,7 @@ class MicroKernel(Routine):
 
     @property
     def _is_told(self) -> bool:
-        """Whether a call says which column is asked for."""
+        """Whether a call says which column is prefetched."""
         return any(each.column is None for each in self.prefetches)
 
     @property
@@ -128,12 +132,12 @@ class MicroKernel(Routine):
         ahead = Matrix(buffer["columns"], size["ahead"], 1, 1, self.lanes) if self.ahead else None
         width = self.vectors * self.lanes
         into = Matrix(buffer["into"], size["packed"], 1, width, self.lanes) if self.packs else None
-        tile = buffer["tile"] if self.room else Results(buffer["tile"], size["first"], size["each"], size["k_block"])
+        tile = buffer["tile"] if self.room else OutputTile(buffer["tile"], size["first"], size["each"], size["k_block"])
         count, prefetched = size.get("count"), size.get("asked")
         self.emit(code, TileOperands(rows, columns, size["lower"], size["upper"], tile, count, into, ahead, prefetched))
 
     def emit(self, code: Code, where: TileOperands) -> None:
-        """The sums, into memory, by inlined code: for short sums, where a call would take long."""
+        """Inlines the code: for short K, where a call would take long."""
         if self.masks != "if needed" or where.count is None:
             self._tile(code, where, self.masks == "always")
             return
@@ -158,11 +162,11 @@ class MicroKernel(Routine):
         def prefetch(r: SSAValue) -> None:
             self._prefetch(code, where, r)
 
-        grid, tile = Grid(code, self.dtype, self.lanes, self.vectors), where.tile
-        if isinstance(tile, Results) and masked:
+        grid, tile = TileColumns(code, self.dtype, self.lanes, self.vectors), where.tile
+        if isinstance(tile, OutputTile) and masked:
             tile = replace(tile, count=where.count)
         if self.parts > 1:
-            emit_panel_tile(grid, where.upper, self.height, element, vector, tile, prefetch, self.parts)
+            emit_split_tile(grid, where.upper, self.height, element, vector, tile, prefetch, self.parts)
         else:
             bounds = where.lower, where.upper
             emit_tile(grid, bounds, self.height, element, vector, tile, prefetch, self.unroll)
@@ -188,27 +192,78 @@ class TileOperands:
     columns: Operand
     lower: SSAValue
     upper: SSAValue
-    """The first step along the reduction, and the one behind the last."""
-    tile: SSAValue | Results
-    """Memory that the sums go to."""
+    """The first step of K, and the one after the last."""
+    tile: SSAValue | OutputTile
+    """Memory that the accumulators go to."""
     count: SSAValue | None = None
     """How many columns there are, if some may be missing."""
     into: Matrix | None = None
     """Where the columns are stored."""
     ahead: Matrix | None = None
-    """An element in the buffer of the columns that is asked for too."""
+    """An element in the buffer of the columns that is prefetched too."""
     prefetched: SSAValue | None = None
-    """The column that is asked for, where the tile does not say it."""
+    """The column that is prefetched, where the tile does not say it."""
     soon: Matrix | None = None
-    """What is also asked for, an element in each step; a tile that does so is no function of its own."""
+    """What is also prefetched, an element in each step; such a tile is no function of its own."""
 
 
-def micro_kernel(product: Product, height: int) -> MicroKernel:
-    """A tile of a product with so many rows, all of whose columns are there."""
-    tiles = product.tiles
-    return MicroKernel(product.what.element, height, tiles.vectors, tiles.lanes)
+def micro_kernel(gemm: Gemm, height: int) -> MicroKernel:
+    """A tile of a GEMM with so many rows, all of whose columns are there."""
+    tiles = gemm.tiles
+    return MicroKernel(gemm.what.element, height, tiles.vectors, tiles.lanes)
 
 
-def masks_of(product: Product) -> Masks:
-    """How columns past the end are left out."""
-    return "always" if masks_are_registers(product.kernel) else "if needed"
+def masks_of(gemm: Gemm) -> Masks:
+    """How vectors of columns past the end are masked."""
+    return "always" if masks_are_registers(gemm.kernel) else "if needed"
+
+
+EmitTile = Callable[[MicroKernel, SSAValue], None]
+"""Emits a tile, whose first column in the panel is the value."""
+
+
+def has_narrow_panel(gemm: Gemm) -> bool:
+    """Whether the last panel may have fewer columns."""
+    known = main_columns(gemm, narrow_step(gemm)).constant_value
+    return known is None or known % gemm.tiles.width != 0
+
+
+def emit_narrow_tiles(code: Code, kind: MicroKernel, count: SSAValue, emit: EmitTile) -> None:
+    """Emits `count` columns of a panel, or all if there are more, in a tile with as few vectors as have them.
+
+    Where a vector is a whole cache line, the processor multiplies two halves of one at a time, and the narrowest tile
+    is half a vector. After a narrow tile there are no columns, of which prefetches would take as long as loads.
+    """
+    half, zero = _half(kind), code.index(0)
+    if kind.vectors > 1:
+        fewer = replace(kind, vectors=kind.vectors - 1, prefetches=())
+        last = half.lanes if half is not None and fewer.vectors == 1 else 0
+        with code.when(code.compare("sle", count, fewer.vectors * fewer.lanes + last)) as branch:
+            if last:
+                _emit_in_halves(code, fewer, count, emit)
+            else:
+                emit_narrow_tiles(code, fewer, count, emit)
+        with code.otherwise(branch):
+            emit(kind, zero)
+    elif half is None:
+        emit(kind, zero)
+    else:
+        with code.when(code.compare("sle", count, half.lanes)) as branch:
+            emit(half, zero)
+        with code.otherwise(branch):
+            emit(kind, zero)
+
+
+def _emit_in_halves(code: Code, kind: MicroKernel, count: SSAValue, emit: EmitTile) -> None:
+    """The same for a vector and half of one, if there are columns for more than a vector."""
+    pieces = code.select(code.compare("sgt", count, kind.lanes), code.index(2), code.index(1))
+    with code.loop(pieces, "piece", vectorize=False) as piece:
+        first = code.mul(piece, kind.lanes)
+        emit_narrow_tiles(code, kind, code.sub(count, first), lambda kind, at: emit(kind, code.add(first, at)))
+
+
+def _half(kind: MicroKernel) -> MicroKernel | None:
+    """A tile of half a vector, where a whole one is a cache line, so that both halves are multiplied in turn."""
+    if kind.lanes * byte_size(kind.dtype) < LINE_BYTES:
+        return None
+    return replace(kind, vectors=1, lanes=kind.lanes // 2, prefetches=())

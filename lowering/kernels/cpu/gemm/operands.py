@@ -1,4 +1,4 @@
-"""Operands of a micro-kernel: strided memory, or values computed from memory."""
+"""Operands of a micro-kernel: strided memory, or values computed from memory; and their alignment."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
-from lowering.kernels.cpu.gemm.product import Coords, Product
+from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import Factor, is_chain
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.memory import LoadOp
 
 
 class Operand(Protocol):
-    """Some rows or columns of a factor; `r` is a step along the reduction."""
+    """Some rows or columns of a factor; `r` is a step along K."""
 
     def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
         """The element of row `i`."""
@@ -27,7 +28,7 @@ class Operand(Protocol):
         ...
 
     def prefetch(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
-        """Asks for column `j` of a step that is so many later, which need not exist."""
+        """Prefetches column `j` of a step that is so many later, which need not exist."""
         ...
 
 
@@ -74,63 +75,74 @@ class Matrix:
 class Computed:
     """Rows or columns of a factor, computed by the code of the kernel."""
 
-    product: Product
+    gemm: Gemm
     factor: Factor
     coords: Coords
-    """The coordinates of the first of them at step 0, which is where sums begin unless it says otherwise."""
+    """The coordinates of the first of them at step 0, which is where K begins unless they say otherwise."""
     along: tuple[int, ...]
     """The axes that number them."""
 
     def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
         """One element."""
-        return self.product.element(self.factor, self._at_step(code, r, i))
+        return self.gemm.element(self.factor, self._at_step(code, r, i))
 
     def vector(self, code: Code, r: SSAValue, j: int, on: SSAValue | None) -> SSAValue:
         """Neighbouring elements; in panels, `further` elements on."""
-        further = self.product.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
-        return self.product.vector(self.factor, self._at_step(code, r, j), self.along, on, further)
+        further = self.gemm.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
+        return self.gemm.vector(self.factor, self._at_step(code, r, j), self.along, on, further)
 
     def prefetch(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
-        """Asks for everything that is read there."""
+        """Prefetches everything that is read there."""
         coords = self._at_step(code, code.add(r, steps), j)
-        further = self.product.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
+        further = self.gemm.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
         for load, each in zip(self.factor.loads, self.factor.accesses, strict=True):
-            if load.buffer in self.product.kernel.flat:
-                index = self.product.offset(each, coords)
+            if load.buffer in self.gemm.kernel.flat:
+                index = self.gemm.offset(each, coords)
                 index = index if further is None else code.add(index, further)
-                code.prefetch(self.product.kernel.flat[load.buffer], [index], level)
+                code.prefetch(self.gemm.kernel.flat[load.buffer], [index], level)
 
     def _at_step(self, code: Code, r: SSAValue, i: SSAValue | int) -> Coords:
-        reduced = self.product.what.reduced
+        reduced = self.gemm.what.reduced
         step = code.add(self.coords[reduced], r) if reduced in self.coords else r
         return {**self.coords, self.along: code.add(self.coords[self.along], i), reduced: step}
 
 
-def lies_evenly(product: Product, factor: Factor, along: tuple[int, ...]) -> bool:
-    """Whether a factor is nothing but elements of a buffer, evenly spaced along some axes and along the reduction."""
-    load, extents = factor.value.owner, product.what.stage.extents
+def lies_evenly(gemm: Gemm, factor: Factor, along: tuple[int, ...]) -> bool:
+    """Whether a factor is a strided matrix in memory: nothing is computed, and its axes are evenly spaced."""
+    load, extents = factor.value.owner, gemm.what.stage.extents
     if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
         return False
-    buffer = product.kernel.flat.get(load.buffer)
-    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, product.what.reduced))
+    buffer = gemm.kernel.flat.get(load.buffer)
+    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, gemm.what.reduced))
     return buffer is not None and even and buffer_type(buffer).scope == "global"
 
 
-def operand(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Operand:
-    """Rows or columns of a factor from given coordinates on, which say their first and where the sums begin."""
-    load, reduced = factor.value.owner, product.what.reduced
-    if not isinstance(load, LoadOp) or not lies_evenly(product, factor, along):
-        return Computed(product, factor, coords, along)
-    buffer, (access,) = product.kernel.flat[load.buffer], factor.accesses
-    first = product.offset(access, coords)
+def operand(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Operand:
+    """Rows or columns of a factor from given coordinates on, which say the first one and where K begins."""
+    load, reduced = factor.value.owner, gemm.what.reduced
+    if not isinstance(load, LoadOp) or not lies_evenly(gemm, factor, along):
+        return Computed(gemm, factor, coords, along)
+    buffer, (access,) = gemm.kernel.flat[load.buffer], factor.accesses
+    first = gemm.offset(access, coords)
     if factor.panels is not None:
-        first = product.code.add(first, product.panel_jump(coords[along]))
-    each, step = (
-        _spacing(product.code, access.strides[axes[-1]] if axes else constant(0)) for axes in (along, reduced)
-    )
-    return Matrix(buffer, first, each, step, product.tiles.lanes)
+        first = gemm.code.add(first, gemm.panel_jump(coords[along]))
+    each, step = (_spacing(gemm.code, access.strides[axes[-1]] if axes else constant(0)) for axes in (along, reduced))
+    return Matrix(buffer, first, each, step, gemm.tiles.lanes)
 
 
 def _spacing(code: Code, stride: Dim) -> SSAValue | int:
     known = stride.constant_value
     return code.dim(stride) if known is None else known
+
+
+def elements_before_alignment(gemm: Gemm, factor: Factor, coords: Coords) -> SSAValue:
+    """How many elements lie before the first aligned one, from given coordinates of a factor on.
+
+    0 where it is not loaded from one buffer, so that no two loads would have to agree.
+    """
+    code, lanes = gemm.code, gemm.tiles.lanes
+    buffer = gemm.kernel.flat.get(factor.loads[0].buffer) if len(factor.loads) == 1 else None
+    if buffer is None or not factor.is_linear or not is_power_of_two(lanes):
+        return code.index(0)
+    late = code.misalignment(buffer, [gemm.offset(factor.accesses[0], coords)], lanes)
+    return code.remainder(code.sub(code.index(lanes), late), lanes)

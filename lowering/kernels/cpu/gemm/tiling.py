@@ -1,44 +1,47 @@
-"""Tile and block sizes: the register tile, and the blocks that the caches hold."""
+"""Block sizes of a GEMM, after Goto: the register tile MR x NR, and the blocks KC and MC that the caches hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from lowering.kernels.cpu.gemm.cost_model import KC_L1_PART, KC_L2_PART, MC_L2_PART, MC_L2_SIXTEENTHS, MIN_KC
+from lowering.kernels.cpu.structure.contraction import Contraction, from_panels
+from tir_dialect.dims import product as product_of
+from tir_dialect.dtypes import byte_size
 from tir_dialect.target import Target
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """Block sizes, in elements."""
+    """Block sizes, in elements; in the terms of Goto and van de Geijn, NR is `width` and MR is `rows`."""
 
     lanes: int
-    """Of one vector register."""
+    """Elements of one vector register."""
     vectors: int
-    """Registers in a row of the tile."""
+    """Vector registers in a row of the tile."""
     heights: tuple[int, ...]
-    """Rows of the tile, and of the smaller tiles for the last rows, in falling order."""
+    """MR, and the rows of the smaller tiles for the last rows, in falling order."""
     depth: int
-    """Most products of a sum that are made at once, whole vectors: so long are packed panels, which stay in the
-    second-level cache."""
+    """KC: the length of a K block, whole vectors. Packed panels are so long and stay in the second-level cache."""
     height: int
-    """Rows of this depth that are packed at once, a multiple of those of the tile: they stay in the same cache."""
+    """MC: the rows that are packed at once, a multiple of MR. They stay in the same cache."""
 
     steps: int = 1
-    """Steps of the reduction in an iteration of the micro-kernel's loop."""
+    """Steps of K in an iteration of the micro-kernel's loop."""
     low: tuple[int, ...] = ()
-    """Still smaller tiles, where there is no other way for few rows."""
+    """Still smaller tiles, where no other generator takes few rows."""
     far: bool = False
-    """Whether packed panels are larger than the first-level cache, so that their lines are asked for in advance."""
+    """Whether packed panels are larger than the first-level cache, so that their cache lines are prefetched."""
 
     @property
     def rows(self) -> int:
-        """Rows of the tile."""
+        """MR, the rows of the tile."""
         return self.heights[0]
 
     @property
     def width(self) -> int:
-        """Columns of the tile."""
+        """NR, the columns of the tile."""
         return self.lanes * self.vectors
 
 
@@ -55,14 +58,11 @@ def chosen_tile(target: Target) -> Tile:
 
 
 def tiling(target: Target, element_bytes: int, longest: int | None = None, tile: Tile | None = None) -> Tiling:
-    """The blocks for a tile, the usual one unless another is given.
-
-    No more than `longest` products are added at once.
-    """
+    """The blocks for a tile, the usual one unless another is given; a K block has at most `longest` steps."""
     lanes = target.lanes(8 * element_bytes)
     vectors, heights, steps = tile or target.usual_tile
     panel, rows = _rooms(target)
-    depth = max(64, panel // (vectors * lanes * element_bytes) // lanes * lanes)
+    depth = max(MIN_KC, panel // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
     far = depth * vectors * lanes * element_bytes > target.l1_bytes
     packed = max(1, rows // (depth * element_bytes * heights[0]))
@@ -73,22 +73,32 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None, tile:
 def _rooms(target: Target) -> tuple[int, int]:
     """Bytes for a panel of columns, and for the packed rows.
 
-    Longer sums go to memory and back less often, but what is used next, and the output, need room beside them. So a
-    panel takes a 16th of the second-level cache, and rows half of it. Where the first level is as large as that, half
-    of it is better: then panels stay there, and with fewer rows so do these in the second level, beside other work too.
+    The longer a K block, the less often accumulators go to memory and back; but what is used next, and the output, need
+    room beside it. Where the first-level cache has room for such a panel, half of it is better: then panels stay there.
     """
-    panel = target.l2_bytes // 16
+    panel = target.l2_bytes // KC_L2_PART
     if panel > target.l1_bytes:
-        return panel, target.l2_bytes // 2
-    return target.l1_bytes // 2, target.l2_bytes * 5 // 16
+        return panel, target.l2_bytes // MC_L2_PART
+    return target.l1_bytes // KC_L1_PART, target.l2_bytes * MC_L2_SIXTEENTHS // 16
 
 
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
-    """The blocks for columns that lie in panels: these are read from the second-level cache, so sums are long."""
+    """The blocks for columns that lie in panels: these are read from the second-level cache, so K blocks are long."""
     lanes = tiles.lanes
-    most = max(64, target.l2_bytes // 16 // (tiles.width * element_bytes) // lanes * lanes)
+    most = max(MIN_KC, target.l2_bytes // KC_L2_PART // (tiles.width * element_bytes) // lanes * lanes)
     most = min(longest or most, most)
     k_blocks = max(1, -(-(length or most) // most))
     depth = max(lanes, -(-(length or most) // (lanes * k_blocks)) * lanes)
-    packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * tiles.rows))
+    packed = max(1, target.l2_bytes // MC_L2_PART // (depth * element_bytes * tiles.rows))
     return replace(tiles, depth=depth, height=tiles.rows * packed)
+
+
+def with_tiles(what: Contraction, target: Target) -> tuple[Contraction, Tiling]:
+    """A contraction on a machine: its columns are in panels only if these are as wide as a tile."""
+    size = byte_size(what.element)
+    tiles = tiling(target, size, what.longest, chosen_tile(target))
+    what = from_panels(what, tiles.width)
+    if what.columns.panels is None:
+        return what, tiles
+    length = product_of(what.stage.extents[axis] for axis in what.reduced).constant_value
+    return what, for_panels(tiles, target, size, length, what.longest)

@@ -1,16 +1,19 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with all at once; with one column, long rows start where vectors may. With few rows or columns, both are used from where they are; but for many rows that come from far away, columns that fit the cache are packed first. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns, and asks for the next one where rows are a page apart. Each asks for where the next one goes, below or in the next panel, once for a line.
+// GEMV: each task has chunks of rows of the matrix, with accumulators that are aligned like the matrix; then they are added up.
+// Small N: each task copies the columns, and whole rows are multiplied with all at once; one column is copied to the alignment of long rows.
+// Skinny: operands are read in place; for many rows from memory, columns that fit the cache are packed first (tall-skinny).
+// Packed: tasks pack strips of rows for themselves; the first tile of a panel packs it, and prefetches the next one where rows are a page apart.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
 // CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[{{.*}}, 8 * floordiv(n + 7, 8) + 32], f32, align = 64>
 // CHECK:           tir.misalignment %B_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task)
-// CHECK-NOT:         tir.for
-// CHECK:             tir.call unchecked @relax.routine.vector.f32.8{{.*}}](%A_1, %B_1, %{{[0-9]+}})
-// CHECK:           tir.for (%part)
+// CHECK:             tir.for (%part)
+// CHECK:               tir.call unchecked @relax.routine.vector.f32.8{{.*}}](%A_1, %B_1, %{{[0-9]+}})
+// CHECK:           tir.for (%part_{{[0-9]+}})
 // CHECK:           tir.store {{.*}}, %C_1[{{.*}}] mask
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if

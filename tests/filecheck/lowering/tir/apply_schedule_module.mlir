@@ -1,6 +1,6 @@
 // RUN: relax-opt %s -p 'apply-schedule{file="%S/inputs/module.json"}' | filecheck %s
 // RUN: relax-opt %s -p 'apply-schedule{file="%S/inputs/module.json"},apply-schedule{file="%S/inputs/module.json"}' | filecheck %s
-// RUN: relax-opt %S/apply_schedule.mlir -p 'apply-schedule{file="%S/inputs/module.json"}' --verify-diagnostics | filecheck %s --check-prefix=OTHER
+// RUN: relax-opt %S/../tir/apply_schedule.mlir -p 'apply-schedule{file="%S/inputs/module.json"}' --verify-diagnostics | filecheck %s --check-prefix=OTHER
 
 // A trace of a module says which function each step means; what it names is not there in another module.
 // CHECK: attributes {schedule = "

@@ -1,1 +1,1 @@
-"""Products of several numbers per 32-bit word, by the dot-product instructions of the target."""
+"""GEMM of bytes and of `bf16` in dot-product groups: several numbers in 32 bits, multiplied by one instruction."""

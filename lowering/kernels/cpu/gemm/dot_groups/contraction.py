@@ -1,35 +1,92 @@
 """Recognises contractions of bytes, or of `bf16`, for targets with dot-product instructions on them.
 
-Four bytes, or two `bf16`, that follow each other along the reduction make a word of 32 bits; an instruction multiplies
-the numbers of two words and adds the products to an accumulator (`tir.dot`). Of bytes it wants one unsigned and one
-signed factor. Where both have the same signedness the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the
-accumulators are initialised with the correction, for each column 128 times the sum of its elements. All of this is
-exact, since sums wrap around. Sums of `bf16` are accumulated in `f32`; subnormal factors and sums count as zero.
+A dot-product group is four bytes, or two `bf16`, that follow each other along K. An instruction multiplies the numbers
+of two groups and adds the products to an accumulator (`tir.dot`). Of bytes it takes one unsigned and one signed factor.
+Where both have the same signedness the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the accumulators are
+initialised with the correction, for each column 128 times the sum of its elements. All of this is exact, since integers
+wrap around. `bf16` is accumulated in `f32`; subnormal factors and results count as zero.
+
+Columns may lie in panels, as `pack-weights` arranges them: `B[j floordiv w, r floordiv p, j mod w, r mod p]`, where `r`
+is a step of K, `p` numbers make a group, and a panel has `w` columns, those of a register tile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, IntegerType, bf16, f32, i8, i32
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.kernels.cpu.gemm.dot_groups.panels import WordPanels, find_word_panels
+from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS
+from lowering.kernels.cpu.structure.accesses import linear
 from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain
+from tir_dialect.analysis.dims import dim_of
+from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.ops.dot import PARTS, ui8
+from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
-
-FLOAT_EXTENSIONS = ("avx512bf16",)
-BYTE_EXTENSIONS = {16: ("avx512vnni",), 8: ("avx512vnni", "avxvnni"), 4: ("avx512vnni", "avxvnni", "i8mm")}
-"""By the words of a register, the extensions of which one is needed for bytes; and those for `bf16`."""
 
 
 @dataclass(frozen=True)
-class WordContraction:
-    """A contraction in words."""
+class DotGroupPanels:
+    """The load of the columns, from a buffer `[panels, depth, width, parts]`."""
+
+    load: LoadOp
+
+
+def find_dot_group_panels(what: Contraction, reduced: Sequence[int], lanes: int, parts: int) -> DotGroupPanels | None:
+    """The panels in which the columns lie, as wide as a tile; `reduced` are the axes of K in their order."""
+    loads = what.columns.loads
+    if len(loads) != 1 or len(what.column) != 1 or len(loads[0].indices) != 4:
+        return None
+    (load,), axes = loads, what.stage.axes
+    width, number = (extent.constant_value for extent in load.buffer_type.shape[-2:])
+    column = _split_value(load.indices[0], load.indices[2], width)
+    element = _split_value(load.indices[1], load.indices[3], number)
+    suited = width == DOT_GROUP_PANEL_VECTORS * lanes and number == parts and column is axes[what.column[0]].value
+    return DotGroupPanels(load) if suited and element is not None and _counts_the_sum(what, reduced, element) else None
+
+
+def _split_value(quotient: SSAValue, remainder: SSAValue, divisor: int | None) -> SSAValue | None:
+    """The value that is divided into two indices."""
+    high, low = quotient.owner, remainder.owner
+    if not isinstance(high, arith.DivUIOp | arith.FloorDivSIOp) or not isinstance(low, arith.RemUIOp):
+        return None
+    same = high.lhs is low.lhs and all(_number(each.rhs) == divisor for each in (high, low))
+    return low.lhs if same else None
+
+
+def _number(value: SSAValue) -> int | None:
+    found = dim_of(value)
+    return None if found is None else found.constant_value
+
+
+def _counts_the_sum(what: Contraction, reduced: Sequence[int], element: SSAValue) -> bool:
+    """Whether a value numbers the steps of K, the last axis changing fastest."""
+    space, stage = IndexSpace(what.stage.block), what.stage
+    names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
+    index, step = linear(space, names, element), constant(1)
+    if index.value is not None or index.base.terms:
+        return False
+    for axis in reversed(reduced):
+        if index.strides[axis] is not step:
+            return False
+        step = step * stage.extents[axis]
+    return True
+
+
+FLOAT_EXTENSIONS = ("avx512bf16",)
+BYTE_EXTENSIONS = {16: ("avx512vnni",), 8: ("avx512vnni", "avxvnni"), 4: ("avx512vnni", "avxvnni", "i8mm")}
+"""By the number of groups in a register, the extensions of which one is needed for bytes."""
+
+
+@dataclass(frozen=True)
+class DotGroupContraction:
+    """A contraction in dot-product groups."""
 
     what: Contraction
     rows: Factor
@@ -38,13 +95,13 @@ class WordContraction:
     dtypes: tuple[Attribute, Attribute]
     """Of rows and columns in memory."""
     reduced: tuple[int, ...]
-    """The axes of the sum, in the order in which the rows lie."""
-    panels: WordPanels | None
+    """The axes of K, in the order in which rows lie."""
+    panels: DotGroupPanels | None
     """The panels in which the columns lie already."""
 
     @property
     def parts(self) -> int:
-        """Numbers of a word."""
+        """Numbers of a group."""
         return PARTS[self.dtypes[0]]
 
     @property
@@ -54,7 +111,7 @@ class WordContraction:
 
     @property
     def total(self) -> AnyFloat | IntegerType:
-        """The type of the sums."""
+        """The type of the accumulators."""
         return f32 if self.is_float else i32
 
     @property
@@ -64,7 +121,7 @@ class WordContraction:
 
     @property
     def is_flipped(self) -> bool:
-        """Whether rows get the other sign."""
+        """Whether the sign bit of the rows is flipped."""
         return self.dtypes[0] == self.dtypes[1] and not self.is_float
 
     @property
@@ -75,31 +132,31 @@ class WordContraction:
 
     @property
     def k(self) -> Dim:
-        """Numbers along a sum."""
+        """K, in numbers."""
         return product_of(self.what.stage.extents[axis] for axis in self.reduced)
 
     @property
     def depth(self) -> Dim:
-        """WordContraction along a sum."""
+        """K, in groups."""
         return ceildiv(self.k, constant(self.parts))
 
 
-def find_word_contraction(what: Contraction, target: Target) -> WordContraction | None:
-    """A contraction in words; `None` if it is none, or the machine or the order of the factors do not suit."""
+def find_dot_group_contraction(what: Contraction, target: Target) -> DotGroupContraction | None:
+    """A contraction in dot-product groups; `None` if the types, the machine or the order of the factors do not suit."""
     narrow_rows, narrow_columns = _narrow(what.rows), _narrow(what.columns)
     if narrow_rows is None or narrow_columns is None or not what.column or not what.reduced or what.outer:
         return None
     (rows, left), (columns, right) = narrow_rows, narrow_columns
-    if not has_dots(target, left) or PARTS[left] != PARTS[right]:
+    if not has_dot_products(target, left) or PARTS[left] != PARTS[right]:
         return None
     inner = [axis for axis in what.reduced if rows.stride(axis) == 1]
     reduced = (*(axis for axis in what.reduced if axis not in inner), *inner)
-    panels = find_word_panels(what, reduced, target.lanes(32), PARTS[right])
-    words = WordContraction(what, rows, columns, (left, right), reduced, panels)
-    return words if _lie_well(words) else None
+    panels = find_dot_group_panels(what, reduced, target.lanes(32), PARTS[right])
+    groups = DotGroupContraction(what, rows, columns, (left, right), reduced, panels)
+    return groups if _can_be_packed(groups) else None
 
 
-def has_dots(target: Target, dtype: Attribute) -> bool:
+def has_dot_products(target: Target, dtype: Attribute) -> bool:
     """Whether a machine adds up products of a dtype at once."""
     needed = FLOAT_EXTENSIONS if dtype == bf16 else BYTE_EXTENSIONS.get(target.lanes(32), ())
     return bool(target.extensions.intersection(needed))
@@ -126,14 +183,14 @@ def _source(op: Operation) -> Attribute | None:
             return None
 
 
-def _lie_well(words: WordContraction) -> bool:
+def _can_be_packed(groups: DotGroupContraction) -> bool:
     """Whether both factors can be packed by vectors."""
-    what = words.what
-    rows_lie = words.rows.is_linear and words.rows.stride(words.reduced[-1]) == 1
-    if not rows_lie or words.panels is not None:
+    what = groups.what
+    rows_lie = groups.rows.is_linear and groups.rows.stride(groups.reduced[-1]) == 1
+    if not rows_lie or groups.panels is not None:
         return rows_lie
-    columns, extents = words.columns, what.stage.extents
+    columns, extents = groups.columns, what.stage.extents
     return columns.is_linear and any(
         is_chain(columns.accesses, extents, axes) and columns.stride(axes[-1]) == 1
-        for axes in (what.column, words.reduced)
+        for axes in (what.column, groups.reduced)
     )

@@ -1,1 +1,0 @@
-"""Products along contiguous rows of both operands: vectors are multiplied and their lanes summed."""

@@ -1,0 +1,155 @@
+"""The micro-kernel on dot-product groups: views of memory, dot products, and a register tile of accumulators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType, i8, i32
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_ACCUMULATORS, MAX_K_SPLITS
+from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
+from lowering.kernels.cpu.gemm.problem import Gemm
+from tir_dialect.dims import DimLike
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.dot import DotOp
+from tir_dialect.ops.view import ViewOp
+from tir_dialect.target import LINE_BYTES
+from tir_dialect.types import BufferType
+
+GROUP_BYTES = 4
+SIGN_BIT = -128
+"""A byte of which only the highest bit is set."""
+SIGN_GROUP = -0x7F7F7F80
+"""A group of four such bytes."""
+
+
+def view(code: Code, buffer: SSAValue, shape: Sequence[DimLike], dtype: AnyFloat | IntegerType) -> SSAValue:
+    """The memory of a buffer with another shape and dtype."""
+    scope = SSAValue.get(buffer, type=BufferType).type.scope
+    return code.value(ViewOp(buffer, BufferType(shape, dtype, scope=scope)), buffer.name_hint)
+
+
+def constant_number(code: Code, value: int, dtype: AnyFloat | IntegerType) -> SSAValue:
+    """A constant."""
+    return code.value(
+        arith.ConstantOp(
+            IntegerAttr(value, dtype) if isinstance(dtype, IntegerType) else FloatAttr(float(value), dtype)
+        )
+    )
+
+
+def splat(code: Code, value: int, dtype: AnyFloat | IntegerType, lanes: int) -> SSAValue:
+    """A vector of one constant."""
+    return code.splat(constant_number(code, value, dtype), lanes)
+
+
+def dot(code: Code, dtypes: tuple[Attribute, Attribute], a: SSAValue, b: SSAValue, total: SSAValue) -> SSAValue:
+    """A vector accumulator, with the products of the numbers in two vectors of groups added."""
+    return code.value(DotOp(dtypes, a, b, total))
+
+
+def with_flipped_sign(code: Code, values: SSAValue, lanes: int) -> SSAValue:
+    """A vector of bytes with flipped sign bits: 128 more or less."""
+    return code.value(arith.XOrIOp(values, splat(code, SIGN_BIT, i8, lanes)))
+
+
+def sign_groups(code: Code, lanes: int) -> SSAValue:
+    """A vector of groups of four bytes of which only the highest bit is set."""
+    return splat(code, SIGN_GROUP, i32, lanes)
+
+
+def lanes_of_line(dtype: AnyFloat | IntegerType) -> int:
+    """How many numbers a cache line has."""
+    return LINE_BYTES // byte_size(dtype)
+
+
+GroupAt = Callable[[int, SSAValue], SSAValue]
+"""Gives a group of the rows, by its row in the tile and its step of K."""
+
+PanelVector = Callable[[SSAValue, int], SSAValue]
+"""Gives a vector of groups of a panel, by its step of K and its number."""
+
+
+class DotGroupTile:
+    """A register tile: accumulators of some rows with the columns of a panel."""
+
+    def __init__(self, gemm: Gemm, groups: DotGroupContraction, columns: PanelVector):
+        """Where the sign of the rows is flipped, accumulators begin with a correction, which is computed here."""
+        self.gemm, self.groups, self.columns = gemm, groups, columns
+        self.code, self.tiles = gemm.code, gemm.tiles
+        self.depth = self.code.dim(groups.depth)
+        self.first = self._sign_correction() if groups.is_flipped else None
+
+    def _sign_correction(self) -> SSAValue:
+        code, tiles = self.code, self.tiles
+        buffer = code.alloc([1, tiles.width], self.groups.total, "first", scope="local")
+        accumulators = [[code.index(0), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
+        zeros, signs = splat(code, 0, self.groups.total, tiles.lanes), sign_groups(code, tiles.lanes)
+        for accumulator in accumulators:
+            code.store(zeros, buffer, accumulator)
+        with code.loop(self.depth, "r") as r:
+            for v, accumulator in enumerate(accumulators):
+                column = self.columns(r, v)
+                total = code.load(buffer, accumulator, tiles.lanes)
+                code.store(dot(code, self.groups.factors, signs, column, total), buffer, accumulator)
+        for accumulator in accumulators:
+            code.store(
+                code.value(arith.SubiOp(zeros, code.load(buffer, accumulator, tiles.lanes))), buffer, accumulator
+            )
+        return buffer
+
+    def emit(self, height: int, group: GroupAt, tile: SSAValue) -> None:
+        """Emits the accumulators of `height` rows, into the buffer `tile`."""
+        code, tiles = self.code, self.tiles
+        parts = min(MAX_K_SPLITS, max(1, DOT_GROUP_ACCUMULATORS // (height * tiles.vectors)))
+        registers = code.alloc([parts * height, tiles.width], self.groups.total, "sums", scope="local")
+        lines = [
+            [
+                [[code.index(part * height + i), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
+                for i in range(height)
+            ]
+            for part in range(parts)
+        ]
+        self._begin(registers, lines)
+        done = code.index(0)
+        if parts > 1:
+            iterations = code.divide(self.depth, parts)
+            with code.loop(iterations, "iteration") as iteration:
+                for part in range(parts):
+                    self._step(registers, lines[part], group, code.add(code.mul(iteration, parts), part))
+            done = code.mul(iterations, parts)
+        with code.loop(self.depth, "r", lower=done) as r:
+            self._step(registers, lines[0], group, r)
+        for i in range(height):
+            for v, accumulator in enumerate(lines[0][i]):
+                values = [code.load(registers, part[i][v], tiles.lanes) for part in lines]
+                code.store(reduce(self._added, values), tile, accumulator)
+
+    def _begin(self, registers: SSAValue, lines: Sequence[Sequence[Sequence[Sequence[SSAValue]]]]) -> None:
+        code, tiles = self.code, self.tiles
+        zeros = splat(code, 0, self.groups.total, tiles.lanes)
+        for number, part in enumerate(lines):
+            for line in part:
+                for v, accumulator in enumerate(line):
+                    start = [code.index(0), code.index(v * tiles.lanes)]
+                    given = None if number or self.first is None else code.load(self.first, start, tiles.lanes)
+                    code.store(zeros if given is None else given, registers, accumulator)
+
+    def _step(
+        self, registers: SSAValue, lines: Sequence[Sequence[Sequence[SSAValue]]], group: GroupAt, r: SSAValue
+    ) -> None:
+        """Emits the dot products of one group of each row with those of the columns."""
+        code, tiles = self.code, self.tiles
+        columns = [self.columns(r, v) for v in range(tiles.vectors)]
+        for i, line in enumerate(lines):
+            row = code.splat(group(i, r), tiles.lanes)
+            for accumulator, column in zip(line, columns, strict=True):
+                total = code.load(registers, accumulator, tiles.lanes)
+                code.store(dot(code, self.groups.factors, row, column, total), registers, accumulator)
+
+    def _added(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.code.value(arith.AddfOp(a, b) if isinstance(self.groups.total, AnyFloat) else arith.AddiOp(a, b))

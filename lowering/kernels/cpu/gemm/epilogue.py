@@ -1,0 +1,186 @@
+"""From accumulators to the output: partial sums of earlier K blocks are added, the epilogue is computed and stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType, i32
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
+from lowering.kernels.cpu.emit.kernel import buffer_type
+from lowering.kernels.cpu.emit.transpose import element_of
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
+from lowering.kernels.cpu.structure.contraction import is_chain
+from lowering.kernels.cpu.structure.epilogue import Step
+from tir_dialect.dims import constant
+from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.flatten import FlattenOp
+
+
+@dataclass(frozen=True)
+class OutputTile:
+    """Rows of a one-dimensional buffer: column `j` of row `i` is element `first + i * each + j`."""
+
+    buffer: SSAValue
+    first: SSAValue
+    each: SSAValue
+    k_block: SSAValue | None
+    """How many K blocks have left partial sums there, to be added to; `None` if they are replaced."""
+    count: SSAValue | None = None
+    """How many columns there are, if some may be missing."""
+    masks_if_needed: bool = False
+    """Whether vectors are stored under masks only if columns are missing, since masks take long."""
+    is_prefetched: bool = True
+    """Whether the rows are prefetched before the accumulators are made."""
+
+    def index(self, code: Code, i: int, j: int) -> list[SSAValue]:
+        """The indices of an element."""
+        return [code.add(code.add(self.first, code.mul(self.each, i)), j)]
+
+
+def as_output_tile(gemm: Gemm, tile: SSAValue) -> OutputTile:
+    """Memory for a whole tile as an `OutputTile`, so that one micro-kernel function does for both."""
+    code, (_, width) = gemm.code, buffer_type(tile).shape
+    zero = code.index(0)
+    return OutputTile(code.value(FlattenOp(tile)), zero, code.dim(width), zero)
+
+
+def can_store_tiles(gemm: Gemm) -> bool:
+    """Whether accumulators go to the output as they are, to evenly spaced rows of contiguous columns."""
+    return bool(gemm.what.column) and can_store_accumulators(gemm)
+
+
+def can_store_accumulators(gemm: Gemm) -> bool:
+    """The same for any number of columns."""
+    what, buffer = gemm.what, gemm.kernel.flat.get(gemm.what.store.buffer)
+    if gemm.epilogue.steps or what.is_integer or buffer is None:
+        return False
+    even = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
+    beside = not what.column or what.output.strides[what.column[-1]] == constant(1)
+    return even and beside and buffer_type(buffer).dtype == what.element
+
+
+def output_tile(gemm: Gemm, coords: Coords, k_block: SSAValue) -> OutputTile:
+    """The rows of the output of the tile whose first row and column the coordinates say."""
+    what, code = gemm.what, gemm.code
+    each = what.output.strides[what.row[-1]] if what.row else constant(0)
+    return OutputTile(gemm.kernel.flat[what.store.buffer], gemm.offset(what.output, coords), code.dim(each), k_block)
+
+
+class EpilogueEmitter:
+    """Stores vector accumulators to the output, with the epilogue after the last K block.
+
+    `first` and `last` say whether it is the first and the last K block. They are `None` where there is only one; `last`
+    is `None`, too, in code that only the last one runs.
+    """
+
+    def __init__(self, gemm: Gemm, first: SSAValue | None, last: SSAValue | None):
+        self.gemm = gemm
+        self.code = gemm.code
+        self.first = first
+        self.last = last
+
+    def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
+        """Stores a vector accumulator, of which `count` lanes or more are on."""
+        lanes = self.gemm.tiles.lanes
+        self.gemm.masked(count, lanes, lambda masked: self.store_lanes(sums, coords, count if masked else None))
+
+    def prefetch(self, coords: Coords) -> None:
+        """Prefetches the partial sums that earlier K blocks left, where rows are evenly spaced."""
+        what, accumulators = self.gemm.what, self.gemm.kernel.flat.get(self.gemm.what.store.buffer)
+        if accumulators is not None and is_chain([what.output], what.stage.extents, what.row):
+            self.code.prefetch(accumulators, [self._index(coords)], 2)
+
+    def store_lanes(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> None:
+        """Stores all lanes of a vector accumulator, or those that are on."""
+        self.put(self._total(accumulators, coords, on), coords, on)
+
+    def put(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
+        """Stores a vector that already has what earlier K blocks left, in the type of the output."""
+        code = self.code
+        if not self.gemm.epilogue.steps:
+            self._keep(value, coords, on)
+        elif self.last is None:
+            self._follow(value, coords, on)
+        else:
+            with code.when(self.last) as branch:
+                self._follow(value, coords, on)
+            with code.otherwise(branch):
+                self._keep(value, coords, on)
+
+    def _total(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> SSAValue:
+        """A vector accumulator with what earlier K blocks left."""
+        value = self.as_output(accumulators)
+        return value if self.first is None else self.added(value, self._earlier(coords, on))
+
+    def as_output(self, value: SSAValue) -> SSAValue:
+        """A vector accumulator in the type of the output: as integers if it is of these."""
+        if not self.gemm.what.is_integer or element_of(value) == i32:
+            return value
+        kind = VectorType(i32, [self.gemm.tiles.lanes])
+        return self.code.value(ConvertOp("fptosi", value, kind))
+
+    def added(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The sum of two vectors in the type of the output."""
+        return self.code.value(arith.AddiOp(a, b) if self.gemm.what.is_integer else arith.AddfOp(a, b))
+
+    def _index(self, coords: Coords) -> SSAValue:
+        """The index in the output."""
+        return self.gemm.offset(self.gemm.what.output, coords)
+
+    def _earlier(self, coords: Coords, on: SSAValue | None) -> SSAValue:
+        """What earlier K blocks left: zeros in the first one."""
+        code, lanes, index = self.code, self.gemm.tiles.lanes, self._index(coords)
+        assert self.first is not None  # the reduction is split
+        if on is None:
+            old = code.load(self.gemm.sums, [index], lanes)
+            zeros = code.value(arith.SubiOp(old, old)) if self.gemm.what.is_integer else self._zeros
+            return code.select(self.first, zeros, old)
+        some = code.leading(code.select(self.first, code.index(0), on), lanes)
+        return code.load(self.gemm.sums, [index], lanes, some)
+
+    @property
+    def _zeros(self) -> SSAValue:
+        return self.code.zeros(self.gemm.what.element, self.gemm.tiles.lanes)
+
+    def _keep(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
+        mask = None if on is None else self.code.leading(on, self.gemm.tiles.lanes)
+        self.code.store(value, self.gemm.sums, [self._index(coords)], mask)
+
+    def _follow(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
+        """Computes the epilogue of a vector of complete results."""
+        what, epilogue = self.gemm.what, self.gemm.epilogue
+        count = len(what.stage.axes)
+        at = self.gemm.at([step.access(op, count) for step, op in epilogue.accesses], (), coords)
+        produced = {what.store.buffer: value}
+        if what.store.buffer not in epilogue.unread:
+            self._keep(value, coords, on)
+        for step in epilogue.steps:
+            self._step(step, at, produced, on)
+
+    def _step(
+        self, step: Step, at: dict[int, SSAValue], produced: dict[SSAValue, SSAValue], on: SSAValue | None
+    ) -> None:
+        kernel, tiles, what = self.gemm.kernel, self.gemm.tiles, self.gemm.what
+        own = {axis: at[target] for axis, target in step.axes.items() if target in at}
+        axis = next(axis for axis, target in step.axes.items() if target == what.along[-1])
+        body = Explicit(kernel, step.stage, own, Lanes(axis, tiles.lanes, on))
+        for load in step.stage.loads:
+            if load.buffer in produced:
+                body.values[load.result] = produced[load.buffer]
+        body.run(step.stage.body)
+        for store in step.stage.stores:
+            produced[store.buffer] = body.widened(body.value(store.value))
+
+
+class SinglePassGemm:
+    """A generator that completes every reduction in one pass over K: accumulators go to the epilogue at once."""
+
+    def __init__(self, gemm: Gemm):
+        self.gemm = gemm
+        self.code = gemm.code
+        self.lanes = gemm.tiles.lanes
+        self.finish = EpilogueEmitter(gemm, None, None)

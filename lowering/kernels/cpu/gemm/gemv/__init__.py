@@ -1,1 +1,0 @@
-"""Products with one row: a vector times a matrix."""

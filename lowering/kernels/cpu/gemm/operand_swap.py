@@ -1,0 +1,101 @@
+"""Operand swap: few columns and a transposed A, computed as the transposed GEMM, which has few rows.
+
+`C = A B` becomes `C^T = B^T A^T`, along long rows of `A^T` as it lies in memory. The results are transposed in
+registers; they are fewer than the multiply-adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.gemm.cost_model import SWAP_MAX_N, SWAP_MIN_K, TASK_MACS
+from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm, can_store_tiles, output_tile
+from lowering.kernels.cpu.gemm.gemv import Gemv, can_be_gemv
+from lowering.kernels.cpu.gemm.operands import lies_evenly
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
+from lowering.kernels.cpu.gemm.skinny import SkinnyGemm
+from lowering.kernels.cpu.gemm.small_m import SmallMGemm, can_be_small_m
+from lowering.kernels.cpu.gemm.transposed_copy import TransposeRoutine
+from lowering.kernels.cpu.structure.accesses import AffineAccess
+from tir_dialect.dims import Dim, ceildiv, constant, minimum
+
+
+def can_swap_operands(gemm: Gemm) -> bool:
+    """Whether A is transposed and N may be small, both operands lie in memory, and there is no epilogue."""
+    what, known = gemm.what, gemm.n.constant_value
+    plain = what.longest is None and not what.outer and what.columns.panels is None and can_store_tiles(gemm)
+    evenly = all(lies_evenly(gemm, *each) for each in ((what.rows, what.row), (what.columns, what.column)))
+    few = known is None or 0 < known <= SWAP_MAX_N
+    beside = gemm.is_contiguous(what.rows, what.row)
+    return plain and evenly and few and beside and is_power_of_two(gemm.tiles.lanes)
+
+
+class SwappedGemm(SinglePassGemm):
+    """Emits a GEMM with swapped operands, for one batch."""
+
+    @property
+    def is_best(self) -> SSAValue:
+        """Whether N is small, and K is not."""
+        code, gemm = self.code, self.gemm
+        few = code.compare("sle", code.dim(gemm.n, "n"), SWAP_MAX_N)
+        return code.both(few, code.compare("sge", code.dim(gemm.k, "k"), SWAP_MIN_K))
+
+    def emit(self, coords: Coords) -> None:
+        """The GEMM of one batch."""
+        code, gemm, lanes = self.code, self.gemm, self.lanes
+        pitch = ceildiv(gemm.m, constant(lanes)) * lanes
+        most = gemm.n if gemm.n.constant_value is not None else minimum(gemm.n, constant(SWAP_MAX_N))
+        accumulators = code.alloc([most * pitch], gemm.what.element, "exchanged")
+        inner = self._swapped(accumulators, pitch)
+        generators: list[Gemv | SmallMGemm | SkinnyGemm] = []
+        if can_be_gemv(inner):
+            generators.append(Gemv(inner))
+        if can_be_small_m(inner):
+            generators.append(SmallMGemm(inner))
+        self._emit_best([*generators, SkinnyGemm(inner)], coords)
+        self._store(coords, accumulators, pitch)
+
+    def _emit_best(self, generators: Sequence[Gemv | SmallMGemm | SkinnyGemm], coords: Coords) -> None:
+        """The first generator that is best in a call, or else the last one."""
+        generator, *others = generators
+        is_best = generator.is_best if others else None
+        if is_best is None:
+            generator.emit(coords)
+            return
+        with self.code.when(is_best) as branch:
+            generator.emit(coords)
+        with self.code.otherwise(branch):
+            self._emit_best(others, coords)
+
+    def _swapped(self, accumulators: SSAValue, pitch: Dim) -> Gemm:
+        """The transposed GEMM, whose output is memory for its rows."""
+        gemm, what = self.gemm, self.gemm.what
+        extents, strides = what.stage.extents, [constant(0)] * len(what.stage.axes)
+        for axes, step in ((what.row, constant(1)), (what.column, pitch)):
+            for axis in reversed(axes):
+                strides[axis], step = step, step * extents[axis]
+        access = AffineAccess(constant(0), tuple(strides))
+        stage = replace(what.stage, wholes={**what.stage.wholes, what.store: access})
+        exchanged = replace(what, stage=stage, rows=what.columns, columns=what.rows, row=what.column, column=what.row)
+        flat = {**gemm.kernel.flat, what.store.buffer: accumulators}
+        return replace(gemm, kernel=replace(gemm.kernel, flat=flat), what=exchanged, is_swapped=True)
+
+    def _store(self, coords: Coords, accumulators: SSAValue, pitch: Dim) -> None:
+        """Transposes the results into rows of the output."""
+        code, gemm, what, lanes = self.code, self.gemm, self.gemm.what, self.lanes
+        zero, m = code.index(0), code.dim(gemm.m)
+        out = output_tile(gemm, {**coords, what.row: zero, what.column: zero}, zero)
+        routine = TransposeRoutine(what.element, lanes, is_exact=True)
+        vectors = ceildiv(gemm.m, constant(lanes))
+        tasks = minimum(vectors, gemm.threads(TASK_MACS))
+        with shared_units(code, vectors, tasks, whole=True) as (lower, upper):
+            first, end = code.mul(lower, lanes), code.minimum(code.mul(upper, lanes), m)
+            begin = code.add(out.first, code.mul(first, out.each))
+            sizes = [zero, code.dim(ceildiv(gemm.n, constant(lanes))), code.dim(gemm.n), code.sub(end, first)]
+            sizes += [first, code.dim(pitch), begin, out.each]
+            gemm.kernel.routines.call(code, routine, sizes, [accumulators, out.buffer])

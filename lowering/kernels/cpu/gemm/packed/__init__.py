@@ -1,1 +1,0 @@
-"""Packed products: panels of rows and columns, and the blocks that the caches hold."""

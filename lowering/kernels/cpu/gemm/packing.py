@@ -1,0 +1,308 @@
+"""Packing: rows of A into strips of MR rows, columns of B into panels of NR columns, as the micro-kernel reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.kernel import buffer_type
+from lowering.kernels.cpu.emit.transpose import is_power_of_two, transposed
+from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.gemm.cost_model import PACKING_PREFETCH_ROWS, WAY_BYTES
+from lowering.kernels.cpu.gemm.operands import Computed, Matrix, Operand, operand
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.target import LINE_BYTES
+
+
+class RowPanels:
+    """Strips of rows `[row, depth]`, or `[depth, row]` where rows are contiguous in memory.
+
+    A known number of rows whose stride is not close to a power of two is not packed at all: the micro-kernel reads
+    elements along K anyway. Otherwise whole vectors are copied. The rows of a strip are an odd number of cache lines
+    apart, to avoid conflict misses, and each continues in the next strip. A row past the last one repeats the last one.
+    """
+
+    def __init__(self, gemm: Gemm, room: int, step: Dim, tasks: Dim | None = None):
+        """Room for so many elements of each row of the tile, of which a strip takes `step`; for each of some tasks."""
+        self.gemm = gemm
+        self.code = gemm.code
+        self.tiles = gemm.tiles
+        self.step = step
+        what = gemm.what
+        by_depth = gemm.is_contiguous(what.rows, what.reduced)
+        self.direct = by_depth and self._is_well_spaced
+        self.transposed = not by_depth and gemm.is_contiguous(what.rows, what.row)
+        self.contiguous = by_depth or self.transposed
+        size = byte_size(what.element)
+        pitch = (-(-room * size // LINE_BYTES) | 1) * LINE_BYTES // size
+        wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
+        shape = [room, wide] if self.transposed else [self.tiles.rows, pitch]
+        self._shape = shape
+        if not self.direct:
+            before = [] if tasks is None or tasks.constant_value == 1 else [tasks]
+            self.buffer = self.code.alloc([*before, *shape], what.element, "packed_rows")
+
+    def take(self, task: SSAValue) -> None:
+        """Uses the memory of a task from here on."""
+        if not self.direct and len(buffer_type(self.buffer).shape) > len(self._shape):
+            self.buffer = self.code.part(self.buffer, task, self._shape)
+
+    @property
+    def _is_well_spaced(self) -> bool:
+        """Whether rows need no packing: they are so far apart that the cache keeps all those of a tile."""
+        what, rows = self.gemm.what, self.gemm.m.constant_value
+        step = what.rows.stride(what.row[-1]) if what.row else None
+        bytes_ = byte_size(what.element) * (step or 0)
+        return rows is not None and step is not None and bytes_ % WAY_BYTES != 0
+
+    def reader(
+        self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue
+    ) -> Callable[[int, SSAValue], SSAValue]:
+        """A function that gives an element of a strip whose first row is `top`, by its row and its step of K."""
+        code, what = self.code, self.gemm.what
+
+        def direct(row: int, depth: SSAValue) -> SSAValue:
+            here = {**coords, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
+            return self.gemm.element(what.rows, here)
+
+        first = self._first(strip)
+
+        def packed(row: int, depth: SSAValue) -> SSAValue:
+            return code.load(self.buffer, self._indices(code.index(row), code.add(first, depth)))
+
+        return direct if self.direct else packed
+
+    def operand(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue) -> Operand:
+        """The same for a micro-kernel."""
+        what = self.gemm.what
+        if self.direct:
+            return operand(self.gemm, what.rows, {**coords, what.row: top, what.reduced: start}, what.row)
+        flat, first = self.code.value(FlattenOp(self.buffer)), self._first(strip)
+        pitch = buffer_type(self.buffer).strides[0].constant_value
+        assert pitch is not None  # the shape is of numbers
+        if self.transposed:
+            return Matrix(flat, self.code.mul(first, pitch), 1, pitch, self.tiles.lanes)
+        return Matrix(flat, first, pitch, 1, self.tiles.lanes)
+
+    def _first(self, strip: SSAValue) -> SSAValue:
+        """Where a strip begins."""
+        return self.code.mul(strip, self.code.dim(self.step))
+
+    def _indices(self, row: SSAValue, depth: SSAValue) -> list[SSAValue]:
+        return [depth, row] if self.transposed else [row, depth]
+
+    def pack(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """Packs the strip whose first row is `top`, from `start` along K."""
+        what, code, first = self.gemm.what, self.code, self._first(strip)
+        if self.transposed:
+            with code.loop(length, "r") as r:
+                self._columns(coords, top, {what.reduced: code.add(start, r)}, code.add(first, r))
+            return
+        last = code.sub(code.dim(self.gemm.m), 1)
+        with code.loop(self._height(top), "i") as i:
+            row = code.minimum(code.add(top, i), last)
+            here = {**coords, what.row: row}
+            if self.contiguous:
+                self._row(here, i, first, start, length)
+            else:
+                with code.loop(length, "r") as r:
+                    value = self.gemm.element(what.rows, {**here, what.reduced: code.add(start, r)})
+                    code.store(value, self.buffer, [i, code.add(first, r)])
+
+    def _height(self, top: SSAValue) -> SSAValue:
+        """The rows of the tile that takes the rows from `top` on."""
+        code, (height, *smaller) = self.code, self.gemm.heights
+        left = code.sub(code.dim(self.gemm.m), top)
+        found = code.index(height)
+        for each in smaller:
+            found = code.select(code.compare("sle", left, each), code.index(each), found)
+        return found
+
+    def _row(self, here: Coords, i: SSAValue, first: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+
+        def copy(r: SSAValue, on: SSAValue | None) -> None:
+            part = self.gemm.vector(what.rows, {**here, what.reduced: code.add(start, r)}, what.reduced, on)
+            code.store(part, self.buffer, [i, code.add(first, r)])
+
+        whole = code.divide(length, lanes)
+        later = Computed(
+            self.gemm, what.rows, {**here, what.row: code.add(here[what.row], PACKING_PREFETCH_ROWS)}, what.row
+        )
+        with code.loop(whole, "v") as v:
+            r = code.mul(v, lanes)
+            later.prefetch(code, code.add(start, r), 0, 0, 1)
+            copy(r, None)
+        done = code.mul(whole, lanes)
+        with code.when(code.compare("slt", done, length)):
+            copy(done, code.sub(length, done))
+
+    def _columns(self, coords: Coords, top: SSAValue, at: Coords, position: SSAValue) -> None:
+        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        m = code.dim(self.gemm.m)
+        for first in range(0, self.tiles.rows, lanes):
+            row = code.add(top, first)
+            part = self.gemm.vector(what.rows, {**coords, **at, what.row: row}, what.row, code.sub(m, row))
+            code.store(part, self.buffer, [position, code.index(first)])
+
+
+def has_window_rows(gemm: Gemm) -> bool:
+    """Whether columns are windows: evenly spaced along the last axis of the image, but not from row to row."""
+    what = gemm.what
+    neighbours = any(gemm.is_contiguous(what.columns, axes) for axes in (what.column, what.reduced))
+    return not neighbours and len(what.column) > 1 and what.columns.is_linear
+
+
+class ColumnPanel:
+    """One panel `[depth, width]` of whole vectors; columns past the end are undefined.
+
+    Where columns are contiguous, vectors are copied. Where they are contiguous along K, blocks are transposed in
+    registers. Windows of an image are copied in runs that end where a row of the output ends.
+    """
+
+    def __init__(self, gemm: Gemm, buffer: SSAValue, offsets: SSAValue | None = None):
+        """A panel in a buffer; `offsets` are those of the steps of K, where they are the same for all columns."""
+        self.gemm = gemm
+        self.code = gemm.code
+        self.tiles = gemm.tiles
+        self.buffer = buffer
+        self.offsets = offsets
+
+    def vector(self, depth: SSAValue, number: int) -> SSAValue:
+        """A packed vector."""
+        return self.code.load(self.buffer, [depth, self.code.index(number * self.tiles.lanes)], self.tiles.lanes)
+
+    def pack(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """Packs the columns from `left` on, from `start` along K."""
+        what = self.gemm.what
+        if self.gemm.is_contiguous(what.columns, what.column):
+            self._copy(coords, left, start, length)
+        elif self.gemm.is_contiguous(what.columns, what.reduced) and is_power_of_two(self.tiles.lanes):
+            self._transpose(coords, left, start, length)
+        elif has_window_rows(self.gemm):
+            self._runs(coords, left, start, length)
+        else:
+            self._elements(coords, left, start, length)
+
+    def _copy(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        starts = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
+        counts = [code.sub(code.dim(self.gemm.n), column) for column in starts]
+
+        def emit(masked: bool) -> None:
+            with code.loop(length, "r") as r:
+                here = {**coords, what.reduced: code.add(start, r)}
+                for v, (column, on) in enumerate(zip(starts, counts, strict=True)):
+                    at = {**here, what.column: column}
+                    part = self.gemm.vector(what.columns, at, what.column, on if masked else None)
+                    code.store(part, self.buffer, [r, code.index(v * lanes)])
+
+        self.gemm.masked(counts[0], self.tiles.width, emit)
+
+    def _elements(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what = self.code, self.gemm.what
+        last = code.sub(code.dim(self.gemm.n), 1)
+        with code.loop(code.index(self.tiles.width), "j") as j:
+            here = {**coords, what.column: code.minimum(code.add(left, j), last)}
+            with code.loop(length, "r") as r:
+                value = self.gemm.element(what.columns, {**here, what.reduced: code.add(start, r)})
+                code.store(value, self.buffer, [r, j])
+
+    # Columns that lie along K.
+
+    def _transpose(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        last = code.sub(code.dim(self.gemm.n), 1)
+        with code.loop(code.index(self.tiles.vectors), "v") as v:
+            column = code.mul(v, lanes)
+            columns = [code.minimum(code.add(code.add(left, column), j), last) for j in range(lanes)]
+
+            def block(number: SSAValue, masked: bool) -> None:
+                r = code.mul(number, lanes)
+                here = {**coords, what.reduced: code.add(start, r)}
+                self._block(here, columns, code.sub(length, r) if masked else None, (r, column))
+                if not masked:  # prefetchers follow loads of whole lines by themselves
+                    self._prefetch(here, code.add(code.add(left, column), lanes), number)
+
+            self._blocks(length, block)
+
+    def _blocks(self, length: SSAValue, block: Callable[[SSAValue, bool], None]) -> None:
+        """Emits all blocks of steps: where masks take long, without them but for the last one if it is not whole."""
+        code, lanes = self.code, self.tiles.lanes
+        masked = masks_are_registers(self.gemm.kernel)
+        count = code.divide(code.add(length, lanes - 1) if masked else length, lanes)
+        with code.loop(count, "block") as number:
+            block(number, masked)
+        if not masked:
+            with code.when(code.compare("slt", code.mul(count, lanes), length)):
+                block(count, True)
+
+    def _block(
+        self, here: Coords, columns: Sequence[SSAValue], on: SSAValue | None, target: tuple[SSAValue, SSAValue]
+    ) -> None:
+        """Transposes a block: as many steps of K as there are columns, of which so many are on."""
+        code, what, (r, first) = self.code, self.gemm.what, target
+        parts = [self.gemm.vector(what.columns, {**here, what.column: column}, what.reduced, on) for column in columns]
+        for i, part in enumerate(transposed(code, parts)):
+            code.store(part, self.buffer, [code.add(r, i), first])
+
+    def _prefetch(self, here: Coords, first: SSAValue, number: SSAValue) -> None:
+        """Prefetches the columns from `first` on, which are packed next.
+
+        A cache line takes several blocks, each of which prefetches those of some columns.
+        """
+        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        chunks = max(1, min(lanes, LINE_BYTES // byte_size(what.element) // lanes))
+        first = code.add(first, code.mul(code.remainder(number, chunks), lanes // chunks))
+        columns = Computed(self.gemm, what.columns, {**here, what.column: first}, what.column)
+        for j in range(lanes // chunks):
+            columns.prefetch(code, code.index(0), 0, j, 2)
+
+    # Windows.
+
+    def _runs(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """Packs the columns row by row of the image: along a row, the last column axis, they are evenly spaced."""
+        code, what = self.code, self.gemm.what
+        *before, axis = what.column
+        line = code.dim(what.stage.extents[axis])
+        end = code.minimum(code.add(left, self.tiles.width), code.dim(self.gemm.n))
+        first, after = code.divide(left, line), code.divide(code.add(end, code.sub(line, 1)), line)
+        with code.loop(after, "line", lower=first) as number:
+            begin = code.mul(number, line)
+            low = code.maximum(left, begin)
+            high = code.minimum(end, code.add(begin, line))
+            here = {**coords, tuple(before): number}
+            self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
+
+    def _run(
+        self,
+        coords: Coords,
+        axis: int,
+        source: SSAValue,
+        target: SSAValue,
+        count: SSAValue,
+        start: SSAValue,
+        length: SSAValue,
+    ) -> None:
+        """Packs some columns of a row from `source` on, to the columns of the panel from `target` on."""
+        code, lanes, what = self.code, self.tiles.lanes, self.gemm.what
+        with code.loop(code.divide(code.add(count, lanes - 1), lanes), "v") as v:
+            done = code.mul(v, lanes)
+            on = code.sub(count, done)
+            here = {**coords, (axis,): code.add(source, done)}
+            with code.loop(length, "r") as r:
+                step = self._steps(r)
+                along = {what.reduced: code.add(start, r)} if step is None else {}
+                part = self.gemm.vector(what.columns, {**here, **along}, (axis,), on, step)
+                code.store(part, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
+
+    def _steps(self, r: SSAValue) -> SSAValue | None:
+        if self.offsets is None:
+            return None
+        return self.code.value(arith.IndexCastOp(self.code.load(self.offsets, [r]), IndexType()))

@@ -1,0 +1,235 @@
+"""The register tile of the micro-kernel: MR x NR accumulators, their loop along K, and their way to the output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.gemm.cost_model import ACCUMULATORS_IN_FLIGHT, MAX_K_SPLITS
+from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, OutputTile
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm, cache_line_ends_of
+from tir_dialect.dims import constant
+
+Element = Callable[[int, SSAValue], SSAValue]
+"""Gives an element of the rows, by its row in the tile and its step of K."""
+
+
+Step = Callable[[SSAValue], None]
+
+
+def k_splits(height: int, vectors: int, registers: int) -> int:
+    """In how many slices of K a low tile is made: the accumulators of all, a row of B and an element of A have
+    registers.
+    """
+    wanted, room = -(-ACCUMULATORS_IN_FLIGHT // (height * vectors)), (registers - vectors - 1) // (height * vectors)
+    return max(1, min(MAX_K_SPLITS, wanted, room))
+
+
+@dataclass(frozen=True)
+class TileColumns:
+    """The columns of a tile: some vectors of some lanes; and where its code goes."""
+
+    code: Code
+    dtype: AnyFloat
+    lanes: int
+    vectors: int
+
+    @property
+    def line_ends(self) -> range:
+        """The last column in each cache line."""
+        return cache_line_ends_of(self.lanes * self.vectors, self.dtype)
+
+
+def grid(gemm: Gemm) -> TileColumns:
+    """The columns of the tiles of a GEMM."""
+    return TileColumns(gemm.code, gemm.what.element, gemm.tiles.lanes, gemm.tiles.vectors)
+
+
+def emit_tile(
+    grid: TileColumns,
+    bounds: tuple[SSAValue, SSAValue],
+    height: int,
+    element: Element,
+    vector: Callable[[SSAValue, int], SSAValue],
+    tile: SSAValue | OutputTile,
+    prefetch: Step | None = None,
+    steps: int = 1,
+    is_long: bool = False,
+) -> None:
+    """Emits the accumulators of `height` rows, into the buffer `tile` or to the output.
+
+    `element(i, r)` gives an element of row `i` of A, `vector(r, v)` a vector of B. The accumulators are in a buffer
+    that LLVM keeps in registers: every access to it has constant indices. `prefetch(r)` prefetches what comes next, and
+    `steps` is the unroll factor. Where K may be long and is no K block, totals are kept as `in_blocks` does.
+    """
+    accumulators = _Accumulators(grid, height, 1)
+    accumulators.prefetch(tile)
+
+    def run(lower: SSAValue | None, upper: SSAValue) -> None:
+        with grid.code.loop(upper, "r", lower=lower, unroll=steps) as r:
+            if prefetch is not None:
+                prefetch(r)
+            accumulators.add(0, r, element, vector)
+
+    if is_long:
+        in_blocks(grid.code, bounds, run, accumulators.totals, constant(MOST))
+    else:
+        run(*bounds)
+    accumulators.store(tile)
+
+
+def emit_split_tile(
+    grid: TileColumns,
+    length: SSAValue,
+    height: int,
+    element: Element,
+    vector: Callable[[SSAValue, int], SSAValue],
+    tile: SSAValue | OutputTile,
+    prefetch: Step,
+    parts: int,
+) -> None:
+    """Emits a tile with several accumulators of each element, one for each of some slices of K, for columns from afar.
+
+    So more accumulators of low tiles are in flight, and memory is read in several streams, which is faster.
+    """
+    code = grid.code
+    accumulators = _Accumulators(grid, height, parts)
+    accumulators.prefetch(tile)
+    steps = code.divide(length, parts)
+    with code.loop(steps, "step") as step:
+        for part in range(parts):
+            r = code.add(code.mul(steps, part), step) if part else step
+            prefetch(r)
+            accumulators.add(part, r, element, vector)
+    with code.loop(length, "r", lower=code.mul(steps, parts)) as r:
+        prefetch(r)
+        accumulators.add(0, r, element, vector)
+    accumulators.store(tile)
+
+
+class _Accumulators:
+    """The accumulators of a tile, in registers."""
+
+    def __init__(self, grid: TileColumns, height: int, parts: int):
+        self._grid = grid
+        code, dtype, lanes, width = grid.code, grid.dtype, grid.lanes, grid.lanes * grid.vectors
+        self._buffer = code.alloc([parts * height, width], dtype, "sums", scope="local")
+        columns = range(0, width, lanes)
+        self._accumulators = [
+            [[[code.index(part * height + i), code.index(j)] for j in columns] for i in range(height)]
+            for part in range(parts)
+        ]
+        zeros = code.zeros(dtype, lanes)
+        for accumulator in (accumulator for part in self._accumulators for line in part for accumulator in line):
+            code.store(zeros, self._buffer, accumulator)
+
+    def totals(self) -> VectorTotals:
+        """Memory for the totals between two blocks of steps."""
+        indices = [each for part in self._accumulators for line in part for each in line]
+        return VectorTotals(self._grid.code, self._grid.dtype, self._buffer, indices, self._grid.lanes)
+
+    def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
+        """Emits the multiply-adds of one step of K."""
+        code, lanes = self._grid.code, self._grid.lanes
+        columns = [vector(r, v) for v in range(self._grid.vectors)]
+        for i, line in enumerate(self._accumulators[part]):
+            factor = code.splat(element(i, r), lanes)
+            for accumulator, column in zip(line, columns, strict=True):
+                code.store(
+                    code.fma(factor, column, code.load(self._buffer, accumulator, lanes)), self._buffer, accumulator
+                )
+
+    def prefetch(self, tile: SSAValue | OutputTile) -> None:
+        """Prefetches the rows of the output, which takes less time than the accumulators."""
+        if not isinstance(tile, OutputTile) or not tile.is_prefetched:
+            return
+        for i in range(len(self._accumulators[0])):
+            for end in self._grid.line_ends:
+                self._grid.code.prefetch(tile.buffer, tile.index(self._grid.code, i, end), 1)
+
+    def store(self, tile: SSAValue | OutputTile) -> None:
+        """Stores the accumulators, those of all slices of K added up; added to what is in the output but in the first K
+        block.
+        """
+        if not isinstance(tile, OutputTile):
+            self._store(lambda value, i, v: self._grid.code.store(value, tile, self._accumulators[0][i][v]))
+            return
+        if tile.count is None or not tile.masks_if_needed:
+            self._to_output(tile, tile.count)
+            return
+        code, width = self._grid.code, self._grid.lanes * self._grid.vectors
+        with code.when(code.compare("sge", tile.count, width)) as branch:
+            self._to_output(tile, None)
+        with code.otherwise(branch):
+            self._to_output(tile, tile.count)
+
+    def _to_output(self, tile: OutputTile, count: SSAValue | None) -> None:
+        """Stores so many columns of the accumulators, or all, to rows of the output."""
+        code, lanes = self._grid.code, self._grid.lanes
+
+        def put(value: SSAValue, i: int, v: int, adds: bool) -> None:
+            mask = None if count is None else code.leading(code.sub(count, v * lanes), lanes)
+            index = tile.index(code, i, v * lanes)
+            if adds:
+                value = code.add_floats(code.load(tile.buffer, index, lanes, mask), value)
+            code.store(value, tile.buffer, index, mask)
+
+        if tile.k_block is None:
+            self._store(partial(put, adds=False))
+            return
+        with code.when(code.compare("eq", tile.k_block, 0)) as branch:
+            self._store(partial(put, adds=False))
+        with code.otherwise(branch):
+            self._store(partial(put, adds=True))
+
+    def _store(self, put: Callable[[SSAValue, int, int], None]) -> None:
+        """Gives each vector accumulator, with its row and its number in the row, to a function."""
+        code, lanes = self._grid.code, self._grid.lanes
+        for i, line in enumerate(self._accumulators[0]):
+            for v in range(len(line)):
+                values = [code.load(self._buffer, part[i][v], lanes) for part in self._accumulators]
+                put(reduce(code.add_floats, values), i, v)
+
+
+Corner = tuple[SSAValue, SSAValue]
+"""The first row and the first column of a tile."""
+
+
+def store_tile(
+    gemm: Gemm, finish: EpilogueEmitter, tile: SSAValue, coords: Coords, corner: Corner, later: Corner | None = None
+) -> None:
+    """Stores the rows and columns of a tile that there are; prefetches the output of the tile that is made `later`."""
+    code, tiles = gemm.code, gemm.tiles
+    top, left = corner
+    rows = code.minimum(code.sub(code.dim(gemm.m), top), tiles.rows)
+    store_rows(gemm, finish, tile, coords, (top, rows), left, later)
+
+
+def store_rows(
+    gemm: Gemm,
+    finish: EpilogueEmitter,
+    tile: SSAValue,
+    coords: Coords,
+    rows: tuple[SSAValue, SSAValue],
+    left: SSAValue,
+    later: Corner | None = None,
+) -> None:
+    """Stores some rows of a tile; `rows` are the first one and their number. Prefetches as many from `later` on."""
+    code, tiles, what = gemm.code, gemm.tiles, gemm.what
+    n, (top, count) = code.dim(gemm.n), rows
+    with code.loop(count, "i") as i:
+        here = {**coords, what.row: code.add(top, i)}
+        for v in range(tiles.vectors):
+            column = code.add(left, v * tiles.lanes)
+            accumulators = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
+            finish.store(accumulators, {**here, what.column: column}, code.sub(n, column))
+        if later is not None:
+            there = {**coords, what.row: code.add(later[0], i)}
+            for end in grid(gemm).line_ends:
+                finish.prefetch({**there, what.column: code.add(later[1], end)})

@@ -1,1 +1,0 @@
-"""Products whose operands are read in place: few rows, few columns, tall matrices."""

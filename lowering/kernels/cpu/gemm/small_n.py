@@ -1,0 +1,342 @@
+"""GEMM with small N whose rows are contiguous along K: `y = A x` for a row-major matrix.
+
+Every element of the matrix is used only once per column, so memory is the bound. Columns that do not lie along K are
+copied, each to contiguous memory; then some rows are multiplied with some columns element by element. The columns that
+remain after the last whole panel of a wider GEMM are multiplied like this, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.emit.transpose import is_power_of_two, row_sums
+from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.gemm.cost_model import L3_PART, REMAINDER_COLUMNS, SMALL_N, SMALL_N_L2_PART, TASK_MACS
+from lowering.kernels.cpu.gemm.dot import PrefetchRow, RowVector, row_prefetcher
+from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, SinglePassGemm, can_store_accumulators
+from lowering.kernels.cpu.gemm.long_rows import Copies, LongRows, are_long
+from lowering.kernels.cpu.gemm.operands import Matrix, operand
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
+from lowering.kernels.cpu.gemm.remainder_columns import (
+    has_contiguous_rows,
+    has_remainder,
+    is_small_n,
+    max_remainder,
+    max_small_n,
+    narrow_step,
+)
+from lowering.kernels.cpu.gemm.small_n_routine import SmallNRoutine
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dtypes import byte_size
+
+Bounds = tuple[SSAValue, SSAValue]
+"""The numbers from the first value to before the second."""
+
+
+@dataclass(frozen=True)
+class SmallNColumns:
+    """Few columns, each contiguous along K."""
+
+    near: Matrix
+    """Where they lie, from column `first` on."""
+    first: SSAValue
+    count: SSAValue
+    """How many, at least one."""
+
+
+def possible_counts(gemm: Gemm) -> Sequence[int]:
+    """How many columns a group may have."""
+    known, most = gemm.n.constant_value, REMAINDER_COLUMNS
+    if known is None:
+        return range(1, most + 1)
+    found = {known % narrow_step(gemm), known % gemm.tiles.width} if has_remainder(gemm) else set[int]()
+    if is_small_n(gemm) is not False:
+        found |= {min(known, most), known % most}
+    return sorted(count for count in found if 0 < count <= most)
+
+
+class SmallNTiles:
+    """Emits tiles of rows times few columns, for one batch: to the output, or through memory to an epilogue."""
+
+    def __init__(self, gemm: Gemm, coords: Coords, few: SmallNColumns):
+        self.gemm = gemm
+        self.code = gemm.code
+        self.lanes = gemm.tiles.lanes
+        self.few = few
+        self.coords = {**coords, gemm.what.column: few.first}
+
+    def emit(self, units: Bounds) -> None:
+        """Emits all rows of some units, each as many as a vector has lanes, times each group of columns."""
+        code, gemm, few = self.code, self.gemm, self.few
+        known = gemm.n.constant_value
+        if known is not None and (known <= REMAINDER_COLUMNS or is_small_n(gemm) is False):
+            self._group(units)
+            return
+        room = gemm.kernel.target.l2_bytes // SMALL_N_L2_PART // byte_size(gemm.what.element) // self.lanes
+        block = code.dim(maximum(floordiv(constant(room), maximum(gemm.k, constant(1))), constant(1)))
+        blocks = code.divide(code.add(code.sub(units[1], units[0]), code.sub(block, 1)), block)
+        groups = code.divide(code.add(few.count, REMAINDER_COLUMNS - 1), REMAINDER_COLUMNS)
+        with (
+            code.loop(blocks, "block", vectorize=False) as number,
+            code.loop(groups, "group", vectorize=False) as group,
+        ):
+            lower = code.add(units[0], code.mul(number, block))
+            first = code.mul(group, REMAINDER_COLUMNS)
+            count = code.minimum(code.sub(few.count, first), REMAINDER_COLUMNS)
+            columns = SmallNColumns(replace(few.near, first=self._begin(first)), code.add(few.first, first), count)
+            part = SmallNTiles(gemm, self.coords, columns)
+            part._group((lower, code.minimum(code.add(lower, block), units[1])))
+
+    def _group(self, units: Bounds) -> None:
+        """Emits all rows of some units times all columns, at most as many as a tile has."""
+        code, what = self.code, self.gemm.what
+        zero = code.index(0)
+        rows = operand(self.gemm, what.rows, {**self.coords, what.row: zero, what.reduced: zero}, what.row)
+        if isinstance(rows, Matrix) and can_store_accumulators(self.gemm):
+            self._by_width(partial(self._to_output, rows, units))
+            return
+        totals = self.memory()
+        with code.loop(units[1], "unit", lower=units[0]) as unit:
+            top = code.mul(unit, self.lanes)
+            if isinstance(rows, Matrix):
+                self._by_width(partial(self._to_memory, rows, top, totals))
+            else:
+                self._by_width(partial(self._computed, top, totals))
+            self.store(top, totals)
+
+    def memory(self) -> SSAValue:
+        """Memory for the accumulators of a unit."""
+        return self.code.alloc([self.lanes * REMAINDER_COLUMNS], self.gemm.what.element, "totals")
+
+    def _by_width(self, emit: Callable[[int], None]) -> None:
+        """Emits tiles for so many columns, or one more: there are tiles of 1, 2 and 4 columns."""
+        code, count = self.code, self.few.count
+        widths = sorted({_width(count) for count in possible_counts(self.gemm)})
+
+        def narrower(width: int, *wider: int) -> None:
+            if not wider:
+                emit(width)
+                return
+            with code.when(code.compare("sle", count, width)) as branch:
+                emit(width)
+            with code.otherwise(branch):
+                narrower(*wider)
+
+        narrower(*widths)
+
+    def _kind(self, width: int) -> SmallNRoutine:
+        gemm = self.gemm
+        registers = gemm.kernel.target.vector_registers
+        kind = SmallNRoutine.of(gemm.what.element, self.lanes, width, registers)
+        return replace(kind, has_masks=masks_are_registers(gemm.kernel))
+
+    def _to_output(self, rows: Matrix, units: Bounds, width: int) -> None:
+        """Emits the rows of some units, to the output."""
+        code, gemm, what = self.code, self.gemm, self.gemm.what
+        kind, m, zero = self._kind(width), code.dim(gemm.m, "m"), code.index(0)
+        lower, upper = (code.mul(unit, self.lanes // kind.rows) for unit in units)
+        upper = code.minimum(upper, code.divide(code.add(m, kind.rows - 1), kind.rows))
+        out = gemm.offset(what.output, {**self.coords, what.row: zero})
+        each = code.dim(what.output.strides[what.row[-1]])
+        self._call(kind, rows, (lower, upper, m), (gemm.sums, out, each))
+
+    def _to_memory(self, rows: Matrix, top: SSAValue, totals: SSAValue, width: int) -> None:
+        """Emits the rows of a unit, side by side in memory."""
+        code, kind = self.code, self._kind(width)
+        count = code.minimum(code.sub(code.dim(self.gemm.m, "m"), top), self.lanes)
+        tiles = code.divide(code.add(count, kind.rows - 1), kind.rows)
+        here = replace(rows, first=code.add(rows.first, code.mul(top, rows.each)))
+        self._call(kind, here, (code.index(0), tiles, count), (totals, code.index(0), code.index(width)))
+
+    def _call(
+        self,
+        kind: SmallNRoutine,
+        rows: Matrix,
+        tiles: tuple[SSAValue, SSAValue, SSAValue],
+        out: tuple[SSAValue, SSAValue, SSAValue],
+    ) -> None:
+        """Some tiles of so many rows, into a buffer from one index on, with so many elements for each row."""
+        code, gemm, few = self.code, self.gemm, self.few
+        each, near_each = (
+            each if isinstance(each, SSAValue) else code.index(each) for each in (rows.each, few.near.each)
+        )
+        buffers = [few.near.buffer, rows.buffer, out[0]]
+        near = [few.count, few.near.first, near_each]
+        sizes = [*tiles, code.dim(gemm.k, "k"), *near, rows.first, each, *out[1:], self._prefetched]
+        gemm.kernel.routines.call(code, kind, sizes, buffers)
+
+    @property
+    def _prefetched(self) -> SSAValue:
+        """1 if rows come from memory, else 0."""
+        code, gemm = self.code, self.gemm
+        room = gemm.kernel.target.l3_bytes // L3_PART // byte_size(gemm.what.element)
+        is_far = code.compare("sgt", code.dim(gemm.m * gemm.k), room)
+        return code.select(is_far, code.index(1), code.index(0))
+
+    def _computed(self, top: SSAValue, totals: SSAValue, width: int) -> None:
+        """Emits the rows of a unit that are computed on the way, side by side in memory."""
+        code, gemm, what, few = self.code, self.gemm, self.gemm.what, self.few
+        kind, last = self._kind(width), code.sub(code.dim(gemm.m, "m"), 1)
+        columns = [code.minimum(code.sub(few.count, 1), j) for j in range(width)]
+        near = [self._column(column) for column in columns]
+
+        def row_vector(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
+            return gemm.vector(what.rows, {**self.coords, what.row: row, what.reduced: r}, what.reduced, on)
+
+        def far(row: SSAValue) -> RowVector:
+            return partial(row_vector, code.minimum(row, last))
+
+        with code.loop(code.index(self.lanes // kind.rows), "tile", vectorize=False) as tile:
+            first = code.add(top, code.mul(tile, kind.rows))
+            upcoming = row_prefetcher(gemm, what.rows, {**self.coords, what.row: code.add(first, kind.rows)}, what.row)
+            prefetch = None if upcoming is None else partial(self._prefetch, upcoming)
+            rows = [far(code.add(first, i)) for i in range(kind.rows)]
+            accumulators = kind.emit(code, code.dim(gemm.k, "k"), near, rows, prefetch)
+            position = code.mul(tile, kind.rows * width)
+            for i, each in enumerate(accumulators):
+                code.store(each, totals, [code.add(position, i * kind.together)])
+
+    def _column(self, number: SSAValue) -> RowVector:
+        """A column by its number."""
+        code, near, begin = self.code, self.few.near, self._begin(number)
+
+        def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
+            mask = None if on is None else code.leading(on, self.lanes)
+            return code.load(near.buffer, [code.add(begin, r)], self.lanes, mask)
+
+        return vector
+
+    def _begin(self, number: SSAValue) -> SSAValue:
+        """Where a column begins."""
+        code, each = self.code, self.few.near.each
+        return code.add(self.few.near.first, code.mul(number, code.index(each) if isinstance(each, int) else each))
+
+    def _prefetch(self, upcoming: PrefetchRow, number: int, r: SSAValue) -> None:
+        upcoming(self.code.index(number), r)
+
+    def store(self, top: SSAValue, totals: SSAValue) -> None:
+        """The epilogue of a unit, from its accumulators side by side.
+
+        Vectors that are no wider than a row wait for no other row's results to be in the cache.
+        """
+        code, gemm, what, count = self.code, self.gemm, self.gemm.what, self.few.count
+        lanes = min(REMAINDER_COLUMNS, self.lanes)
+        finish = EpilogueEmitter(replace(gemm, tiles=replace(gemm.tiles, lanes=lanes, vectors=1)), None, None)
+        width = code.select(code.compare("eq", count, 3), code.index(4), count)
+        rows = code.minimum(code.sub(code.dim(gemm.m, "m"), top), self.lanes)
+        with code.loop(rows, "i", vectorize=False) as i:
+            here = {**self.coords, what.row: code.add(top, i)}
+            position = code.mul(i, width)
+            finish.store(code.load(totals, [position], lanes), here, count)
+            for j in range(lanes, REMAINDER_COLUMNS, lanes):  # where vectors have two lanes
+                with code.when(code.compare("sgt", count, j)):
+                    there = {**here, what.column: code.add(self.few.first, j)}
+                    finish.store(code.load(totals, [code.add(position, j)], lanes), there, code.sub(count, j))
+
+
+def _width(count: int) -> int:
+    """The next power of two."""
+    return 1 << (count - 1).bit_length()
+
+
+def can_be_small_n(gemm: Gemm) -> bool:
+    """Whether N may be small, or few columns may remain after whole panels, and rows are contiguous along K."""
+    return (
+        (is_small_n(gemm) is not False or has_remainder(gemm))
+        and has_contiguous_rows(gemm)
+        and is_power_of_two(gemm.tiles.lanes)
+    )
+
+
+class SmallNGemm(SinglePassGemm):
+    """Emits a GEMM with small N, for one batch: for all columns if they are few, or those that remain."""
+
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether N is small; `None` if that is known."""
+        if is_small_n(self.gemm) is not None:
+            return None
+        return self.code.compare("sle", *map(self.code.dim, (self.gemm.n, max_small_n(self.gemm))))
+
+    def emit(self, coords: Coords) -> None:
+        """The GEMM of one batch."""
+        code, n = self.code, self.gemm.n
+        if n.constant_value is not None:
+            if n.constant_value:
+                self._columns(coords, code.index(0))
+            return
+        with code.when(code.compare("sgt", code.dim(n, "n"), 0)):
+            self._columns(coords, code.index(0))
+
+    def emit_last(self, coords: Coords, step: SSAValue) -> None:
+        """The columns that remain after whole steps, if these are few; all columns if they are."""
+        code, gemm = self.code, self.gemm
+        n = code.dim(gemm.n, "n")
+        rest = code.remainder(n, step)
+        before = code.select(
+            code.compare("sle", rest, code.dim(max_remainder(gemm, narrow_step(gemm)))), code.sub(n, rest), n
+        )
+        few = code.compare("sle", n, code.dim(max_small_n(gemm)))
+        first = code.select(few, code.index(0), before)
+        with code.when(code.compare("slt", first, n)):
+            self._columns(coords, first)
+
+    def _columns(self, coords: Coords, first: SSAValue) -> None:
+        """The columns from one on, so few as it says; each task copies them for itself."""
+        code, gemm, what, zero = self.code, self.gemm, self.gemm.what, self.code.index(0)
+        long = are_long(gemm, gemm.m)
+        rows = LongRows.make(gemm, gemm.what.rows, coords, gemm.what.row)
+        shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
+        units = ceildiv(gemm.m, constant(self.lanes))
+        tasks = minimum(units, gemm.threads(TASK_MACS, self._work))
+        with shared_units(code, units, tasks, whole=True) as (lower, upper):
+            columns = operand(gemm, what.columns, {**coords, what.column: first, what.reduced: zero}, what.column)
+            lies = isinstance(columns, Matrix) and gemm.is_contiguous(what.columns, what.reduced)
+            copies = None if lies else self._packed(coords, first, shift)
+            near = columns if copies is None else copies.operand(code)
+            assert isinstance(near, Matrix)  # or they are copied
+            tiles = SmallNTiles(gemm, coords, SmallNColumns(near, first, code.sub(code.dim(gemm.n, "n"), first)))
+            if long is None or 1 not in possible_counts(gemm):
+                tiles.emit((lower, upper))
+                return
+            with code.when(code.both(long, code.compare("eq", tiles.few.count, 1))) as branch:
+                self._lines(rows, copies or self._packed(coords, first, shift), tiles, (lower, upper))
+            with code.otherwise(branch):
+                tiles.emit((lower, upper))
+
+    def _lines(self, rows: LongRows, copies: Copies, tiles: SmallNTiles, units: Bounds) -> None:
+        """One column, with rows that are read one after the other."""
+        code, lanes, dtype = self.code, self.lanes, self.gemm.what.element
+        accumulators, totals = code.alloc([lanes, lanes], dtype, "partial_sums"), tiles.memory()
+        with code.loop(units[1], "unit", lower=units[0]) as unit:
+            top = code.mul(unit, lanes)
+            rows.accumulate((copies, code.index(0)), top, accumulators)
+            lines = [code.load(accumulators, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
+            code.store(row_sums(code, lines), totals, [code.index(0)])
+            tiles.store(top, totals)
+
+    @property
+    def _work(self) -> Dim:
+        """How many multiply-adds there are."""
+        gemm, step = self.gemm, narrow_step(self.gemm)
+        count = gemm.n
+        if has_remainder(gemm) and step > SMALL_N:  # all are after whole steps if they are few
+            count = count - step * floordiv(count, constant(step))
+        return gemm.m * count * gemm.k
+
+    def _packed(self, coords: Coords, first: SSAValue, shift: SSAValue) -> Copies:
+        """The columns, each in one piece."""
+        code, gemm, what = self.code, self.gemm, self.gemm.what
+        packed = Copies.make(gemm, SMALL_N, shift)
+        with (
+            code.loop(code.dim(gemm.n, "n"), "j", lower=first) as j,
+            code.loop(code.dim(gemm.k, "k"), "r", vectorize=False) as r,
+        ):
+            value = gemm.element(what.columns, {**coords, what.column: j, what.reduced: r})
+            code.store(value, packed.buffer, [packed.offset(code, code.sub(j, first), r)])
+        return packed
