@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
-from lowering.kernels.cpu.attention.rows import Attention, find_attention
+from lowering.kernels.cpu.attention.pattern import Attention, find_attention
 from lowering.kernels.cpu.attention.streamed import emit_attention
-from lowering.kernels.cpu.conv.line_code import BlockedLines
-from lowering.kernels.cpu.conv.lines import leave_out_borders, lines_of
-from lowering.kernels.cpu.conv.product import BlockedProduct, is_blocked
+from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
+from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.routines import routines_for
@@ -31,12 +30,13 @@ from lowering.kernels.cpu.gemm.skinny.few_rows_choice import can_have_few_rows, 
 from lowering.kernels.cpu.gemm.skinny.streamed import StreamedProduct, can_stream, partial_sums
 from lowering.kernels.cpu.gemm.tiled import with_tiles
 from lowering.kernels.cpu.gemm.tiling import tiling
-from lowering.kernels.cpu.structure.alone import emit_alone, is_understood, reduction_of
+from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
+from lowering.kernels.cpu.rewrites.inlining import inline_operands
+from lowering.kernels.cpu.single_stage import emit_alone, is_understood
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.epilogue import find_epilogue
-from lowering.kernels.cpu.structure.grouping import split_groups
-from lowering.kernels.cpu.structure.inlining import inline_operands
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
+from lowering.kernels.cpu.structure.reduction import reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -90,9 +90,9 @@ class _Emitter:
         kernel = self.kernel
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
-        plan = leave_out_borders(kernel, self._plan())
+        plan = elide_padding(kernel, self._plan())
         kernel.padded |= _padded(plan)
-        kernel.unread = frozenset(kernel.borders).union(
+        kernel.unread = frozenset(kernel.elided_padding).union(
             buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item)
         )
         touched = {op.buffer for stage in self.stages for op in stage.accesses}
@@ -159,7 +159,7 @@ def _unneeded(product: Product | WordProduct | Attention) -> frozenset[SSAValue]
 
 
 def _makes_partial_sums(product: Product) -> bool:
-    if is_blocked(product) or is_line_product(product) or lines_of(product) is not None:
+    if is_direct_convolution(product) or is_line_product(product) or depthwise_of(product) is not None:
         return False
     few = can_stream(product) and partial_sums(product)
     return PackedProduct(product).needs_partial_sums or few
@@ -167,12 +167,12 @@ def _makes_partial_sums(product: Product) -> bool:
 
 def emit_product(product: Product) -> None:
     """The code of one contraction, with its epilogue, by the way that suits the number of rows and columns."""
-    if is_blocked(product):
-        BlockedProduct(product).emit()
+    if is_direct_convolution(product):
+        DirectConvolution(product).emit()
         return
-    lines = lines_of(product)
+    lines = depthwise_of(product)
     if lines is not None:
-        BlockedLines(product, lines).emit()
+        DepthwiseConvolution(product, lines).emit()
         return
     if is_line_product(product):
         LineProduct(product).emit()

@@ -10,12 +10,13 @@ from xdsl.ir import Block, Region, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.row.exponentials import simplify_exponentials
+from lowering.kernels.cpu.rewrites.axis_splitting import split_quotients
+from lowering.kernels.cpu.rewrites.inlining import inline_producers
+from lowering.kernels.cpu.rewrites.softmax import simplify_exponentials
+from lowering.kernels.cpu.row.chain import find_row
 from lowering.kernels.cpu.row.rows import Rows, reduced_values
-from lowering.kernels.cpu.structure.alone import emit_alone, is_understood, reduction_of, scan_of
-from lowering.kernels.cpu.structure.chains import find_row
-from lowering.kernels.cpu.structure.inlining import inline_producers
-from lowering.kernels.cpu.structure.quotients import split_quotients
+from lowering.kernels.cpu.single_stage import emit_alone, is_understood, scan_of
+from lowering.kernels.cpu.structure.reduction import reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages, rewritten
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
-from lowering.kernels.cpu.attention.rows import find_attention
+from lowering.kernels.cpu.attention.pattern import find_attention
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
 from lowering.kernels.cpu.structure.contraction import find_contraction
-from lowering.kernels.cpu.structure.grouping import split_groups
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module

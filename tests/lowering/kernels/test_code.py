@@ -6,8 +6,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Block, SSAValue
 
-from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.indices import INDEX
+from lowering.kernels.cpu.emit.code import INDEX, Code
 from tir_dialect.types import LoopKind
 
 

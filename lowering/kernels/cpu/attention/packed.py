@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.attention.code import AttentionCode, Rows
-from lowering.kernels.cpu.attention.forms import row_forms
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.attention.pattern import row_forms
+from lowering.kernels.cpu.attention.row_code import AttentionCode, Rows
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.gemm.packed.column_panels import ColumnPanel
 from lowering.kernels.cpu.gemm.packed.columns import PackedColumns
 from lowering.kernels.cpu.gemm.packed.row_panels import RowPanels

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.attention.code import AttentionCode, Rows
 from lowering.kernels.cpu.attention.packed import PackedAttention
-from lowering.kernels.cpu.attention.rows import Attention
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.attention.pattern import Attention
+from lowering.kernels.cpu.attention.row_code import AttentionCode, Rows
+from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
 from lowering.kernels.cpu.gemm.dot.dot import DotProduct, can_dot
 from lowering.kernels.cpu.gemm.finish import Finish
 from lowering.kernels.cpu.gemm.product import Coords, Product

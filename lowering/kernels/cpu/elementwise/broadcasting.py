@@ -1,4 +1,6 @@
-"""Maps with operands that may be broadcast, which only the call knows: their strides are flags, 0 or 1.
+"""Strides that are 0 or nonzero depending on the call: those of operands that may have to be broadcast.
+
+Maps with operands that may be broadcast, which only the call knows: their strides are flags, 0 or 1.
 
 What follows from the flags is decided before all loops: inner axes that are contiguous in this call are collapsed, and
 the innermost loop is versioned on how its operands advance, with constant strides.
@@ -9,20 +11,35 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BoolAttr, i1
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.groups import Group, accesses_of, group_axes, lane_group
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.vectorization import Group, accesses_of, group_axes, lane_group
 from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.flags import has_flag, is_flag
-from lowering.kernels.cpu.structure.stages import Stage
-from lowering.kernels.cpu.traversal.sweep import Sweep
+from lowering.kernels.cpu.structure.stages import Stage, work_of
+from lowering.kernels.cpu.traversal.loop_nest import Sweep
 from lowering.kernels.cpu.traversal.vector_loop import LONG
-from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dims import Bounds, Dim, constant, product
+from tir_dialect.dims.atoms import MinAtom
+from tir_dialect.dims.expr import from_atom
+from tir_dialect.dims.ranges import Ranges
 from tir_dialect.types import LoopKind
+
+
+@lru_cache(maxsize=4096)
+def is_flag(dim: Dim) -> bool:
+    """Whether a dimension is 0 or 1, depending on the call."""
+    return isinstance(dim.as_atom, MinAtom) and Ranges(Bounds()).of(dim) == (0, 1)
+
+
+def has_flag(dim: Dim) -> bool:
+    """Whether a flag is among the factors of a dimension."""
+    return any(is_flag(from_atom(atom)) for _, monomial in dim.terms for atom, _ in monomial)
+
 
 MOST_FLAGS = 2
 """Of so many innermost strides every combination has a loop; of more, all ones and anything else."""

@@ -14,12 +14,11 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.interleave import interleaved, split
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.shuffles import interleaved, split
+from lowering.kernels.cpu.emit.vectorization import Group, group_axes, masks_are_registers
 from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, work_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp

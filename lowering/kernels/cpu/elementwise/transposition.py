@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.transpose import transposed
-from lowering.kernels.cpu.emit.vectors import vector_iteration
-from lowering.kernels.cpu.emit.widths import masks_are_cheap
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.shuffles import transposed
+from lowering.kernels.cpu.emit.vectorization import Group, group_axes, masks_are_cheap, vector_iteration
 from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, work_of
 from lowering.tir_to_llvm.memory.strided import MOST_STEPS
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp

@@ -13,9 +13,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.guards import unneeded
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.streams import streamed_from
+from lowering.kernels.cpu.emit.kernel import Kernel, streamed_from
 from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
 from tir_dialect.new_ops import new_op
@@ -234,6 +234,17 @@ def repeat(kernel: Kernel, op: Operation, operands: Sequence[SSAValue]) -> SSAVa
     """A pure op with one result on other operands."""
     copy = new_op(type(op), operands, op.result_types, op.properties)
     return kernel.code.value(copy, op.results[0].name_hint)
+
+
+def combined(
+    kernel: Kernel, reduction: Reduction, left: Sequence[SSAValue], right: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Two partial results of a reduction combined; each value is a scalar or a vector."""
+    values: dict[SSAValue, SSAValue] = {load.result: a for load, a in zip(reduction.accumulators, left, strict=True)}
+    values |= dict(zip(reduction.sources, right, strict=True))
+    for op in reduction.combine:
+        values[op.results[0]] = repeat(kernel, op, [values[operand] for operand in op.operands])
+    return [values[store.value] for store in reduction.stores]
 
 
 def has_reciprocal(value: SSAValue) -> bool:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.streams import streamed_from
-from lowering.kernels.cpu.emit.transpose import shuffle
+from lowering.kernels.cpu.emit.kernel import Kernel, streamed_from
+from lowering.kernels.cpu.emit.shuffles import shuffle
 from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import access_of
 from lowering.kernels.cpu.structure.stages import Stage

@@ -1,6 +1,13 @@
 """Branches whose conditions are linear in the axes, and the iterations of a loop for which the conditions hold.
 
 So the interior of a padded image runs without conditions, and windows at its border are clipped.
+
+The middle of a row, where all lanes take the same branch, such as the data between mirrored ends.
+
+Elsewhere elements come from computed addresses, or depend on computed numbers, such as how many elements of a clipped
+window count: these are few, and are computed one by one.
+
+Windows that exceed the data: which part of a reduction counts, and for which results the condition always holds.
 """
 
 from __future__ import annotations
@@ -8,17 +15,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.structure.accesses import linear
+from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, constant
-from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import IteratorKind
 
 
 @dataclass(frozen=True)
@@ -121,3 +134,138 @@ def range_of(
 
 def _quotient(code: Code, value: SSAValue, divisor: int) -> SSAValue:
     return value if divisor == 1 else code.divide(value, divisor)
+
+
+@dataclass(frozen=True)
+class Middle:
+    """A part of an axis on which branches are taken."""
+
+    stage: Stage
+    axis: int
+    branches: frozenset[IfOp]
+    bounds: tuple[Bound, ...]
+
+    @property
+    def is_the_same(self) -> bool:
+        """Whether the part is the same in all rows."""
+        return not any(bound.moves_with(other) for bound in self.bounds for other in self._others)
+
+    @property
+    def _others(self) -> Sequence[int]:
+        return [axis for axis in range(len(self.stage.axes)) if axis != self.axis]
+
+    def left_out(self, kernel: Kernel) -> frozenset[Operation]:
+        """The ops that no vector of the middle is made by: those of other branches, and loads that all lanes share."""
+        elsewhere = {op for branch in self.branches for op in branch.else_body.walk()}
+        accesses = {op: kernel.access(self.stage, op) for op in self.stage.loads if op not in elsewhere}
+        return frozenset(elsewhere.union(op for op, access in accesses.items() if not access.strides[self.axis].terms))
+
+    def range(
+        self, kernel: Kernel, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    ) -> tuple[SSAValue, SSAValue]:
+        """Where the part begins and ends, within a part of the axis."""
+        code = kernel.code
+        first, end = range_of(code, self.bounds, self.axis, self.stage.axes[self.axis].extent, at)
+        if part is None:
+            return first, end
+        low, high = part
+        first = code.minimum(code.maximum(first, low), high)
+        return first, code.maximum(code.minimum(end, high), first)
+
+
+def find_middle(kernel: Kernel, stages: Sequence[Stage], axis: int) -> Middle | None:
+    """The middle of an axis of one map; `None` if its branches are chosen otherwise, or both go along the axis."""
+    if len(stages) != 1:
+        return None
+    (stage,) = stages
+    guards = [
+        guard
+        for guard in find_guards(stage)
+        if _is_scattered(kernel, stage, guard.op) or (_is_counted(guard.op) and _moves(guard, axis))
+    ]
+    bounds = tuple(bound for guard in guards for bound in guard.bounds)
+    if not guards or not all(bound.step(axis) for bound in bounds):
+        return None
+    return Middle(stage, axis, frozenset(guard.op for guard in guards), bounds)
+
+
+def _moves(guard: Guard, axis: int) -> bool:
+    """Whether an axis decides about a branch."""
+    return all(bound.moves_with(axis) for bound in guard.bounds)
+
+
+def _is_counted(branch: IfOp) -> bool:
+    """Whether a known number stands for one that is computed elsewhere."""
+    known, computed = branch.then_body.block.last_op, branch.else_body.block.last_op
+    if not isinstance(known, YieldOp) or not isinstance(computed, YieldOp):
+        return False
+    is_known = all(isinstance(value.owner, arith.ConstantOp | DimOp) for value in known.values)
+    return is_known and any(isinstance(value.type, IndexType) for value in computed.values)
+
+
+def _is_scattered(kernel: Kernel, stage: Stage, branch: IfOp) -> bool:
+    """Whether only what is taken elsewhere comes from computed indices along the axes."""
+    inside, outside = (
+        [kernel.access(stage, op) for op in block.walk() if isinstance(op, LoadOp) and op in stage.accesses]
+        for block in (branch.then_body.block, branch.else_body.block)
+    )
+    return sum(len(access.computed) for access in outside) > sum(len(access.computed) for access in inside)
+
+
+Ranges: TypeAlias = Mapping[int, tuple[SSAValue, SSAValue]]
+"""The iterations of loops over axes that have not all of them: the first, and the one behind the last."""
+
+
+def no_cuts() -> Ranges:
+    """All iterations of all loops."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Border:
+    """A reduction of elements that count only where bounds hold; elsewhere the neutral element replaces them."""
+
+    guard: Guard
+    cuts: Mapping[int, tuple[Bound, ...]]
+    """The bounds that a reduced axis decides about for all lanes together."""
+    lane: Mapping[int, tuple[Bound, ...]]
+    """The bounds that differ between lanes, by the reduced axis that decides about them for one lane."""
+
+    @property
+    def edges(self) -> tuple[Bound, ...]:
+        """The bounds that differ between lanes."""
+        return tuple(bound for bounds in self.lane.values() for bound in bounds)
+
+    def ranges(self, code: Code, stage: Stage, at: Mapping[int, SSAValue]) -> Ranges:
+        """The parts of reduced axes that count for all lanes."""
+        return {axis: range_of(code, bounds, axis, stage.axes[axis].extent, at) for axis, bounds in self.cuts.items()}
+
+
+def find_border(stage: Stage, reduction: Reduction, lane: int) -> Border | None:
+    """The border of a reduction with lanes along an axis; `None` if there is none, or another structure."""
+    guards = find_guards(stage)
+    if len(guards) != 1 or not _is_skippable(guards[0], reduction):
+        return None
+    reduced = stage.of_kind(IteratorKind.REDUCE)
+    cuts: dict[int, tuple[Bound, ...]] = {}
+    edges: dict[int, tuple[Bound, ...]] = {}
+    for bound in guards[0].bounds:
+        moved = [axis for axis in reduced if bound.moves_with(axis)]
+        if len(moved) != 1 or any(bound.step(axis) is None for axis in (lane, *moved)):
+            return None
+        found = edges if bound.moves_with(lane) else cuts
+        found[moved[0]] = (*found.get(moved[0], ()), bound)
+    return Border(guards[0], cuts, edges)
+
+
+def _is_skippable(guard: Guard, reduction: Reduction) -> bool:
+    """Whether what the branch gives otherwise changes no result: it is the number with which the results begin."""
+    if len(reduction.combine) != 1 or reduction.sources != tuple(guard.op.outputs):
+        return False
+    last = guard.op.else_body.block.last_op
+    return isinstance(last, YieldOp) and _constant(last.values[0]) == _constant(reduction.first[0]) is not None
+
+
+def _constant(value: SSAValue) -> object:
+    owner = value.owner
+    return owner.value if isinstance(owner, arith.ConstantOp) else None

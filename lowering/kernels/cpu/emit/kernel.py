@@ -1,12 +1,19 @@
-"""The function that is being emitted: its memory, and how its loops are partitioned among threads."""
+"""The function that is being emitted: its memory, and how its loops are partitioned among threads.
+
+Results that are too large for the caches, which are written past them.
+
+How much work a task should have, and how units of work are distributed over tasks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import prod
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IndexType, i32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -15,6 +22,8 @@ from lowering.kernels.cpu.structure.accesses import AffineAccess, affine_access
 from lowering.kernels.cpu.structure.padding import Padding
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.target import Target
@@ -50,7 +59,7 @@ class Kernel:
     """Parameters that are written and never read."""
     unread: frozenset[SSAValue] = frozenset()
     """Buffers that nobody reads from memory, since all their readers have the value at hand."""
-    borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
+    elided_padding: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
     """Buffers that are not made, since who reads them reads what they would be made of."""
     padded: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
     """Buffers that are made, of data with zeros around it."""
@@ -170,18 +179,44 @@ class Kernel:
             )
 
 
-_HEAVY = (
-    frozenset(("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf"))
-    | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf"))
-    | frozenset(("tir.scaled_exp", "tir.fmod"))
-)
+PART_OF_L3 = 2
+"""Of a result of such a part of the last-level cache, little is left there when it is read, for what is read and
+written beside it; so it is faster to leave it out of all caches."""
 
 
-def is_heavy(op: Operation) -> bool:
-    """Whether an op takes many times as long as an addition."""
-    return op.name in _HEAVY
+def streamed_from(kernel: Kernel, stage: Stage, op: StoreOp) -> int | None:
+    """From how many bytes of its result on a store goes past the caches; `None` if it never does.
+
+    Its loops write line after line: a line that is left before it is full would go to memory in parts.
+    """
+    if op.buffer not in kernel.results or not kernel.target.arch.startswith("x86"):
+        return None
+    least, extents = kernel.target.l3_bytes // PART_OF_L3, [each.constant_value for each in op.buffer_type.shape]
+    known = [extent for extent in extents if extent is not None]
+    if len(known) == len(extents) and prod(known) * byte_size(op.buffer_type.dtype) < least:
+        return None
+    indices = stage.accesses[op]
+    in_order = len(indices) == len(stage.axes) and all(index.is_axis(axis) for axis, index in enumerate(indices))
+    return least if in_order else None
 
 
-def work_of(stage: Stage) -> Dim:
-    """About how many additions' time a stage takes."""
-    return product(stage.extents) * (4 if any(map(is_heavy, stage.needed)) else 1)
+@contextmanager
+def shared_units(code: Code, units: Dim, tasks: Dim, whole: bool = False) -> Generator[tuple[SSAValue, SSAValue]]:
+    """What a task does with its units, which are the numbers from the first value to before the second.
+
+    With `whole` there are no more tasks than threads: what lies side by side in memory stays together.
+    """
+    count = at_most_threads(code, tasks) if whole else code.dim(tasks)
+    alone, all_units = tasks.constant_value == 1, code.dim(units)
+    with code.loop(count, "task", kind=LoopKind.SERIAL if alone else LoopKind.PARALLEL) as task:
+        lower = code.divide(code.mul(task, all_units), count)
+        upper = code.divide(code.mul(code.add(task, 1), all_units), count)
+        yield lower, upper
+
+
+def at_most_threads(code: Code, tasks: Dim) -> SSAValue:
+    """So many tasks, or as many as there are threads in a call."""
+    if tasks.constant_value == 1:
+        return code.dim(tasks)
+    threads = code.emit(CallExternOp("relax_max_threads", (), i32)).results[0]
+    return code.minimum(code.dim(tasks), code.value(arith.IndexCastOp(threads, IndexType())))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.structure.contraction import Factor
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
-from lowering.kernels.cpu.emit.transpose import element_of
+from lowering.kernels.cpu.emit.shuffles import element_of
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.structure.contraction import is_chain
 from lowering.kernels.cpu.structure.epilogue import Step

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.gemm.cache_lines import ends_of_lines
 from lowering.kernels.cpu.gemm.finish import Finish

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.transpose import transposed
+from lowering.kernels.cpu.emit.shuffles import transposed
 from tir_dialect.types import BufferType
 
 

@@ -15,22 +15,20 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import (
+from lowering.kernels.cpu.emit.blocked_accumulation import (
     MOST,
     Totals,
     in_blocks,
     iterations_of_block,
     with_and_without_blocks,
 )
-from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group
-from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
-from lowering.kernels.cpu.emit.vectors import Step, vector_iteration
-from lowering.kernels.cpu.emit.widths import masks_are_registers
-from lowering.kernels.cpu.reduce.bands import BAND, NextBand
-from lowering.kernels.cpu.reduce.borders import Border, Ranges, no_cuts
+from lowering.kernels.cpu.emit.body import Body, combined
+from lowering.kernels.cpu.emit.guards import Border, Ranges, no_cuts
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.prefetching import BAND, NextBand
+from lowering.kernels.cpu.emit.vectorization import Group, Step, masks_are_registers, vector_iteration
 from lowering.kernels.cpu.structure.reduction import Reduction, rounds
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, is_heavy
 from lowering.kernels.cpu.traversal.accumulators import BufferTotals, accumulator
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
@@ -355,4 +353,4 @@ class _RowTotals:
 
     def _combined(self, index: SSAValue) -> list[SSAValue]:
         totals = [self._code.load(memory, [index]) for memory in self._totals]
-        return self._reduction.combined(self._kernel, totals, self._part.results(index))
+        return combined(self._kernel, self._reduction, totals, self._part.results(index))

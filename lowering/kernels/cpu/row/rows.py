@@ -1,28 +1,28 @@
-"""The code of stages that share rows, in the order that suits them (`row_order.py`)."""
+"""The code of stages that share rows, in the order that suits them (`row_order.py`).
+
+Maps of the results of windows, which are computed with these rather than from a row in memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.prefetching import PrefetchedAccess, prefetched_accesses
-from lowering.kernels.cpu.reduce.column_reduction import ColumnReduction
-from lowering.kernels.cpu.row.one_pass_moments import join_moments
+from lowering.kernels.cpu.emit.vectorization import Group, group_axes
+from lowering.kernels.cpu.reduce.reductions import ColumnReduction
+from lowering.kernels.cpu.rewrites.variance import join_moments
+from lowering.kernels.cpu.row.chain import Row, RowOrder, find_row
+from lowering.kernels.cpu.row.pipelining import ROWS, Passes, RowPairs, RowPipeline, find_passes, go_by_pairs, twins_of
 from lowering.kernels.cpu.row.row_blocks import find_row_blocks
-from lowering.kernels.cpu.row.row_order import RowOrder
-from lowering.kernels.cpu.row.row_pairs import ROWS, RowPairs, go_by_pairs, twins_of
-from lowering.kernels.cpu.row.row_pipeline import Passes, RowPipeline, find_passes
-from lowering.kernels.cpu.row.window_maps import map_of_windows
-from lowering.kernels.cpu.structure.alone import reduction_of
-from lowering.kernels.cpu.structure.chains import Row, find_row
-from lowering.kernels.cpu.structure.reduction import Reduction
-from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten
-from lowering.kernels.cpu.traversal.sweep import Sweep
+from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
+from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten, work_of
+from lowering.kernels.cpu.traversal.loop_nest import Sweep
 from tir_dialect.dims import maximum
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -216,3 +216,35 @@ def reduced_values(
             elif op.operands and any(operand in found for operand in op.operands) and not op.regions:
                 found.update(op.results)
     return frozenset(found)
+
+
+def map_of_windows(kernel: Kernel, row: Row, stage: Stage, reductions: Mapping[Stage, Reduction]) -> Stage | None:
+    """The map that follows a stage of windows, if it alone needs their results, each of them where it is."""
+    following = next((after for sweep, after in pairwise(row.sweeps) if sweep == (stage,)), ())
+    if len(following) != 1 or following[0] in reductions:
+        return None
+    (last,), (store,) = following, reductions[stage].stores
+    stages = [each for sweep in row.sweeps for each in sweep]
+    users = [each for each in stages if any(op.buffer is store.buffer for op in each.accesses)]
+    if users != [stage, last] or store.buffer not in row.buffers:
+        return None
+    same_elements = _is_at_its_axes(stage, store.buffer) and _is_at_its_axes(last, store.buffer)
+    return last if same_elements and _has_same_loops(kernel, stage, last, row.depth) else None
+
+
+def _is_at_its_axes(stage: Stage, buffer: object) -> bool:
+    """Whether a stage accesses the element of a buffer that its axes say, in every iteration."""
+    found = [op for op in stage.accesses if op.buffer is buffer]
+    indices = [(number, index) for op in found for number, index in enumerate(stage.accesses[op])]
+    always = {*stage.body, *stage.init}
+    return all(op in always for op in found) and all(index.is_axis(number) for number, index in indices)
+
+
+def _has_same_loops(kernel: Kernel, stage: Stage, last: Stage, depth: int) -> bool:
+    """Whether the axes of a map are those of the results, and loops that are one for these are one for the map."""
+    axes = range(len(last.axes))
+    if [*stage.of_kind(IteratorKind.SPATIAL)] != [*axes] or last.extents != stage.extents[: len(axes)]:
+        return False
+    inner = axes[depth:]
+    alone, both = (group_axes(kernel, stages, inner) for stages in ([stage], [stage, last]))
+    return [group.axes for group in alone] == [group.axes for group in both]

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.guards import find_guards
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, are_twins
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import is_dtype, lookup
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -125,24 +125,9 @@ def _combined(stage: Stage, axis: int, branch: IfOp, combine: object) -> Scan | 
     if len(before) != 1 or len(elements) != 1 or loads != before or not isinstance(before[0], LoadOp):
         return None
     first = branch.else_body.block.last_op
-    if not isinstance(first, YieldOp) or not _is_same(stage, first.values[0], elements[0]):
+    if not isinstance(first, YieldOp) or not are_twins(stage, first.values[0], stage, elements[0]):
         return None
     return Scan(stage, axis, branch, combine, before[0], elements[0])
-
-
-def _is_same(stage: Stage, a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values are computed in the same way from the same elements."""
-    left, right = a.owner, b.owner
-    if a is b:
-        return True
-    if not isinstance(left, Operation) or type(left) is not type(right) or not isinstance(right, Operation):
-        return False
-    if isinstance(left, LoadOp) and isinstance(right, LoadOp):
-        accesses = stage.accesses
-        return left.buffer is right.buffer and left in accesses and accesses[left] == accesses.get(right)
-    pairs = zip(left.operands, right.operands, strict=False)
-    same = left.properties == right.properties and len(left.operands) == len(right.operands) and not left.regions
-    return same and all(_is_same(stage, *pair) for pair in pairs)
 
 
 def _is_before(stage: Stage, axis: int, op: object) -> bool:

@@ -14,13 +14,11 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body, repeat
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.streams import streamed_from
-from lowering.kernels.cpu.emit.vectors import vector_iteration
-from lowering.kernels.cpu.emit.widths import lane_count, masks_are_cheap
-from lowering.kernels.cpu.reduce.bands import NextBand
+from lowering.kernels.cpu.emit.kernel import Kernel, streamed_from
+from lowering.kernels.cpu.emit.prefetching import NextBand
+from lowering.kernels.cpu.emit.vectorization import Group, group_axes, lane_count, masks_are_cheap, vector_iteration
 from lowering.kernels.cpu.scan.scan import Scan, neutral
+from lowering.kernels.cpu.structure.stages import work_of
 from tir_dialect.dims import minimum, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp

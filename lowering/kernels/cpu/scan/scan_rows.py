@@ -15,11 +15,12 @@ from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr,
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.transpose import shuffle
-from lowering.kernels.cpu.emit.widths import masks_are_cheap, masks_are_registers
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.shuffles import shuffle
+from lowering.kernels.cpu.emit.vectorization import masks_are_cheap, masks_are_registers
 from lowering.kernels.cpu.scan.scan import Scan, neutral
 from lowering.kernels.cpu.structure.contraction import access_of
+from lowering.kernels.cpu.structure.stages import work_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.types import BufferType

@@ -1,9 +1,12 @@
-"""Splits reductions, so that lanes and threads have accumulators of their own that are combined at the end."""
+"""Comparisons and choices computed on numbers, to find out what a few ops do.
+
+Splits reductions, so that lanes and threads have accumulators of their own that are combined at the end.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -11,13 +14,61 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.body import repeat
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.structure.arithmetic import evaluated
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.types import IteratorKind
+
+_ORDERED: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+}
+
+
+def evaluated(ops: Sequence[Operation], known: MutableMapping[SSAValue, object]) -> bool:
+    """Adds the results of ops to the known values; says whether all ops were comparisons, choices and constants."""
+    for op in ops:
+        value = _evaluate(op, [known[operand] for operand in op.operands if operand in known])
+        if value is None:
+            return False
+        known[op.results[0]] = value
+    return True
+
+
+def _evaluate(op: Operation, operands: Sequence[object]) -> object | None:
+    match op, operands:
+        case arith.ConstantOp(), []:
+            value = op.value
+            return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else None
+        case arith.SelectOp(), [condition, first, second]:
+            return first if condition else second
+        case ((arith.AndIOp() | arith.OrIOp() | arith.XOrIOp()), [bool() | int() as a, bool() | int() as b]):
+            pair = bool(a), bool(b)
+            return all(pair) if isinstance(op, arith.AndIOp) else any(pair) and not (_is_xor(op) and all(pair))
+        case arith.CmpfOp(), [float() as a, float() as b]:
+            return _compared(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], a, b)
+        case arith.CmpiOp(), [int() as a, int() as b]:
+            predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+            unknown = predicate[0] == "u" and min(a, b) < 0
+            return None if unknown else _ORDERED[predicate[-2:]](a, b)
+        case _:
+            return None
+
+
+def _is_xor(op: Operation) -> bool:
+    return isinstance(op, arith.XOrIOp)
+
+
+def _compared(predicate: str, a: float, b: float) -> bool | None:
+    unordered = a != a or b != b
+    if predicate in ("ord", "uno"):
+        return unordered == (predicate == "uno")
+    test = _ORDERED.get(predicate[1:])
+    return None if test is None else test(a, b) and not unordered if predicate[0] == "o" else unordered or test(a, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +82,6 @@ class Reduction:
     sources: tuple[SSAValue, ...]
     combine: tuple[Operation, ...]
     """The ops from accumulators and sources to what is stored; empty if parts cannot be combined."""
-
-    def combined(self, kernel: Kernel, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
-        """The result of two parts, numbers or vectors."""
-        values: dict[SSAValue, SSAValue] = {load.result: a for load, a in zip(self.accumulators, left, strict=True)}
-        values |= dict(zip(self.sources, right, strict=True))
-        for op in self.combine:
-            values[op.results[0]] = repeat(kernel, op, [values[operand] for operand in op.operands])
-        return [values[store.value] for store in self.stores]
 
 
 def rounds(reduction: Reduction) -> bool:
@@ -73,6 +116,11 @@ def find_reduction(stage: Stage) -> Reduction | None:
         return Reduction(ordered, result, first, (), ())
     found = Reduction(ordered, result, first, sources, combine)
     return found if len(first) == 1 or _commutes(found) else Reduction(ordered, result, first, (), ())
+
+
+def reduction_of(stage: Stage) -> Reduction | None:
+    """How a stage reduces, if it does."""
+    return find_reduction(stage) if stage.of_kind(IteratorKind.REDUCE) else None
 
 
 def _commutes(reduction: Reduction) -> bool:

@@ -2,11 +2,14 @@
 
 Addresses are linear functions of a stage's axes wherever possible; the rest of the code is kept as ops, without the
 arithmetic that only served to compute addresses.
+
+Equivalence of values of two stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,7 +21,7 @@ from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -248,3 +251,39 @@ def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[froz
 
 def _computed(indices: IndexTuple) -> list[SSAValue]:
     return [index.value for index in indices if index.value is not None]
+
+
+def are_twins(
+    stage: Stage, value: SSAValue, other: Stage, twin: SSAValue, changed: AbstractSet[SSAValue] = frozenset()
+) -> bool:
+    """Whether a value of a stage is one of another stage at equal axes; buffers that are `changed` may differ."""
+    op, second = value.owner, twin.owner
+    if value is twin:
+        return True
+    if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not isinstance(second, Operation):
+        return False
+    if type(op) is not type(second) or op.properties != second.properties or op.regions:
+        return False
+    if isinstance(op, LoadOp) and isinstance(second, LoadOp):
+        indices = stage.accesses.get(op), other.accesses.get(second)
+        return op.buffer is second.buffer and indices[0] == indices[1] is not None and op.buffer not in changed
+    pairs = zip(op.operands, second.operands, strict=False)
+    same = len(op.operands) == len(second.operands)
+    return same and all(are_twins(stage, a, other, b, changed) for a, b in pairs)
+
+
+_HEAVY = (
+    frozenset(("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf"))
+    | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf"))
+    | frozenset(("tir.scaled_exp", "tir.fmod"))
+)
+
+
+def is_heavy(op: Operation) -> bool:
+    """Whether an op takes many times as long as an addition."""
+    return op.name in _HEAVY
+
+
+def work_of(stage: Stage) -> Dim:
+    """About how many additions' time a stage takes."""
+    return product(stage.extents) * (4 if any(map(is_heavy, stage.needed)) else 1)

@@ -1,4 +1,9 @@
-"""Partial results of running reductions: one vector per unrolled iteration, in buffers that LLVM promotes to registers
+"""The maximum or minimum f32 of a vector, by integers of the same order.
+
+The maximum of two floats where NaN wins and 0 is above -0 is several dependent instructions on x86; that of integers is
+one. Every NaN is mapped to the one that wins.
+
+Partial results of running reductions: one vector per unrolled iteration, in buffers that LLVM promotes to registers
 because every access to them has constant indices.
 """
 
@@ -8,16 +13,78 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, IntegerAttr, f32, i32
+from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import Totals
-from lowering.kernels.cpu.emit.body import Body
+from lowering.kernels.cpu.emit.blocked_accumulation import Totals
+from lowering.kernels.cpu.emit.body import Body, combined
 from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type
 from lowering.kernels.cpu.structure.reduction import Reduction, rounds
 from lowering.kernels.cpu.structure.stages import Stage
-from lowering.kernels.cpu.traversal.extremes import extreme_of, folds_as_integers
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType, LoopKind
+
+_DIGITS = 0x7FFFFFFF
+_GREATEST_NAN, _LEAST_NAN = _DIGITS, -1
+
+
+def folds_as_integers(kernel: Kernel, combine: Sequence[Operation]) -> bool:
+    """Whether parts are combined by the greatest or the least of f32, on a machine where integers are faster."""
+    if len(combine) != 1 or not isinstance(combine[0], arith.MaximumfOp | arith.MinimumfOp):
+        return False
+    return isinstance(combine[0].result.type, Float32Type) and kernel.target.arch.startswith("x86")
+
+
+def extreme_of(kernel: Kernel, buffer: SSAValue, kind: type[Operation]) -> SSAValue:
+    """The greatest (`arith.MaximumfOp`) or least element of a local buffer of f32, whose length is a power of 2."""
+    code = kernel.code
+    length = buffer_type(buffer).shape[0].constant_value
+    assert length is not None  # a vector's
+    keys = _keys(kernel, length)
+    with code.loop(code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
+        code.store(key_of(kernel, code.load(buffer, [lane]), kind), keys, [lane])
+    while length > 1:
+        length //= 2
+        half = _keys(kernel, length)
+        with code.loop(code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
+            pair = code.load(keys, [lane]), code.load(keys, [code.add(lane, length)])
+            code.store(better_key(kernel, kind, *pair), half, [lane])
+        keys = half
+    return number_of(kernel, code.load(keys, [code.index(0)]))
+
+
+def _keys(kernel: Kernel, length: int) -> SSAValue:
+    return kernel.code.value(AllocBufferOp(BufferType([length], i32, scope="local", align=64)), "keys")
+
+
+def key_of(kernel: Kernel, value: SSAValue, kind: type[Operation]) -> SSAValue:
+    """The integer for a float."""
+    code, nan = kernel.code, _GREATEST_NAN if kind is arith.MaximumfOp else _LEAST_NAN
+    is_nan = code.value(arith.CmpfOp(value, value, "uno"))
+    return _swapped(kernel, code.select(is_nan, _integer(kernel, nan), code.value(arith.BitcastOp(value, i32))))
+
+
+def better_key(kernel: Kernel, kind: type[Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+    """The greater, or the less, of two integers for floats."""
+    return kernel.code.value((arith.MaxSIOp if kind is arith.MaximumfOp else arith.MinSIOp)(left, right))
+
+
+def number_of(kernel: Kernel, key: SSAValue) -> SSAValue:
+    """The float for an integer."""
+    return kernel.code.value(arith.BitcastOp(_swapped(kernel, key), f32))
+
+
+def _swapped(kernel: Kernel, bits: SSAValue) -> SSAValue:
+    """The bits of a float as an integer of the same order, or back: digits of negative numbers are inverted."""
+    code = kernel.code
+    signs = code.value(arith.ShRSIOp(bits, _integer(kernel, 31)))
+    digits = code.value(arith.AndIOp(signs, _integer(kernel, _DIGITS)))
+    return code.value(arith.XOrIOp(bits, digits))
+
+
+def _integer(kernel: Kernel, value: int) -> SSAValue:
+    return kernel.code.value(arith.ConstantOp(IntegerAttr(value, i32)))
 
 
 def accumulator(kernel: Kernel, kind: BufferType, length: int) -> SSAValue:
@@ -69,7 +136,7 @@ class BufferTotals:
         self._move(self.buffers, self._combined)
 
     def _combined(self, totals: Sequence[SSAValue], parts: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return self.reduction.combined(self.kernel, totals, parts)
+        return combined(self.kernel, self.reduction, totals, parts)
 
     def _move(
         self,
@@ -167,7 +234,7 @@ class Accumulators:
             with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
                 values = [code.load(part, [lane]) for part in parts]
                 if not are_first:
-                    values = reduction.combined(self.kernel, [code.load(each, [lane]) for each in buffers], values)
+                    values = combined(self.kernel, reduction, [code.load(each, [lane]) for each in buffers], values)
                 for value, buffer in zip(values, buffers, strict=True):
                     code.store(value, buffer, [lane])
 
@@ -192,7 +259,7 @@ class Accumulators:
         with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
             left = [code.load(buffer, [lane]) for buffer in buffers]
             right = [code.load(buffer, [code.add(lane, width)]) for buffer in buffers]
-            for value, half in zip(reduction.combined(kernel, left, right), halves, strict=True):
+            for value, half in zip(combined(kernel, reduction, left, right), halves, strict=True):
                 code.store(value, half, [lane])
         return halves
 

@@ -1,4 +1,11 @@
-"""The vectorised loop over a row: iterations of whole vectors, and a remainder.
+"""All stages of a traversal for one vector.
+
+A vector of several rows: all that is stored is computed before.
+
+What rows have in common is loaded once, and no load waits for a store to another row at a like address: rows of a
+multiple of 4 KiB would make many wait.
+
+The vectorised loop over a row: iterations of whole vectors, and a remainder.
 
 The last, incomplete vector is masked, or its elements are computed one by one where the target cannot mask. Long code
 is emitted once: there every vector is masked. Reductions have iterations of several vectors with accumulators of their
@@ -7,7 +14,7 @@ own, to hide the latency of additions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -15,15 +22,109 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, in_blocks
-from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, in_blocks
+from lowering.kernels.cpu.emit.body import Body
+from lowering.kernels.cpu.emit.kernel import Kernel, streamed_from
 from lowering.kernels.cpu.emit.prefetching import FarRow, PrefetchedRow
-from lowering.kernels.cpu.emit.vectors import vector_iteration
-from lowering.kernels.cpu.traversal.accumulators import Accumulators
-from lowering.kernels.cpu.traversal.several_rows import emit_rows
-from lowering.kernels.cpu.traversal.shared_vectors import SharedVectors
-from lowering.kernels.cpu.traversal.step import Step
-from tir_dialect.dims import constant
+from lowering.kernels.cpu.emit.vectorization import vector_iteration
+from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.reduction import Reduction
+from lowering.kernels.cpu.traversal.accumulators import Accumulators, accumulator
+from lowering.kernels.cpu.traversal.shuffled_loads import SharedVectors
+from tir_dialect.dims import constant, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import StoreOp
+
+
+@dataclass(frozen=True)
+class Step:
+    """All stages at one position of a row; later ones use what earlier ones have just computed."""
+
+    bodies: Sequence[Body]
+    reductions: Mapping[int, Reduction]
+    """By the number of the stage."""
+
+    @property
+    def rows(self) -> int:
+        """At how many rows the stages are."""
+        return len({tuple(body.at.values()) for body in self.bodies})
+
+    def __call__(self, index: SSAValue | None, sums: Sequence[SSAValue]) -> list[SSAValue]:
+        """Emits the vector, or what does not vary along the row; from old sums to new ones."""
+        old, new = iter(sums), list[SSAValue]()
+        for position, here in enumerate(self._at(index)):
+            reduction = self.reductions.get(position)
+            if reduction is None:
+                here.run(here.stage.body)
+                continue
+            here.values |= {load.result: next(old) for load in reduction.accumulators}
+            here.run([op for op in here.stage.body if not isinstance(op, StoreOp)])
+            new += [here.value(store.value) for store in reduction.stores]
+        return new
+
+    def values_of(self, index: SSAValue, late: Sequence[tuple[Body, StoreOp]]) -> list[SSAValue]:
+        """Emits the vector without some stores; gives what these store."""
+        found = dict(zip(self.bodies, self._at(index), strict=True))
+        for body, here in found.items():
+            here.run([op for op in here.stage.body if (body, op) not in late])
+        return [found[body].value(store.value) for body, store in late]
+
+    def _at(self, index: SSAValue | None) -> Iterator[Body]:
+        """The stages for a vector, those of a row with what was just stored."""
+        forwarded: dict[tuple[SSAValue, ...], dict[tuple[SSAValue, AffineAccess], SSAValue]] = {}
+        for body in self.bodies:
+            here = body if index is None else body.at_index(index)
+            here.forwarded = forwarded.setdefault(tuple(body.at.values()), {})
+            yield here
+
+
+def emit_rows(kernel: Kernel, step: Step, start: SSAValue, lanes: int, left: SSAValue | None) -> None:
+    """Maps of several rows from an element on, for all lanes or the first `left` of them."""
+    code = kernel.code
+    stores = [(body, store) for body in step.bodies for store in body.stage.stores if store.buffer in kernel.results]
+    kept = [accumulator(kernel, store.buffer_type, lanes) for _, store in stores]
+
+    def compute(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        return step.values_of(index, stores)
+
+    def write(fills_lines: bool) -> None:
+        for (body, store), memory in zip(stores, kept, strict=True):
+            _write(kernel, body, store, memory, (start, lanes, left), fills_lines)
+
+    vector_iteration(kernel, start, lanes, left, kept, compute)
+    # One branch for all stores: what is only needed behind one would be computed there, and its loads wait.
+    least = streamed_from(kernel, stores[0][0].stage, stores[0][1]) if left is None else None
+    if least is None:
+        write(fills_lines=False)
+        return
+    kind = stores[0][1].buffer_type
+    size = code.dim(product(kind.shape) * byte_size(kind.dtype))
+    with code.when(code.compare("sge", size, least)) as branch:
+        write(fills_lines=True)
+    with code.otherwise(branch):
+        write(fills_lines=False)
+
+
+def _write(
+    kernel: Kernel,
+    body: Body,
+    store: StoreOp,
+    memory: SSAValue,
+    vector: tuple[SSAValue, int, SSAValue | None],
+    fills_lines: bool,
+) -> None:
+    """Writes what is kept for a row."""
+
+    def write(index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        here = body.at_index(index)
+        here.fills_lines = fills_lines
+        here.values[store.value] = old[0]
+        here.run([store])
+        return old
+
+    start, lanes, left = vector
+    vector_iteration(kernel, start, lanes, left, [memory], write)
+
 
 LONG = 64
 """More ops for an element take so long that a mask costs nothing beside them, but twice as long to compile if they are

@@ -8,7 +8,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.dot.column_sums import ColumnSums
 from lowering.kernels.cpu.gemm.dot.sums import L3_PART, Ask, Line, asking
 from lowering.kernels.cpu.gemm.finish import Finish

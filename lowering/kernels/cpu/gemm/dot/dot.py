@@ -12,8 +12,8 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, row_sums, shuffle
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums, shuffle
 from lowering.kernels.cpu.gemm.alignment import head_of
 from lowering.kernels.cpu.gemm.dot.long_lines import are_long
 from lowering.kernels.cpu.gemm.dot.sums import Line, asking, line_sums

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, row_sums
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums
 from lowering.kernels.cpu.gemm.dot.column_tiles import Bounds, ColumnTiles, Few, possible_counts
 from lowering.kernels.cpu.gemm.dot.long_lines import Copies, LongLines, are_long
 from lowering.kernels.cpu.gemm.last_columns import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import row_sums
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import row_sums
 from lowering.kernels.cpu.gemm.dot.dot import can_dot
 from lowering.kernels.cpu.gemm.dot.long_lines import Copies, LongLines, are_long
 from lowering.kernels.cpu.gemm.product import Coords, Product

@@ -7,7 +7,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.gemm.operands import Computed
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from lowering.kernels.cpu.structure.contraction import Factor

@@ -15,8 +15,8 @@ from functools import partial
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.gemm.alignment import head_of
 from lowering.kernels.cpu.gemm.finish import Finish
 from lowering.kernels.cpu.gemm.gemv.sums import LINES, SIDE, Extent, Values, VectorSums, column_of

@@ -8,8 +8,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, transposed
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, transposed
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.operands import Computed
 from lowering.kernels.cpu.gemm.product import Coords, Product
 from tir_dialect.dtypes import byte_size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two
 from lowering.kernels.cpu.gemm.operands import Matrix, lies_evenly
 from lowering.kernels.cpu.gemm.product import Product
 from lowering.kernels.cpu.gemm.results import can_store_tiles

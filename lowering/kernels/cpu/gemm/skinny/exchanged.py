@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two
 from lowering.kernels.cpu.gemm.gemv.vector import VectorProduct, can_be_vector
 from lowering.kernels.cpu.gemm.operands import lies_evenly
 from lowering.kernels.cpu.gemm.product import Coords, Product

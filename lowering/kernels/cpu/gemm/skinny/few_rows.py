@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.gemm.alignment import head_of
 from lowering.kernels.cpu.gemm.operands import Matrix, operand
 from lowering.kernels.cpu.gemm.product import Coords

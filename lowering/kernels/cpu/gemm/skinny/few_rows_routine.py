@@ -17,7 +17,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, in_blocks
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
 from tir_dialect.dims import constant

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.gemm.cache_lines import line_ends, line_starts
 from lowering.kernels.cpu.gemm.finish import Finish
 from lowering.kernels.cpu.gemm.last_columns import main_columns, narrow_step

@@ -10,8 +10,8 @@ from functools import reduce
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cache_lines import line_starts
 from lowering.kernels.cpu.gemm.last_columns import main_columns, narrow_step
 from lowering.kernels.cpu.gemm.last_columns import panels as panels_of

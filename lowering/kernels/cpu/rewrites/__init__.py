@@ -1,0 +1,1 @@
+"""Rewrites of a kernel before its code is generated."""
