@@ -1,4 +1,4 @@
-"""The code of a single stage, and which stages can be emitted."""
+"""Generates the code of a single stage: elementwise or a reduction."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lowering.kernels.cpu.elementwise.interleaving import (
     Interleaving,
     emit_interleaving,
     find_interleavings,
-    when_lines_have_code,
+    when_components_have_code,
 )
 from lowering.kernels.cpu.elementwise.padding import emit_padding
 from lowering.kernels.cpu.elementwise.transposition import emit_transposition, find_transposition
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.reduce.reductions import emit_shared_columns, emit_shared_reduction
+from lowering.kernels.cpu.reduce.reductions import emit_full_reduction, emit_kept_axes_reduction
 from lowering.kernels.cpu.structure.padding import find_padding
 from lowering.kernels.cpu.structure.reduction import Reduction, find_reduction
 from lowering.kernels.cpu.structure.stages import Stage, work_of
-from lowering.kernels.cpu.traversal.loop_nest import Sweep
+from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.types import IteratorKind
 
 if TYPE_CHECKING:
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 
 def is_understood(stages: Sequence[Stage]) -> bool:
-    """Whether stages are maps and reductions in memory without gaps, or running sums."""
+    """Whether stages are elementwise stages and reductions on contiguous buffers, or a scan."""
     accesses = (op.buffer_type for stage in stages for op in stage.accesses)
     if any(not kind.has_default_strides or kind.offset.terms for kind in accesses):
         return False
-    return scan_of(stages) is not None or all(map(_is_map_or_reduction, stages))
+    return scan_of(stages) is not None or all(map(_is_elementwise_or_reduction, stages))
 
 
-def _is_map_or_reduction(stage: Stage) -> bool:
+def _is_elementwise_or_reduction(stage: Stage) -> bool:
     if stage.of_kind(IteratorKind.REDUCE):
         return not stage.of_kind(IteratorKind.SCAN) and find_reduction(stage) is not None
-    return not stage.init and _maps_in_place(stage)
+    return not stage.init and _is_elementwise(stage)
 
 
 def scan_of(stages: Sequence[Stage]) -> Scan | None:
-    """The running sums that stages are; few programs have some, or need the code for them."""
+    """The scan that stages are; its modules are loaded only if there is a scan axis."""
     if not stages[0].of_kind(IteratorKind.SCAN):
         return None
     from lowering.kernels.cpu.scan.scan import find_scan
@@ -49,8 +49,8 @@ def scan_of(stages: Sequence[Stage]) -> Scan | None:
     return find_scan(stages)
 
 
-def _maps_in_place(stage: Stage) -> bool:
-    """Whether the stage reads what it writes only where it writes it."""
+def _is_elementwise(stage: Stage) -> bool:
+    """Whether the stage reads what it writes only at the same index."""
     written = {store.buffer: stage.accesses[store] for store in stage.stores}
     if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
         return False
@@ -58,17 +58,17 @@ def _maps_in_place(stage: Stage) -> bool:
 
 
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
-    """The code of a map, or of a reduction that is taken apart in this way."""
+    """Generates an elementwise stage or a reduction."""
     if reduction is None:
-        _emit_map(kernel, stage)
+        _emit_elementwise(kernel, stage)
     elif not stage.of_kind(IteratorKind.SPATIAL):
-        emit_shared_reduction(kernel, stage, reduction)
+        emit_full_reduction(kernel, stage, reduction)
     else:
-        emit_shared_columns(kernel, stage, reduction)
+        emit_kept_axes_reduction(kernel, stage, reduction)
 
 
-def _emit_map(kernel: Kernel, stage: Stage) -> None:
-    """The code of a map."""
+def _emit_elementwise(kernel: Kernel, stage: Stage) -> None:
+    """Generates an elementwise stage by the first form that fits."""
     padding, interleavings = find_padding(stage), find_interleavings(kernel, stage)
     broadcasts = find_broadcasts(kernel, stage)
     if broadcasts is not None:
@@ -76,36 +76,36 @@ def _emit_map(kernel: Kernel, stage: Stage) -> None:
     elif padding is not None:
         emit_padding(kernel, padding)
     else:
-        _emit_one_of(kernel, stage, interleavings)
+        _emit_interleavings(kernel, stage, interleavings)
 
 
-def _emit_one_of(kernel: Kernel, stage: Stage, interleavings: Sequence[Interleaving]) -> None:
-    """The code of the interleaving that a call is, or that for any map."""
+def _emit_interleavings(kernel: Kernel, stage: Stage, interleavings: Sequence[Interleaving]) -> None:
+    """Generates the interleavings that a call may have, and otherwise the general form."""
     if not interleavings:
-        _emit_transposition_or_sweep(kernel, stage)
+        _emit_transposition_or_nest(kernel, stage)
     elif interleavings[0].is_known:
         emit_interleaving(kernel, interleavings[0])
     else:
-        with when_lines_have_code(kernel, interleavings[0]) as have_code:
+        with when_components_have_code(kernel, interleavings[0]) as have_code:
             emit_interleaving(kernel, interleavings[0])
         with kernel.code.otherwise(have_code):
-            _emit_one_of(kernel, stage, interleavings[1:])
+            _emit_interleavings(kernel, stage, interleavings[1:])
 
 
-def _emit_transposition_or_sweep(kernel: Kernel, stage: Stage) -> None:
+def _emit_transposition_or_nest(kernel: Kernel, stage: Stage) -> None:
     transposition = find_transposition(kernel, stage)
     if transposition is not None:
         emit_transposition(kernel, transposition)
         return
-    sweep = Sweep(kernel, [stage], range(len(stage.axes)))
-    outermost, lanes = sweep.outermost, sweep.width if sweep.outermost is sweep.lane else 1
+    nest = LoopNest(kernel, [stage], range(len(stage.axes)))
+    outermost, lanes = nest.outermost, nest.width if nest.outermost is nest.lane else 1
     if outermost is None:
-        sweep.emit({})
+        nest.emit({})
         return
-    if len(sweep.outer) < 2:
-        with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
-            sweep.emit({}, part)
+    if len(nest.outer) < 2:
+        with kernel.partition(outermost.extent, work_of(stage), lanes) as part:
+            nest.emit({}, part)
         return
-    # There may be fewer values of the outermost axis than threads, as one picture of many channels.
-    with kernel.shared_by_parts(outermost.extent, sweep.outer[1].extent, work_of(stage), 1) as parts:
-        sweep.emit({}, *parts)
+    # The outermost axis may have fewer values than there are threads, as one image with many channels.
+    with kernel.partition_2d(outermost.extent, nest.outer[1].extent, work_of(stage), 1) as parts:
+        nest.emit({}, *parts)

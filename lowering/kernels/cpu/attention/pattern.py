@@ -1,13 +1,11 @@
-"""Addresses in attention as linear forms of the axes of its first product, and the maps computed on its output.
+"""The structure of attention: a GEMM whose output rows go through a chain such as a softmax, and then a second GEMM.
 
-The end of a row of attention, where a causal mask removes the columns after some position.
+`C[i, d] = sum over j of f(sum over c of A[i, c] * B[j, c])[i, j] * V[j, d]`, where `f` is a chain of elementwise stages
+and reductions along the row `i`. It is recognised by structure. The scores are needed for a few rows at a time only, so
+they are never allocated as a whole.
 
-The structure of attention: a product whose rows are completed, one by one, before they are the rows of another
-product.
-
-`C[i, d] = sum over j of f(sum over c of A[i, c] * B[j, c])[i, j] * V[j, d]`, where `f` is a chain of maps and
-reductions along the row `i`, such as a softmax. It is recognised by structure. What lies between the products is needed
-for a few rows at a time only, so it is never allocated as a whole.
+If the chain has a causal mask, the columns beyond the causal bound of a row are skipped. Elementwise stages after the
+second GEMM are its epilogue.
 """
 
 from __future__ import annotations
@@ -33,29 +31,29 @@ from tir_dialect.types import IteratorKind
 
 
 @dataclass(frozen=True)
-class Form:
-    """A value that is linear in the axes of the first product."""
+class AffineForm:
+    """A value that is linear in the axes of the first GEMM."""
 
     base: Dim
     terms: frozenset[tuple[int, Dim]]
 
 
 COLUMN = -1
-"""Stands for the column of the second product among the axes of the first."""
+"""Stands for the column of the second GEMM among the axes of the first."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A map that is computed from a vector at hand; for each axis, the value that it has."""
+    """An elementwise stage that is computed from a vector in registers; for each axis, its value."""
 
     stage: Stage
-    axes: tuple[Form, ...]
+    axes: tuple[AffineForm, ...]
 
 
-def forms(indices: Iterable[Index], axes: Mapping[int, int]) -> tuple[Form, ...]:
-    """Indices as forms, with other numbers for their axes; axes without a number have one value, which is 0."""
+def affine_forms(indices: Iterable[Index], axes: Mapping[int, int]) -> tuple[AffineForm, ...]:
+    """Indices as affine forms with renumbered axes; axes without a number have extent 1."""
     return tuple(
-        Form(
+        AffineForm(
             index.base,
             frozenset((axes[axis], step) for axis, step in enumerate(index.strides) if axis in axes and step.terms),
         )
@@ -63,29 +61,29 @@ def forms(indices: Iterable[Index], axes: Mapping[int, int]) -> tuple[Form, ...]
     )
 
 
-def row_forms(scores: Contraction) -> tuple[Form, ...]:
+def row_forms(scores: Contraction) -> tuple[AffineForm, ...]:
     """The leading dimensions of the scores, which choose a row."""
-    return forms(scores.stage.accesses[scores.store][:-1], {axis: axis for axis in (*scores.batch, *scores.row)})
+    return affine_forms(scores.stage.accesses[scores.store][:-1], {axis: axis for axis in (*scores.batch, *scores.row)})
 
 
 def is_vector_map(stage: Stage, axis: int) -> bool:
-    """Whether a stage can be computed for a vector of values of an axis."""
+    """Whether a stage can be computed for vectors along an axis."""
     if any(each.kind is not IteratorKind.SPATIAL for each in stage.axes) or axis in stage.pinned or stage.init:
         return False
     plain = all(index.value is None for indices in stage.accesses.values() for index in indices)
     return plain and not any(isinstance(op, IfOp) for op in stage.body)
 
 
-class Following:
-    """Finds what is computed of the totals."""
+class EpilogueFinder:
+    """Finds the epilogue of the second GEMM."""
 
     def __init__(self, scores: Contraction, totals: Contraction, axes: Mapping[int, int], narrow: frozenset[SSAValue]):
         known = {**axes, totals.column[0]: COLUMN}
-        self.known = {totals.store.buffer: forms(totals.stage.accesses[totals.store], known)}
+        self.known = {totals.store.buffer: affine_forms(totals.stage.accesses[totals.store], known)}
         self.known |= dict.fromkeys(narrow, row_forms(scores))
 
     def steps(self, stages: Sequence[Stage]) -> list[Step]:
-        """As many of the stages as can be computed where a vector of totals is."""
+        """As many of the stages as can be computed from a vector of the output."""
         found: list[Step] = []
         for stage in stages:
             step = self._step(stage)
@@ -97,7 +95,7 @@ class Following:
         return found
 
     def _step(self, stage: Stage) -> Step | None:
-        axes: dict[int, Form] = {}
+        axes: dict[int, AffineForm] = {}
         for load in stage.loads:
             known = self.known.get(load.buffer)
             for number, index in enumerate(stage.accesses[load] if known is not None else ()):
@@ -113,7 +111,7 @@ class Following:
         return Step(stage, tuple(axes[axis] for axis in range(len(stage.axes))))
 
 
-def _has_column(form: Form) -> bool:
+def _has_column(form: AffineForm) -> bool:
     return any(axis == COLUMN for axis, _ in form.terms)
 
 
@@ -121,7 +119,7 @@ def _is_permutation(stage: Stage, store: StoreOp) -> bool:
     return all(any(index.is_axis(axis) for axis in range(len(stage.axes))) for index in stage.accesses[store])
 
 
-def _form_at(index: Index, axes: Sequence[Form]) -> Form:
+def _form_at(index: Index, axes: Sequence[AffineForm]) -> AffineForm:
     return next(axes[axis] for axis in range(len(axes)) if index.is_axis(axis))
 
 
@@ -129,12 +127,12 @@ LESS_EQUAL = 3
 """The number of the signed predicate."""
 
 
-def find_bound(
+def find_causal_bound(
     stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], wide: frozenset[SSAValue], depth: int
 ) -> Index | None:
     """The last column that counts, by the axes of a stage; `None` if all may.
 
-    What a chain stores beyond it has to be 0, and what it reduces there neutral; `wide` are the buffers with columns.
+    Beyond it the chain stores 0 and reduces neutral elements; `wide` are the buffers with columns.
     """
     found: list[Index] = []
     zeros: set[SSAValue] = set()
@@ -154,7 +152,7 @@ def find_bound(
 
 
 def _adds_only(stage: Stage, reduction: Reduction, wide: frozenset[SSAValue], zeros: set[SSAValue]) -> bool:
-    """Whether a stage adds up a buffer that holds zeros beyond the bound."""
+    """Whether a stage sums a buffer that holds zeros beyond the causal bound."""
     read = {load.buffer for load in stage.loads} & wide
     added = len(reduction.combine) == 1 and isinstance(reduction.combine[0], arith.AddfOp)
     sources = {source.owner for source in reduction.sources}
@@ -168,7 +166,7 @@ def _stored_condition(stage: Stage) -> SSAValue | None:
 
 
 def _reduced_condition(reduction: Reduction) -> SSAValue | None:
-    """The condition without which a reduction gets the number with which it starts."""
+    """The condition without which a reduction takes its initial value."""
     op = reduction.sources[0].owner if len(reduction.sources) == 1 else None
     if not isinstance(op, IfOp):
         return None
@@ -184,7 +182,7 @@ def _number(value: SSAValue) -> float | None:
 
 
 def _bounds(stage: Stage, condition: SSAValue, depth: int) -> Iterator[Index]:
-    """The bounds up to which the column has to be for a condition, or one of its parts, to hold."""
+    """The bounds of the column in a condition, or in one of its conjuncts."""
     op = condition.owner
     if isinstance(op, arith.AndIOp):
         yield from _bounds(stage, op.lhs, depth)
@@ -206,40 +204,40 @@ def _index_of(stage: Stage, value: SSAValue) -> Index:
 
 
 MOST_FEATURES = 1024
-"""Longer sums of the first product would have to be split."""
+"""Longer reductions of the first GEMM would have to be blocked."""
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The stages of two products and of what is between them and after them."""
+    """Two GEMMs, the stages between them, and the epilogue."""
 
     scores: Contraction
     maps: tuple[Stage, ...]
-    """What is computed of a score alone, in order; their axes are the dimensions of the scores."""
+    """Elementwise stages of a single score, in order; their axes are the dimensions of the scores."""
     row: Row
     """The chain along a row."""
     reductions: Mapping[Stage, Reduction]
     totals: Contraction
     weights: LoadOp
-    """The load of the rows of the second product."""
+    """The load of the left operand of the second GEMM."""
     axes: Mapping[int, int]
-    """The axis of the second product for each batch and row axis of the first."""
-    bound: Index | None
+    """The axis of the second GEMM for each batch and row axis of the first."""
+    causal_bound: Index | None
     """The last column that counts, by the dimensions that choose a row; `None` if all may."""
     following: tuple[Step, ...]
-    """What is computed of a total, and of what the chain keeps of its row."""
+    """The epilogue of the second GEMM, which may use row-invariant values of the chain."""
     unread: frozenset[SSAValue]
     """Buffers that need no memory of their own."""
 
     @property
     def buffer(self) -> SSAValue:
-        """The scores, after the maps."""
+        """The scores after the elementwise stages."""
         return self.maps[-1].stores[0].buffer if self.maps else self.scores.store.buffer
 
     @property
     def count(self) -> int:
-        """How many stages there are."""
-        chain = sum(map(len, self.row.sweeps))
+        """The number of stages."""
+        chain = sum(map(len, self.row.passes))
         return 2 + len(self.maps) + chain + len(self.following)
 
 
@@ -250,7 +248,7 @@ def find_attention(
     contractions: Mapping[Stage, Contraction],
     own: frozenset[SSAValue],
 ) -> Attention | None:
-    """The attention that begins with a product, or `None`; `own` are the buffers that nobody else sees."""
+    """The attention that begins with a contraction, or `None`; `own` are the buffers of the function."""
     if not _is_plain(scores, own):
         return None
     maps = _maps(scores, following, own)
@@ -267,15 +265,15 @@ def find_attention(
         return None
     inverse = {mine: theirs for theirs, mine in axes.items()}
     narrow = frozenset(row.buffers) - {buffer, weights.buffer}
-    steps = Following(scores, totals, inverse, narrow).steps(following[end + 1 :])
+    steps = EpilogueFinder(scores, totals, inverse, narrow).steps(following[end + 1 :])
     hidden = {*_written([scores.stage, *maps]), *row.buffers}
     made = _written([totals.stage, *(step.stage for step in steps)])
     read = {load.buffer for stage in following[end + 1 + len(steps) :] for load in stage.loads}
     if hidden & read:
         return None
     unread = frozenset(hidden | (made & own) - read)
-    bound = find_bound(chain, reductions, frozenset((buffer, weights.buffer)), row.depth)
-    return Attention(scores, tuple(maps), row, reductions, totals, weights, axes, bound, tuple(steps), unread)
+    causal_bound = find_causal_bound(chain, reductions, frozenset((buffer, weights.buffer)), row.depth)
+    return Attention(scores, tuple(maps), row, reductions, totals, weights, axes, causal_bound, tuple(steps), unread)
 
 
 def _written(stages: Sequence[Stage]) -> set[SSAValue]:
@@ -283,7 +281,7 @@ def _written(stages: Sequence[Stage]) -> set[SSAValue]:
 
 
 def _is_plain(scores: Contraction, own: frozenset[SSAValue]) -> bool:
-    """Whether scores are of a known number of features, and go to memory of the function, row by row."""
+    """Whether scores have a constant number of features, and are stored row by row in a buffer of the function."""
     indices = scores.stage.accesses[scores.store]
     features = [scores.stage.extents[axis].constant_value for axis in scores.reduced]
     known = bool(features) and all(features) and not scores.outer and scores.longest is None
@@ -297,7 +295,7 @@ def _is_plain(scores: Contraction, own: frozenset[SSAValue]) -> bool:
 
 
 def _maps(scores: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> list[Stage]:
-    """The stages that compute something of each score, and are the only ones to read what they do it of."""
+    """The elementwise stages of a single score that are the only readers of their input."""
     found: list[Stage] = []
     buffer, rank = scores.store.buffer, len(scores.stage.accesses[scores.store])
     for index, stage in enumerate(following):
@@ -320,7 +318,7 @@ def _is_identity(stage: Stage, op: LoadOp | StoreOp) -> bool:
 
 
 def _weights(totals: Contraction) -> LoadOp | None:
-    """The load of the rows of a product, if they are nothing but loaded, along the last dimension."""
+    """The load of the left operand, if it is a plain load along the last dimension."""
     ops, accesses = totals.rows.ops, totals.stage.accesses
     load = ops[0] if len(ops) == 1 else None
     if not isinstance(load, LoadOp) or load.result is not totals.rows.value or len(totals.reduced) != 1:
@@ -338,7 +336,7 @@ def _row(
     weights: LoadOp,
     own: frozenset[SSAValue],
 ) -> Row | None:
-    """How a chain goes along a row of the scores, if it does, with nothing but numbers and one vector for each row."""
+    """How the chain goes along a row of the scores, if it needs only scalars and one vector per row."""
     depth = weights.buffer_type.rank - 1
     touched = dict.fromkeys(op.buffer for stage in chain for op in stage.accesses if op.buffer in own)
     row = find_row(kernel, chain, reductions, list(touched))
@@ -355,7 +353,7 @@ def _row(
     }
     if wide - row.unread - {buffer, weights.buffer} or not _may_replace(row, buffer, weights.buffer):
         return None
-    return Row(row.depth, row.buffers, row.unread - {buffer, weights.buffer}, row.sweeps)
+    return Row(row.depth, row.buffers, row.unread - {buffer, weights.buffer}, row.passes)
 
 
 def _is_by_rows(stage: Stage, op: LoadOp | StoreOp, depth: int) -> bool:
@@ -365,19 +363,19 @@ def _is_by_rows(stage: Stage, op: LoadOp | StoreOp, depth: int) -> bool:
 
 
 def _may_replace(row: Row, old: SSAValue, new: SSAValue) -> bool:
-    """Whether one may be written over the other: what is read was the same element, and not read again."""
+    """Whether one buffer may overwrite the other: each element is read before it is overwritten."""
     written = False
-    for sweep in row.sweeps:
-        if written and any(load.buffer is old for stage in sweep for load in stage.loads):
+    for fused in row.passes:
+        if written and any(load.buffer is old for stage in fused for load in stage.loads):
             return False
-        written = written or any(store.buffer is new for stage in sweep for store in stage.stores)
-        if any(store.buffer is old for stage in sweep for store in stage.stores) and old is not new:
+        written = written or any(store.buffer is new for stage in fused for store in stage.stores)
+        if any(store.buffer is old for stage in fused for store in stage.stores) and old is not new:
             return False
     return written
 
 
 def _matched(scores: Contraction, totals: Contraction, weights: LoadOp) -> dict[int, int] | None:
-    """The axis of the second product for each of the first that chooses a row."""
+    """The axis of the second GEMM for each axis of the first that chooses a row."""
     mine, theirs = scores.stage.accesses[scores.store][:-1], totals.stage.accesses[weights][:-1]
     rows = (*scores.batch, *scores.row)
     found: dict[int, int] = {}

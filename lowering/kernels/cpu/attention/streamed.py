@@ -1,4 +1,4 @@
-"""Attention of few rows, as when a token is added to a sequence: keys and values are read once, in place."""
+"""Attention of few rows, as in decoding: keys and values are read once, in place."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 from tir_dialect.dtypes import byte_size
 
 GROUPS = (4, 1)
-"""Rows that share a vector of values once it is loaded; four of them keep the multipliers busy."""
+"""Rows that share a vector of values in registers; four of them keep the multipliers busy."""
 
 
 class StreamedAttention(AttentionCode):
-    """Emits attention of at most `MAX_ROWS` rows for each batch."""
+    """Generates attention of at most `MAX_ROWS` rows for each batch."""
 
     def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
         super().__init__(kernel, what, tiles)
         self.wide = replace(tiles, vectors=self._vectors())
         self.totals = Product(kernel, what.totals, Epilogue(), self.wide)
         self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(what.totals.columns, what.totals.column)
-        """Whether there may be few rows, and keys and values lie as they are read."""
+        """Whether there may be few rows, and keys and values are contiguous as they are read."""
 
     def _vectors(self) -> int:
-        """Vectors in a row of the tile: all features if registers suffice, so that values are read in one go."""
+        """Vectors in a row of the tile: all features if registers suffice, so that values are read once."""
         features, tiles = self.totals.n.constant_value, self.tiles
         most = (self.kernel.target.tile_registers - 2) // (GROUPS[0] + 1)
         return tiles.vectors if features is None else max(1, min(most, -(-features // tiles.lanes)))
 
     def emit(self) -> None:
-        """All batches; threads take ranges of them."""
+        """All batches; threads have ranges of them."""
         code = self.code
         work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
         tasks = minimum(self.batches, self.scores.threads(PRODUCTS_PER_TASK, work))
@@ -58,7 +58,7 @@ class StreamedAttention(AttentionCode):
                 self._totals(rows, theirs)
 
     def _totals(self, rows: Rows, coords: Coords) -> None:
-        """The second product, in groups of rows that share the values once they are loaded."""
+        """The second GEMM, in groups of rows that share loads of values."""
         code = self.code
         with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
             done = constant(0)
@@ -94,21 +94,21 @@ class StreamedAttention(AttentionCode):
 
 
 class _IntoScores(Finish):
-    """Puts dot products into the scores of their row."""
+    """Stores dot products as scores of their row."""
 
     def __init__(self, attention: AttentionCode, rows: Rows):
         super().__init__(attention.scores, None, None)
         self.attention, self.rows = attention, rows
 
     def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
-        """A vector of which `count` lanes are on."""
+        """A vector of which `count` lanes are set."""
         what = self.attention.what.scores
         row = coords[what.row] if what.row else self.code.index(0)
         self.attention.put_scores(self.rows, row, [sums], coords[what.column], count)
 
 
 def emit_attention(kernel: Kernel, what: Attention) -> None:
-    """The code of attention, by the way that suits the number of rows."""
+    """Generates attention by the form that suits the number of rows."""
     tiles = tiling(kernel.target, byte_size(what.scores.element))
     few, many = StreamedAttention(kernel, what, tiles), PackedAttention(kernel, what, tiles)
     code = kernel.code

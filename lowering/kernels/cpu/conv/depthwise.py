@@ -1,7 +1,7 @@
 """Depthwise and grouped convolutions on channel-blocked data (`NCHW16c`), without packing.
 
 A vector holds channels of one block. A row of pixels is computed in tiles of MR pixels, which share weights and loads
-of data. Windows at the edge of the image skip the taps that are out of bounds, so that no padded copy is needed.
+of data. Pooling at the edge of the image skip the taps that are out of bounds, so that no padded copy is needed.
 
 In a grouped convolution a vector holds the filters of several groups. The members of a group are reduced one after the
 other: a shuffle broadcasts a member to all lanes of its group.

@@ -1,7 +1,7 @@
-"""Constant padding: whole rows are copied or filled, without a condition per element.
+"""Constant padding: rows are copied or filled whole, without a condition per element.
 
-The length of a row is only known at run time, so its last vector starts early enough to be whole; so does half a vector
-where the row is shorter than one. What is stored twice is the same.
+The last vector of a row overlaps the one before, so that it needs no mask. If a row is shorter than a vector, narrower
+vectors are used in the same way.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import byte_size
 
 LEAST_BYTES = 8
-"""Shorter vectors are elements one by one."""
+"""Vectors of fewer bytes are not used."""
 
 Write = Callable[[SSAValue, int | None], None]
-"""Writes so many elements from an index on, or the one."""
+"""Writes a vector of so many elements, or one element, at an index."""
 
 
 def emit_padding(kernel: Kernel, padding: Padding) -> None:
-    """Row by row; threads take parts of the rows."""
+    """Row by row; rows are partitioned among threads."""
     code, stage, row = kernel.code, padding.stage, padding.row
     rows = product(stage.extents[:row])
-    with kernel.shared(rows, work_of(stage)) as part:
+    with kernel.partition(rows, work_of(stage)) as part:
         low, high = (None, code.dim(rows)) if part is None else part
         with code.loop(high, "row", lower=low) as number:
             _Row(kernel, padding).emit(number)
 
 
 class _Row:
-    """The code of one row."""
+    """Generates one row."""
 
     def __init__(self, kernel: Kernel, padding: Padding):
         self.kernel, self.code, self.padding = kernel, kernel.code, padding
@@ -52,10 +52,10 @@ class _Row:
         ]
         self.widths = [width for width in self.widths if width > 1]
         self.whole = lanes if inner is not None and inner % lanes == 0 and lanes > 1 else None
-        """The width of vectors that each number of elements is made of."""
+        """The vector width that divides the innermost extent, if there is one."""
 
     def emit(self, number: SSAValue) -> None:
-        """The row with some number: zeros, data, zeros; or zeros only."""
+        """Row `number`: padding, data, padding; or only padding."""
         code, row, padding = self.code, self.padding.row, self.padding
         length, data = (dims[row] * self.inner for dims in (padding.stage.extents, padding.data))
         low = padding.low[row] * self.inner
@@ -73,7 +73,7 @@ class _Row:
         self._write(low + data, length - data - low, fill)
 
     def _begin_in_data(self, number: SSAValue) -> tuple[SSAValue, SSAValue | None]:
-        """Where in the data a row begins, and whether it is there."""
+        """The address of the data of a row, and whether the row has data."""
         code, padding, row = self.code, self.padding, self.padding.row
         index, stride, inside = code.index(0), padding.data[row] * self.inner, None
         for axis in reversed(range(row)):
@@ -97,7 +97,7 @@ class _Row:
         self.code.store(value, self.target, [self.code.add(start, at)])
 
     def _write(self, begin: Dim, length: Dim, write: Write) -> None:
-        """Writes so many elements of a row from `begin` on."""
+        """Writes a range of a row."""
         first, count = self.code.dim(begin), self.code.dim(length)
         if self.whole is None:
             self._by_widths(first, count, length.constant_value, self.widths, write)
@@ -107,7 +107,7 @@ class _Row:
     def _by_widths(
         self, begin: SSAValue, count: SSAValue, known: int | None, widths: Sequence[int], write: Write
     ) -> None:
-        """Vectors of the first of some widths that is not greater than the count."""
+        """Uses the largest vector width that is not greater than the count."""
         code = self.code
         while widths and known is not None and known < widths[0]:
             widths = widths[1:]

@@ -1,9 +1,8 @@
-"""Long sums in blocks: no accumulator takes more than some numbers one after the other.
+"""Blocked accumulation of long sums: no accumulator takes more than some elements one after the other.
 
-The rounding error of a sum made number by number grows with how many there are: with the same sign in all roundings it
-is n / 2 ulp. So an accumulator that has taken `MOST` numbers is added to a total, and begins anew. The error is then
-that of `MOST` numbers, and of one for each block. Sums of a single block take no longer than without blocks: there is
-no total yet.
+The rounding error of sequential summation grows with the number of elements n: it is up to n / 2 ulp. So an accumulator
+that has taken `MOST` elements is added to a total, and begins anew. The error is then that of `MOST` elements, and of
+one for each block. Sums of a single block have no total, and take no longer.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from lowering.kernels.cpu.emit.kernel import buffer_type
 from tir_dialect.dims import Dim, constant, floordiv, maximum, minimum, product
 
 MOST = 256
-"""Numbers that an accumulator takes: a block is so long that its end does not count."""
+"""Elements of a block: long enough that the end of a block does not count."""
 
 
 class Totals(Protocol):
-    """Where accumulators leave what they have between two blocks."""
+    """Where accumulators are added up after each block."""
 
     def put_away(self, is_first: SSAValue) -> None:
-        """Adds the accumulators to the totals, of which there are none before the first time, and begins anew."""
+        """Adds the accumulators to the totals, which do not exist yet if `is_first`, and clears them."""
         ...
 
     def take_back(self) -> None:
-        """Adds the totals, which there are, to the accumulators."""
+        """Adds the totals to the accumulators."""
         ...
 
 
@@ -47,7 +46,7 @@ def in_blocks(
     totals: Callable[[], Totals],
     most: Dim,
 ) -> None:
-    """A loop that adds to accumulators, the `body`, for blocks of `most` of its values; the first is 0 for `None`."""
+    """A loop over the range `bounds` that accumulates in its `body`, in blocks of `most` iterations."""
     lower, upper = bounds
     length, known = upper if lower is None else code.sub(upper, lower), most.constant_value
     count = code.known(length)
@@ -68,7 +67,9 @@ def in_blocks(
 
 
 def with_and_without_blocks(code: Code, spare: Iterable[Dim], emit: Callable[[bool], None]) -> None:
-    """Loops inside each other, of which the inner ones need no blocks if these dimensions are not negative."""
+    """Two versions of a loop nest, with and without blocks in the inner loops; none are needed if `spare` is
+    not negative.
+    """
     open_, all_known = list[Dim](), True
     for each in spare:
         if each.constant_value is None:
@@ -86,7 +87,7 @@ def with_and_without_blocks(code: Code, spare: Iterable[Dim], emit: Callable[[bo
 
 @dataclass
 class VectorTotals:
-    """The totals of vectors at constant places of a buffer that LLVM keeps in registers."""
+    """The totals of vectors at constant indices of a buffer that LLVM keeps in registers."""
 
     code: Code
     dtype: AnyFloat
@@ -98,7 +99,7 @@ class VectorTotals:
         self._totals = self.code.alloc(buffer_type(self.buffer).shape, self.dtype, "totals", scope="local")
 
     def put_away(self, is_first: SSAValue) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         code = self.code
         with code.when(is_first) as branch:
             for place in self.places:
@@ -111,7 +112,7 @@ class VectorTotals:
             code.store(zeros, self.buffer, place)
 
     def take_back(self) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         for place in self.places:
             self.code.store(self._added(place), self.buffer, place)
 

@@ -1,6 +1,6 @@
-"""Emits tir code: ops at the end of a block, with index arithmetic that is emitted once.
+"""The builder of TensorIR code: a thin layer over op constructors, with loops and branches as context managers.
 
-Writes tir code: a thin layer over op constructors, with loops and branches as context managers.
+Ops are appended to a block. Index arithmetic is folded, and common subexpressions are emitted once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from tir_dialect.types import BufferType
 INDEX = IndexType()
 
 _Key: TypeAlias = tuple[object, ...]
-"""What an op computes: its kind and what that depends on."""
+"""The key of an op for common subexpressions: its kind and its operands."""
 
 _FOLDED: Mapping[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: operator.add,
@@ -60,7 +60,7 @@ _PREDICATES = {name: IntegerAttr(number, i64) for number, name in enumerate(arit
 
 
 class IndexCode:
-    """Emits ops at the end of a block; every op has the same location."""
+    """Emits index arithmetic at the end of a block; every op has the same location."""
 
     def __init__(self, block: Block, location: LocationAttr):
         self._block = block
@@ -68,18 +68,18 @@ class IndexCode:
         self._constants: list[dict[int, SSAValue]] = [{}]
         self._known: list[dict[_Key, SSAValue]] = [{}]
         self._computed: list[dict[_Key, SSAValue]] = [{}]
-        """Arithmetic of indices, since the innermost parallel loop."""
+        """Index arithmetic since the innermost parallel loop."""
         self._numbers: dict[SSAValue, int] = {}
         """The values of index constants."""
 
     def emit(self, op: Operation) -> Operation:
-        """Inserts an op."""
+        """Appends an op."""
         op.location = self._location
         self._block.add_op(op)
         return op
 
     def value(self, op: Operation, name: str | None = None) -> SSAValue:
-        """Inserts an op and gives its result."""
+        """Appends an op and returns its result."""
         result = self.emit(op).results[0]
         if name is not None:
             result.name_hint = name
@@ -87,7 +87,9 @@ class IndexCode:
 
     @contextmanager
     def inside(self, block: Block, *, apart: bool = False) -> Generator[None]:
-        """Ops go to the end of another block meanwhile; if that is `apart`, arithmetic is made there again."""
+        """Ops go to the end of another block meanwhile; if that is `apart`, it shares no arithmetic with the
+        outside.
+        """
         outer, self._block = (self._block, self._computed), block
         self._computed = [{}] if apart else [*self._computed, {}]
         self._constants.append({})
@@ -98,7 +100,7 @@ class IndexCode:
         self._block, self._computed = outer
 
     def index(self, value: int) -> SSAValue:
-        """An index constant; equal ones are made once for what is inside the block of the first."""
+        """An index constant; equal ones are emitted once for the block of the first and what is inside of it."""
         for scope in reversed(self._constants):
             if value in scope:
                 return scope[value]
@@ -108,7 +110,7 @@ class IndexCode:
         return made
 
     def known(self, index: SSAValue) -> int | None:
-        """The number that an index is, if it is a constant."""
+        """The value of an index constant; `None` for other indices."""
         return self._numbers.get(index)
 
     def dim(self, dim: DimLike, name: str | None = None) -> SSAValue:
@@ -118,7 +120,7 @@ class IndexCode:
         return self.index(constant) if constant is not None else self._once((known,), lambda: DimOp(known), name)
 
     def _once(self, key: _Key, make: Callable[[], Operation], name: str | None = None) -> SSAValue:
-        """The result of an op without effects; equal ones are made once for what is inside the block of the first."""
+        """The result of an op without effects; equal ones are emitted once for the block of the first."""
         found = _seen(self._known, key)
         if found is None:
             found = self._known[-1][key] = self.value(make(), name)
@@ -187,7 +189,7 @@ class IndexCode:
         return self.value(new_op(kind, (a, self._operand(b)), (a.type,)))
 
     def _index(self, kind: type[Operation], a: SSAValue, b: SSAValue | int) -> SSAValue:
-        """Arithmetic of indices: what constants decide is not computed, and what there is already is not made again."""
+        """Index arithmetic: constants are folded, and common subexpressions are emitted once."""
         left, right = self._numbers.get(a), b if isinstance(b, int) else self._numbers.get(b)
         if left is not None and right is not None and kind in _FOLDED:
             return self.index(_FOLDED[kind](left, right))
@@ -233,11 +235,11 @@ class Code(IndexCode):
     def alloc(
         self, shape: Sequence[DimLike], dtype: AnyFloat | IntegerType, name: str, scope: str = "global"
     ) -> SSAValue:
-        """New memory, aligned to a cache line."""
+        """Allocates a buffer, aligned to a cache line."""
         return self.value(AllocBufferOp(BufferType(shape, dtype, scope=scope, align=64)), name)
 
     def part(self, buffer: SSAValue, number: SSAValue, shape: Sequence[DimLike]) -> SSAValue:
-        """The part of a buffer with this number along its first dimension, as a buffer of this shape."""
+        """The slice of a buffer at an index of its first dimension, as a buffer of this shape."""
         kind, zero = SSAValue.get(buffer, type=BufferType).type, self.index(0)
         ranges = [RegionAxis(zero, self.dim(length)) for length in shape]
         part = BufferType(shape, kind.dtype, strides=kind.strides[1:], scope=kind.scope)
@@ -246,7 +248,7 @@ class Code(IndexCode):
     def load(
         self, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int | None = None, mask: SSAValue | None = None
     ) -> SSAValue:
-        """An element, or `lanes` of them along the last dimension."""
+        """Loads an element, or `lanes` of them along the last dimension."""
         return self.value(LoadOp(buffer, indices, lanes=lanes, mask=mask))
 
     def store(
@@ -255,16 +257,16 @@ class Code(IndexCode):
         buffer: SSAValue,
         indices: Sequence[SSAValue],
         mask: SSAValue | None = None,
-        streamed_from: int | None = None,
+        non_temporal_from: int | None = None,
     ) -> None:
-        """Writes an element or a vector; past the caches where the buffer has `streamed_from` bytes and more."""
+        """Stores an element or a vector; non-temporally if the buffer has `non_temporal_from` bytes or more."""
         op = StoreOp(value, buffer, indices, mask=mask)
-        if streamed_from is not None:
-            op.attributes[STREAMED_FROM] = IntegerAttr(streamed_from, i64)
+        if non_temporal_from is not None:
+            op.attributes[STREAMED_FROM] = IntegerAttr(non_temporal_from, i64)
         self.emit(op)
 
     def prefetch(self, buffer: SSAValue, indices: Sequence[SSAValue], level: int) -> None:
-        """Asks for the cache line of an element, which need not be in the buffer."""
+        """Prefetches the cache line of an element, which need not be in the buffer."""
         self.emit(PrefetchOp(buffer, indices, level))
 
     def zeros(self, dtype: AnyFloat, lanes: int) -> SSAValue:
@@ -281,11 +283,11 @@ class Code(IndexCode):
         return self.value(new_op(vector.BroadcastOp, (value,), (vector_of(value.type, lanes),)))
 
     def leading(self, count: SSAValue, lanes: int) -> SSAValue:
-        """A mask whose first `count` lanes are on: none if it is negative, all if it is large."""
+        """A mask whose first `count` lanes are set: none if it is negative, all if it is large."""
         return self._once((count, lanes), lambda: vector.CreateMaskOp([count], VectorType(i1, [lanes])))
 
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-        """`a * b + c`, rounded once where the processor can."""
+        """`a * b + c`, with one rounding where the processor has an FMA."""
         properties = {"fastmath": _CONTRACT}
         return self.value(new_op(math.FmaOp, (a, b, c), (c.type,), properties))
 
@@ -294,7 +296,9 @@ class Code(IndexCode):
         return self._binary(arith.AddfOp, a, b)
 
     def misalignment(self, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int) -> SSAValue:
-        """How many elements lie between an element and where an aligned vector of `lanes`, a power of two, begins."""
+        """The elements between an element and the start of the aligned vector of `lanes`, a power of two, that
+        it is in.
+        """
         return self.value(MisalignmentOp(buffer, indices, lanes))
 
     # Structure
@@ -312,10 +316,10 @@ class Code(IndexCode):
         unroll: int = 1,
         plain: bool = False,
     ) -> Generator[SSAValue]:
-        """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more.
+        """A loop; yields the induction variable. A thread of a parallel loop has `grain` iterations or more.
 
-        LLVM leaves the loop as it is if it is not to `vectorize`; an iteration has `unroll` values. In the kernel of a
-        `plain` loop no address gets a register of its own that counts it up.
+        Without `vectorize` LLVM leaves the loop as it is. In the kernel of a `plain` loop no address has an induction
+        variable of its own.
         """
         annotations: dict[str, Attribute] = {"grain": IntegerAttr(grain, i64)} if grain > 1 else {}
         if unroll > 1:
@@ -326,13 +330,13 @@ class Code(IndexCode):
             annotations[PLAIN_ADDRESSES] = UnitAttr()
         op = ForOp(upper, lower=lower, kind=kind, annotations=annotations or None, name_hint=name)
         self.emit(op)
-        # What a parallel loop uses from outside is passed to it: more than an instruction.
+        # What a parallel loop uses from outside is passed to it, which costs more than an instruction.
         with self.inside(op.body.block, apart=kind is LoopKind.PARALLEL):
             yield op.induction_var
 
     @contextmanager
     def when(self, condition: SSAValue) -> Generator[IfOp]:
-        """What happens only if a condition holds; `otherwise` takes what this gives."""
+        """The then-branch of a condition; `otherwise` takes what this yields."""
         op = IfOp(condition)
         self.emit(op)
         with self.inside(op.then_body.block):
@@ -340,6 +344,6 @@ class Code(IndexCode):
 
     @contextmanager
     def otherwise(self, op: IfOp) -> Generator[None]:
-        """What happens if the condition of a `when` does not hold."""
+        """The else-branch of a `when`."""
         with self.inside(op.else_body.block):
             yield

@@ -1,7 +1,4 @@
-"""Transposition of vectors in registers.
-
-Interleaving of vectors in registers, and its inverse: `a0 a1 ..` and `b0 b1 ..` as `a0 b0 a1 b1 ..`.
-"""
+"""Shuffles of vectors in registers: transposition, horizontal reductions, interleaving and its inverse."""
 
 from __future__ import annotations
 
@@ -18,7 +15,9 @@ from tir_dialect.ops.memory import lanes_of, vector_of
 
 
 def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
-    """As many vectors as they have lanes, a power of two: halves, quarters, ... of pairs are exchanged."""
+    """The transpose of as many vectors as they have lanes, a power of two: halves, quarters, ... of pairs are
+    exchanged.
+    """
     lanes, rows = len(rows), list(rows)
     step = lanes // 2
     while step:
@@ -33,14 +32,14 @@ def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
 
 
 def row_sums(code: Code, rows: Sequence[SSAValue]) -> SSAValue:
-    """The sums of as many vectors as they have lanes, a power of two."""
+    """The horizontal sums of as many vectors as they have lanes, a power of two."""
     return folded_rows(code, rows, lambda a, b: code.value(arith.AddfOp(a, b)))
 
 
 def folded_rows(code: Code, rows: Sequence[SSAValue], combine: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
-    """One value of each of some vectors, a power of two and at most as many as they have lanes, in a vector of as many.
+    """Horizontal reductions of some vectors, a power of two and at most as many as they have lanes, in one vector.
 
-    Halves of pairs are combined, then quarters; where there are no pairs left, those of one.
+    Halves of pairs are combined, then quarters; when there is one vector left, its own halves.
     """
     rows, count = list(rows), len(rows)
     lanes = lanes_of(rows[0].type) or 1
@@ -60,7 +59,7 @@ def folded_rows(code: Code, rows: Sequence[SSAValue], combine: Callable[[SSAValu
 
 
 def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -> SSAValue:
-    """The elements of two vectors side by side that `order` numbers."""
+    """The elements of two concatenated vectors at the indices `order`."""
     element = element_of(pair[0])
     mask = {"mask": DenseArrayBase.from_list(i64, list(order))}
     return code.value(new_op(vector.ShuffleOp, pair, (vector_of(element, len(order)),), mask))
@@ -82,35 +81,36 @@ Sources = Sequence[tuple[int, int]]
 """For each lane the number of a vector, and the lane there."""
 
 
-def split(code: Code, vectors: Sequence[SSAValue], count: int) -> list[list[SSAValue]]:
-    """So many lines of vectors, which are interleaved in vectors side by side.
+def deinterleave(code: Code, vectors: Sequence[SSAValue], count: int) -> list[list[SSAValue]]:
+    """The components that are interleaved in consecutive vectors.
 
-    Even elements are parted from odd ones as long as the number of lines is even: for `2**k` lines, `k` shuffles each.
+    Even elements are separated from odd ones while the number of components is even: `2**k` components take `k`
+    shuffles each.
     """
     if count == 1:
         return [list(vectors)]
     lanes = _lanes(vectors)
     if count % 2:
         length = len(vectors) // count * lanes
-        lines = [[divmod(position * count + line, lanes) for position in range(length)] for line in range(count)]
-        return [_taken(code, vectors, sources) for sources in lines]
+        orders = [[divmod(position * count + first, lanes) for position in range(length)] for first in range(count)]
+        return [_taken(code, vectors, sources) for sources in orders]
     pairs = list(zip(vectors[::2], vectors[1::2], strict=True))
     halves = ([shuffle(code, pair, range(first, 2 * lanes, 2)) for pair in pairs] for first in (0, 1))
-    evens, odds = (split(code, half, count // 2) for half in halves)
-    return [line for pair in zip(evens, odds, strict=True) for line in pair]
+    evens, odds = (deinterleave(code, half, count // 2) for half in halves)
+    return [component for pair in zip(evens, odds, strict=True) for component in pair]
 
 
-def interleaved(code: Code, lines: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
-    """The inverse: vectors side by side in which lines are interleaved."""
-    count = len(lines)
+def interleave(code: Code, components: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
+    """The inverse of `deinterleave`: consecutive vectors in which components are interleaved."""
+    count = len(components)
     if count == 1:
-        return list(lines[0])
-    lanes, each = _lanes(lines[0]), len(lines[0])
+        return list(components[0])
+    lanes, each = _lanes(components[0]), len(components[0])
     if count % 2:
         elements = (divmod(number, count) for number in range(count * each * lanes))
-        sources = [(line * each + position // lanes, position % lanes) for position, line in elements]
-        return _taken(code, [vector for line in lines for vector in line], sources)
-    evens, odds = interleaved(code, lines[::2]), interleaved(code, lines[1::2])
+        sources = [(component * each + position // lanes, position % lanes) for position, component in elements]
+        return _taken(code, [vector for component in components for vector in component], sources)
+    evens, odds = interleave(code, components[::2]), interleave(code, components[1::2])
     order = [lane // 2 + lane % 2 * lanes for lane in range(2 * lanes)]
     halves = (order[:lanes], order[lanes:])
     return [shuffle(code, pair, half) for pair in zip(evens, odds, strict=True) for half in halves]
@@ -123,7 +123,7 @@ def _taken(code: Code, vectors: Sequence[SSAValue], sources: Sources) -> list[SS
 
 
 def _gathered(code: Code, vectors: Sequence[SSAValue], sources: Sources) -> SSAValue:
-    """A vector of the elements of some lanes: of the first two vectors, then of this and the next, and so on."""
+    """A vector of the elements of some lanes: shuffles the first two vectors, then the result and the next one."""
     lanes = len(sources)
     first, *others = sorted({vector for vector, _ in sources})
     value, lane_of = vectors[first], [lane for _, lane in sources]

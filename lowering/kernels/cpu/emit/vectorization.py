@@ -1,9 +1,4 @@
-"""Collapsing of axes: where the memory layout allows, several loops become a single longer one.
-
-Vector widths that suit some code, and whether the target masks vectors efficiently.
-
-Loops whose iterations become the lanes of a vector, all of them or the first few.
-"""
+"""How loops become vectors: which axes collapse into one, along which the lanes lie, and how wide vectors are."""
 
 from __future__ import annotations
 
@@ -27,7 +22,7 @@ from tir_dialect.types import LoopKind
 
 
 @dataclass(frozen=True)
-class Group:
+class AxisGroup:
     """Adjacent axes collapsed into one; each access advances with the last of them."""
 
     axes: tuple[int, ...]
@@ -39,35 +34,35 @@ class Group:
         return self.axes[-1]
 
 
-def group_axes(kernel: Kernel, stages: Sequence[Stage], axes: Sequence[int]) -> list[Group]:
-    """The fewest groups of the axes, which all stages have: no access may jump between neighbours of a group.
+def collapse_axes(kernel: Kernel, stages: Sequence[Stage], axes: Sequence[int]) -> list[AxisGroup]:
+    """The fewest groups of the axes: all accesses of all stages are linear along a group.
 
-    An axis with one value is part of the next group, so that threads share that one.
+    An axis of extent 1 is part of the next group, so that threads can partition that one.
     """
     accesses = [access for stage in stages for access in accesses_of(kernel, stage)]
     pinned = {axis for stage in stages for axis in stage.pinned}
     extents = stages[0].extents
-    groups: list[Group] = []
+    groups: list[AxisGroup] = []
     for axis in axes:
         if groups and axis not in pinned and groups[-1].last not in pinned:
             last = groups[-1].last
-            is_one = groups[-1].extent.constant_value == 1  # at 0, wherever that leads
+            is_one = groups[-1].extent.constant_value == 1  # the index is 0, whatever the stride
             if is_one or all(access.strides[last] is access.strides[axis] * extents[axis] for access in accesses):
-                groups[-1] = Group((*groups[-1].axes, axis), groups[-1].extent * extents[axis])
+                groups[-1] = AxisGroup((*groups[-1].axes, axis), groups[-1].extent * extents[axis])
                 continue
-        groups.append(Group((axis,), extents[axis]))
+        groups.append(AxisGroup((axis,), extents[axis]))
     return groups
 
 
 def accesses_of(kernel: Kernel, stage: Stage) -> Iterable[AffineAccess]:
-    """All accesses that are made in memory."""
+    """The accesses of a stage, as they are in memory."""
     return (kernel.access(stage, op) for op in stage.accesses)
 
 
-def lane_group(kernel: Kernel, stages: Sequence[Stage], groups: Sequence[Group]) -> Group:
-    """The group along which lanes lie best: where most accesses are contiguous, and as few as possible scattered."""
+def choose_lane_axes(kernel: Kernel, stages: Sequence[Stage], groups: Sequence[AxisGroup]) -> AxisGroup:
+    """The group for the lanes: most accesses are contiguous along it, and few are strided."""
 
-    def score(group: Group) -> tuple[int, int]:
+    def score(group: AxisGroup) -> tuple[int, int]:
         points = 0
         for stage in stages:
             written = {store.buffer for store in stage.stores} if stage.init else set[SSAValue]()
@@ -82,31 +77,31 @@ def lane_group(kernel: Kernel, stages: Sequence[Stage], groups: Sequence[Group])
     return max(groups, key=score)
 
 
-LATENT = frozenset(
+HIGH_LATENCY = frozenset(
     f"math.{name}"
     for name in (
         *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1"),
         *("log", "log10", "log1p", "log2", "powf", "sin", "sinh", "tan", "tanh"),
     )
 )
-"""Functions whose instructions wait for each other."""
+"""Functions that are long dependence chains."""
 
 LONG_ROW = 256
-"""Elements of a row, beside which those that fill no iteration of four registers do not count."""
+"""For longer rows the remainder of an iteration of four registers is negligible."""
 
 
 def lane_count(
-    kernel: Kernel, stages: Sequence[Stage], group: Group, left_out: AbstractSet[Operation] = frozenset()
+    kernel: Kernel, stages: Sequence[Stage], group: AxisGroup, left_out: AbstractSet[Operation] = frozenset()
 ) -> int:
-    """Lanes such that the widest values along a group, without those of some ops, fill one register.
+    """Lanes such that the widest values along a group fill one register, leaving out some ops.
 
-    What is the same for all lanes, as the number of a row that is gathered, does not count.
+    Values that are the same in all lanes, such as the index of a gathered row, do not count.
     """
     widest = max((bits for stage in stages for bits in _widths(stage, group, left_out)), default=32)
     return kernel.target.lanes(widest)
 
 
-def _widths(stage: Stage, group: Group, left_out: AbstractSet[Operation]) -> Iterator[int]:
+def _widths(stage: Stage, group: AxisGroup, left_out: AbstractSet[Operation]) -> Iterator[int]:
     for op in _varying(stage, group) & (stage.needed - left_out):
         if isinstance(op, LoadOp | StoreOp):
             yield 8 * byte_size(op.buffer_type.dtype)
@@ -114,8 +109,8 @@ def _widths(stage: Stage, group: Group, left_out: AbstractSet[Operation]) -> Ite
             yield _bits(result.type, group.last in stage.pinned)
 
 
-def _varying(stage: Stage, group: Group) -> frozenset[Operation]:
-    """The ops that an axis of a group, or what follows from it, is an operand of."""
+def _varying(stage: Stage, group: AxisGroup) -> frozenset[Operation]:
+    """The ops that depend on an axis of a group."""
     values: set[SSAValue] = {stage.axes[axis].value for axis in group.axes}
     found: set[Operation] = set()
     for op in stage.block.body.walk():
@@ -138,7 +133,9 @@ def _bits(kind: Attribute, pinned: bool) -> int:
 
 
 def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
-    """Whether the machine loads and stores under masks: AVX-512 any elements, AVX2 those of four bytes and more."""
+    """Whether masked loads and stores are cheap: with AVX-512 for all elements, with AVX2 for those of four
+    bytes and more.
+    """
     if not kernel.target.arch.startswith("x86"):
         return False
     if masks_are_registers(kernel):
@@ -148,37 +145,39 @@ def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
 
 
 def registers_per_iteration(
-    kernel: Kernel, stages: Sequence[Stage], group: Group, lanes: int, has_rows: bool = False
+    kernel: Kernel, stages: Sequence[Stage], group: AxisGroup, lanes: int, has_rows: bool = False
 ) -> int:
-    """Four where functions make a register wait for itself, two if there are rows that may be short, else one; where
-    there are no masks, as many as are stored together.
+    """Registers of an iteration: four for dependence chains, two if rows may be short, else one. Without masks, as many
+    as fill one stored register.
 
-    The processor looks some sixty instructions ahead, which is not as far as the next iteration. Registers of 512 bits
-    have functions by tables, which are shorter.
+    The out-of-order window of some sixty instructions does not reach the next iteration. With registers of 512 bits
+    functions are computed by tables, which are shorter.
     """
-    functions = [op for stage in stages for op in stage.needed if _is_latent(op)]
+    functions = [op for stage in stages for op in stage.needed if _has_high_latency(op)]
     length = group.extent.constant_value
     may_be_short = has_rows and (length is None or length < LONG_ROW)
-    several = 2 if may_be_short or any(map(_fills_registers, functions)) else 4
+    several = 2 if may_be_short or any(map(_has_two_paths, functions)) else 4
     wanted = kernel.target.schedule.map_vectors or (several if functions and kernel.target.vector_bits < 512 else 1)
     if lanes == 1:
         return 1
     if not masks_are_cheap(kernel, stages):
-        wanted = 1 if has_rows else _parts_of_a_result(kernel, stages, lanes)
+        wanted = 1 if has_rows else _registers_per_store(kernel, stages, lanes)
     while wanted > 1 and length is not None and length < wanted * lanes:
         wanted //= 2
     return wanted
 
 
-def _is_latent(op: Operation) -> bool:
-    """Whether instructions of an op wait for each other; powers that are known are products and roots."""
-    return op.name in LATENT and not (op.name == "math.powf" and isinstance(op.operands[1].owner, arith.ConstantOp))
+def _has_high_latency(op: Operation) -> bool:
+    """Whether an op is a long dependence chain; a known power is a few multiplications and roots."""
+    return op.name in HIGH_LATENCY and not (
+        op.name == "math.powf" and isinstance(op.operands[1].owner, arith.ConstantOp)
+    )
 
 
-def _parts_of_a_result(kernel: Kernel, stages: Sequence[Stage], lanes: int) -> int:
-    """How many registers that are computed have room in one that is stored, at most four: they are packed together.
+def _registers_per_store(kernel: Kernel, stages: Sequence[Stage], lanes: int) -> int:
+    """Computed registers that are packed into one stored register, four at most.
 
-    AVX-512 stores parts of a register as well, and AVX2 converts f64 into halves of one, whose packing takes longer.
+    AVX-512 stores narrow results directly. With AVX2 the packing of f64 takes longer than narrow stores.
     """
     if not kernel.target.arch.startswith("x86") or masks_are_registers(kernel):
         return 1
@@ -188,22 +187,22 @@ def _parts_of_a_result(kernel: Kernel, stages: Sequence[Stage], lanes: int) -> i
     return max(1, min(4, kernel.target.lanes(8 * max(sizes)) // lanes))
 
 
-def _fills_registers(op: Operation) -> bool:
-    """Whether four of a function would not fit the registers of AVX2: those with a root have two ways."""
+def _has_two_paths(op: Operation) -> bool:
+    """Whether four of a function exceed the registers of AVX2: those with a root have two paths."""
     return op.name in ("math.asin", "math.acos")
 
 
 def masks_are_registers(kernel: Kernel) -> bool:
-    """Whether a mask costs nothing at all: AVX-512. With AVX2 on Zen a masked store takes as long as a dozen others."""
+    """Whether masks are free, as with AVX-512. With AVX2 on Zen a masked store takes as long as a dozen others."""
     return kernel.target.arch.startswith("x86") and kernel.target.vector_bits >= 512
 
 
 Step = Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
-"""From the index of an element and the values of its accumulators to the new values."""
+"""Maps the index of an element and its accumulators to the new values of these."""
 
 
 Range: TypeAlias = SSAValue | tuple[SSAValue, SSAValue] | None
-"""Some lanes: the first so many, or those from one on before another, which may be beyond all; `None` for all."""
+"""Some lanes: the first so many, or a range, whose end may be beyond all lanes; `None` for all."""
 
 
 def vector_iteration(
@@ -215,10 +214,9 @@ def vector_iteration(
     step: Step,
     before: Callable[[SSAValue], None] | None = None,
 ) -> None:
-    """A step for the elements from `start` on: for `lanes` of them, or, of these, for those `left`.
+    """A vectorised iteration from `start` on, for `lanes` elements, or for those of them that are `left`.
 
-    Each accumulator is a buffer, of which every lane has its own element. What is done `before` with the number of a
-    lane is done in all of them.
+    Each accumulator is a buffer with an element for each lane. What is done `before` is done in all lanes.
     """
     code = kernel.code
     with code.loop(code.index(lanes), "lane", kind=LoopKind.VECTORIZED if lanes > 1 else LoopKind.SERIAL) as lane:

@@ -1,6 +1,6 @@
-"""Recognises argmax and argmin (the first position wins, and NaN before all), and how their elements compare.
+"""Recognises argmax and argmin, where the first index wins and NaN comes before all, and how elements compare.
 
-Narrow integers are compared as i32, 16-bit floats as the f32 in which they are computed.
+Narrow integers are compared as i32, and 16-bit floats as f32, in which they are computed.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _FLOATS, _INTEGERS, _INDICES = (nan, inf, 1.0, 0.0, -1.0, -inf), (7, 1, 0, -1, -
 
 @dataclass(frozen=True)
 class Order:
-    """How the elements of an arg-reduction compare."""
+    """How the elements of an argmax or argmin compare."""
 
     better: str
-    """The predicate of a better number: `ogt` or `olt`, `sgt`, `slt`, `ugt` or `ult`."""
+    """The predicate of a better element: `ogt` or `olt`, `sgt`, `slt`, `ugt` or `ult`."""
     dtype: ElementType
-    """What is compared, of 32 or 64 bits."""
+    """The type in which elements are compared, of 32 or 64 bits."""
     index_type: IntegerType
-    """As wide: for indices, or for what they follow from."""
+    """The type of indices in lanes, of the same width."""
     source: ElementType
-    """The type of the numbers."""
+    """The type of the elements."""
 
     @property
     def is_float(self) -> bool:
@@ -52,36 +52,36 @@ class Order:
         return self.index_type.width.data
 
     def widened(self, code: Code, value: SSAValue) -> SSAValue:
-        """A number as it is compared."""
+        """An element in the type of the comparison."""
         if self.source == self.dtype:
             return value
         kind = arith.ExtUIOp if self.better[0] == "u" else arith.ExtSIOp
         return code.value(kind(value, self.index_type))
 
     def narrowed(self, code: Code, value: SSAValue) -> SSAValue:
-        """The number that has been widened."""
+        """The inverse of `widened`."""
         if self.source == self.dtype or not isinstance(self.source, IntegerType):
             return value
         return code.value(arith.TruncIOp(value, self.source))
 
     def is_better(self, code: Code, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Whether the left number is better; no NaN is, nor is anything better than NaN."""
+        """Whether the left element is better; this is false if either is NaN."""
         return self._compared(code, self.better, left, right)
 
     def comes_before(self, code: Code, new: SSAValue, old: SSAValue) -> SSAValue:
-        """Whether the number that is met later counts: it is better, or NaN where there was none."""
+        """Whether a later element replaces an earlier one: it is better, or the first NaN."""
         if not self.is_float:
             return self.is_better(code, new, old)
         is_better = self._compared(code, "u" + self.better[1:], new, old)
         return code.both(is_better, self._compared(code, "ord", old, old))
 
     def is_same(self, code: Code, left: SSAValue, right: SSAValue) -> SSAValue:
-        """Whether two numbers are equal."""
+        """Whether two elements are equal."""
         return self._compared(code, self.equal, left, right)
 
     @property
     def equal(self) -> str:
-        """The predicate of equal numbers."""
+        """The predicate of equality."""
         return "oeq" if self.is_float else "eq"
 
     def _compared(self, code: Code, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
@@ -90,7 +90,7 @@ class Order:
 
 
 def order_of(stage: Stage, reduction: Reduction) -> Order | None:
-    """How numbers compare, if the reduction finds the first index of the best one along its only axis."""
+    """How elements compare, if the reduction finds the first index of the best one along its only axis."""
     reduced = stage.of_kind(IteratorKind.REDUCE)
     if len(reduction.sources) != 2 or len(reduced) != 1:
         return None
@@ -99,7 +99,7 @@ def order_of(stage: Stage, reduction: Reduction) -> Order | None:
 
 
 def order_of_all(kernel: Kernel, stage: Stage, reduction: Reduction) -> Order | None:
-    """The same of all elements, which lie in memory as their numbers count them."""
+    """The same for all elements of a contiguous buffer, if the index is the flat index."""
     counted = _counted(reduction) if len(reduction.sources) == 2 else None
     if counted is None or stage.of_kind(IteratorKind.SPATIAL):
         return None
@@ -147,7 +147,7 @@ def _predicates(kind: ElementType) -> Sequence[str]:
 
 
 def _is_worst(first: SSAValue, better: str) -> bool:
-    """Whether nothing is worse than a value, so that what is not there is never chosen before another."""
+    """Whether a value is the worst one, so that missing elements are never chosen."""
     value = first.owner.value if isinstance(first.owner, arith.ConstantOp) else None
     if isinstance(value, FloatAttr):
         return value.value.data == (-inf if better == "ogt" else inf)
@@ -160,7 +160,7 @@ def _is_worst(first: SSAValue, better: str) -> bool:
 
 
 def _finds(reduction: Reduction, better: str) -> bool:
-    """Whether the reduction prefers what `better` says, NaN before all, and of equals the first: tried on all kinds."""
+    """Whether the reduction prefers better elements, NaN before all, and the first of equal ones: tried on examples."""
     values = _FLOATS if better[0] == "o" else [value for value in _INTEGERS if better[0] == "s" or value >= 0]
     for left, right in product(product(values, _INDICES), repeat=2):
         if left[1] == right[1]:
@@ -182,11 +182,11 @@ def _preferred(left: tuple[float, int], right: tuple[float, int], better: str) -
 
 
 def element_ops(stage: Stage, reduction: Reduction) -> list[Operation]:
-    """The ops that make what is compared, and its index."""
+    """The ops that compute the element and its index."""
     ops = [op for op in stage.body if not isinstance(op, StoreOp) and op not in reduction.combine]
     return [op for op in ops if not (isinstance(op, LoadOp) and op in reduction.accumulators)]
 
 
 def has_lanes(kernel: Kernel) -> bool:
-    """Whether the machine has vectors that are worth their folding."""
+    """Whether vectors are wide enough for their horizontal reduction to be profitable."""
     return kernel.target.lanes(32) >= 8

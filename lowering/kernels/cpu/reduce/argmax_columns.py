@@ -1,8 +1,7 @@
 """Argmax and argmin along an axis that is not contiguous: each lane has a result of its own.
 
-There are as many lanes as elements fit a vector, and positions are counted in as many bits. A band of a few rows is
-read at a time, so that pages are visited in order; the best elements and their positions are kept in memory between two
-bands.
+Indices in lanes are as wide as the elements. A band of a few rows is read at a time, so that pages are visited in
+order; the best elements and their indices are in memory between two bands.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.prefetching import BAND, NextBand
-from lowering.kernels.cpu.emit.vectorization import Group, masks_are_cheap, vector_iteration
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, masks_are_cheap, vector_iteration
 from lowering.kernels.cpu.reduce.argmax import Order, element_ops
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage
@@ -27,17 +26,17 @@ from tir_dialect.ops.memory import StoreOp
 from tir_dialect.types import IteratorKind, LoopKind
 
 VECTORS_AT_ONCE = 4
-"""Of each row of a band."""
+"""Vectors of each row of a band."""
 
 MOST_ROWS = 1 << 31
-"""So many are counted in 32 bits."""
+"""Rows that are counted in 32 bits."""
 
 Block = Callable[[SSAValue, int, SSAValue | None], None]
-"""What is done from an element on for so many, or for the first of them."""
+"""Handles so many elements from an index on, or the first ones of them."""
 
 
 class ArgColumns:
-    """The code of adjacent results."""
+    """Generates adjacent results."""
 
     def __init__(
         self,
@@ -45,10 +44,10 @@ class ArgColumns:
         stage: Stage,
         reduction: Reduction,
         order: Order,
-        lane: Group,
+        lane: AxisGroup,
         ahead: NextBand | None,
     ):
-        """What is `ahead` is asked for where several vectors of a row are read."""
+        """`ahead` prefetches the next band where several vectors of a row are read."""
         self.kernel, self.code, self.stage, self.reduction = kernel, kernel.code, stage, reduction
         self.order, self.lane, self.lanes = order, lane, kernel.target.lanes(order.bits)
         (self.axis,) = stage.of_kind(IteratorKind.REDUCE)
@@ -57,14 +56,14 @@ class ArgColumns:
 
     @property
     def can_count(self) -> bool | SSAValue:
-        """Whether indices have enough bits: known now, or when the kernel runs."""
+        """Whether indices are wide enough: known now, or at run time."""
         known = self.rows.constant_value
         if self.order.bits > 32 or (known is not None and known < MOST_ROWS):
             return True
         return known is None and self.code.compare("slt", self.code.dim(self.rows), MOST_ROWS)
 
     def prepare(self) -> None:
-        """Memory that all results share, before the loops; whole vectors of it are used."""
+        """Allocates memory for all results, in whole vectors, before the loops."""
         size = self.lane.extent + constant(self.lanes)
         self.best = self.code.alloc([size], self.order.dtype, "best")
         self.indices = self.code.alloc([size], self.order.index_type, "indices")
@@ -76,7 +75,7 @@ class ArgColumns:
         length: SSAValue,
         rows: tuple[SSAValue, SSAValue] | None = None,
     ) -> None:
-        """The results from `low` on, for given values of the other axes that stay, of all rows or some."""
+        """The results from `low` on, for given values of the other kept axes, of all rows or a range."""
         code = self.code
         low = code.index(0) if low is None else low
         begin, behind = rows or (code.index(0), code.dim(self.rows))
@@ -88,8 +87,8 @@ class ArgColumns:
         self._blocks(length, False, partial(self._write, at, low))
 
     def _blocks(self, length: SSAValue, is_own: bool, block: Block) -> None:
-        """Some vectors at a time, then single ones. What is left goes under a mask, or one by one where the machine
-        cannot mask; memory that `is_own` has room for a whole vector.
+        """Several vectors at a time, then single ones. The remainder is masked, or done one by one where masks
+        are expensive. Memory that `is_own` has room for a whole vector.
         """
         code, lanes = self.code, self.lanes
         done: SSAValue = code.index(0)
@@ -106,7 +105,7 @@ class ArgColumns:
             block(element, 1, None)
 
     def _start(self, at: Mapping[int, SSAValue], start: SSAValue, count: int, left: SSAValue | None) -> None:
-        """The worst values, in the first row."""
+        """Initialises the best elements."""
         code, body = self.code, Body(self.kernel, self.stage, at)
         body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
         worst = self.order.widened(code, body.value(self.reduction.first[0]))
@@ -124,13 +123,13 @@ class ArgColumns:
         count: int,
         left: SSAValue | None,
     ) -> None:
-        """The rows of a band."""
+        """Updates the best elements by the rows of a band."""
         code, memory = self.code, (self.best, self.indices)
         parts = [code.alloc([count], dtype, "part", "local") for dtype in (self.order.dtype, self.order.index_type)]
         self._copied(memory, start, parts, code.index(0), count)
         with code.loop(rows[1], "row", lower=rows[0]) as row:
             if self.ahead is not None and count > self.lanes:
-                self.ahead.ask({**at, self.axis: row}, code.add(low, start), count)
+                self.ahead.prefetch({**at, self.axis: row}, code.add(low, start), count)
             body = Body(self.kernel, self.stage, {**at, self.axis: row}, self.lane.last)
             body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
             number = code.value(arith.IndexCastOp(row, self.order.index_type))
@@ -156,7 +155,7 @@ class ArgColumns:
     def _write(
         self, at: Mapping[int, SSAValue], low: SSAValue, start: SSAValue, count: int, left: SSAValue | None
     ) -> None:
-        """Results, where they belong; without rows the first ones."""
+        """Writes the results; without rows the initial values."""
         code, reduction = self.code, self.reduction
         body = Body(self.kernel, self.stage, at)
         body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
@@ -174,9 +173,9 @@ class ArgColumns:
         vector_iteration(self.kernel, start, count, left, [], step)
 
     def _as_result(self, number: SSAValue) -> SSAValue:
-        """The number of a row in the type of results."""
+        """A row index in the type of the results."""
         kind = lookup(self.reduction.sources[1].type).type
-        assert isinstance(kind, IntegerType)  # as `order_of` has found
+        assert isinstance(kind, IntegerType)  # `order_of` accepts only integers
         if kind == self.order.index_type:
             return number
         is_wider = kind.width.data > self.order.bits

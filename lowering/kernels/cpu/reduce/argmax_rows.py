@@ -1,10 +1,9 @@
-"""Argmax and argmin of a row: the first position of the best element.
+"""Argmax and argmin of a row: the first index of the best element.
 
-In each iteration the best of some vectors, lane by lane, is compared with the best so far; a lane records the iteration
-of its best element. Of the lanes that hold the best value of all, the first iteration counts, and its elements are
-searched once more. A lane starts with the worst value at iteration 0. The last iteration is as long as the others: it
-starts among elements that an earlier one has seen, which then counts. Comparisons ignore NaN, which is detected for
-pairs of elements; a row that has any is scanned again for the first of them.
+Each lane keeps its best element and the iteration that had it; an iteration has several vectors. Of the lanes with the
+best element of all, the earliest iteration is searched once more for its index. A lane starts with the worst value at
+iteration 0. The last iteration overlaps the one before, which then counts. Comparisons ignore NaN, which is detected
+for pairs of elements; a row with NaN is scanned again for the first one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ VECTORS_AT_ONCE = 4
 
 
 class ArgReduction:
-    """The code of one row, or of all elements as if they were one."""
+    """Generates one row, or all elements as one row."""
 
     def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, order: Order):
         self.kernel, self.code, self.stage, self.reduction, self.order = kernel, kernel.code, stage, reduction, order
@@ -45,8 +44,8 @@ class ArgReduction:
         self.ops = element_ops(stage, reduction)
 
     def emit(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
-        """The value and its index, where they belong; `short` gives the code of a row shorter than an iteration, if
-        loads are not to be masked.
+        """Writes the value and its index; `short` emits rows shorter than an iteration, if loads are not to be
+        masked.
         """
         code = self.code
         with code.when(self.is_long) as is_long:
@@ -57,16 +56,16 @@ class ArgReduction:
 
     @property
     def length(self) -> SSAValue:
-        """How many elements there are."""
+        """The number of elements."""
         return self.code.dim(product(self.stage.extents[axis] for axis in (*self.outer, self.axis)))
 
     @property
     def is_long(self) -> SSAValue:
-        """Whether there are as many as an iteration has."""
+        """Whether there is a full iteration."""
         return self.code.compare("sge", self.length, self.width)
 
     def emit_short(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
-        """The same of fewer elements than an iteration has."""
+        """The same for fewer elements than an iteration has."""
         if short is None:
             self._short(self._body(at), self.length, self._worst(at), self._first(at))
         else:
@@ -76,17 +75,17 @@ class ArgReduction:
         return self.order.widened(self.code, self._first(at)[0])
 
     def part(self, at: Mapping[int, SSAValue], low: SSAValue, length: SSAValue) -> list[SSAValue]:
-        """The value and its index among at least as many elements as an iteration has, from `low` on."""
+        """The value and its index among at least one iteration of elements, from `low` on."""
         return _LongRow(self, self._body(at), length, self._worst(at), low).found()
 
     def _body(self, at: Mapping[int, SSAValue]) -> Body:
-        """The code of an element; the innermost axis goes on where the others would move on."""
+        """The code of an element; the innermost axis counts on through the outer ones."""
         body = Body(self.kernel, self.stage, {**dict.fromkeys(self.outer, self.code.index(0)), **at}, self.axis)
         body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
         return body
 
     def _short(self, body: Body, length: SSAValue, worst: SSAValue, first: Sequence[SSAValue]) -> None:
-        """Less than an iteration, under a mask: a vector, or several; of an empty row the first values stay."""
+        """Less than an iteration, masked: a vector, or several; an empty row has the initial values."""
         code = self.code
         with code.when(code.compare("sgt", length, self.lanes)) as has_several:
             self._vectors(body, length, worst, self.width)
@@ -104,17 +103,17 @@ class ArgReduction:
         Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: results})
 
     def write_at(self, body: Body, index: SSAValue) -> None:
-        """Writes an index, and the value that is there."""
+        """Writes an index and the element there."""
         self._write(body.at, self.results_at(body, index))
 
     def results_at(self, body: Body, index: SSAValue) -> list[SSAValue]:
-        """An index, and the value that is there: zeros that are equal may differ in their signs."""
+        """An index and the element there: zeros that are equal may differ in their signs."""
         here = body.at_index(index)
         here.run(self.ops)
         return [here.value(source) for source in self.reduction.sources]
 
     def _vectors(self, body: Body, length: SSAValue, worst: SSAValue, count: int) -> None:
-        """A row that is not longer than so many elements."""
+        """A row of at most so many elements."""
         code = self.code
         buffer = self.values(body, code.index(0), length, worst, count)
         values = code.load(buffer, [code.index(0)], count)
@@ -125,10 +124,10 @@ class ArgReduction:
             number = code.select(code.compare("slt", fault, count), fault, number)
         self.write_at(body, number)
 
-    # Parts of the code.
+    # Helpers
 
     def value_at(self, body: Body, index: SSAValue, is_there: SSAValue | None, worst: SSAValue) -> SSAValue:
-        """An element, the worst value if it is not there."""
+        """An element, or the worst value if it is missing."""
         branch = None if is_there is None else IfOp(is_there, result_types=[self.order.dtype])
         if branch is None:
             return self._element(body, index)
@@ -145,7 +144,7 @@ class ArgReduction:
         return self.order.widened(self.code, here.value(self.reduction.sources[0]))
 
     def values(self, body: Body, start: SSAValue, left: SSAValue, worst: SSAValue, count: int) -> SSAValue:
-        """Memory with `count` elements, of which `left` are there."""
+        """A buffer of `count` elements, of which `left` exist."""
         code = self.code
         buffer = self.memory(count, self.order.dtype, "values")
         with code.loop(code.index(count), "lane", kind=LoopKind.VECTORIZED) as lane:
@@ -154,24 +153,24 @@ class ArgReduction:
         return buffer
 
     def memory(self, count: int, dtype: AnyFloat | IntegerType, name: str) -> SSAValue:
-        """Memory that LLVM keeps in registers."""
+        """A buffer that LLVM keeps in registers."""
         return self.code.alloc([count], dtype, name, scope="local")
 
     def better_one(self, left: SSAValue, right: SSAValue) -> SSAValue:
-        """The better of two numbers."""
+        """The better of two elements."""
         return self.code.select(self.order.is_better(self.code, left, right), left, right)
 
     def first_lane(self, test: CompareOp) -> SSAValue:
-        """The number of the first lane of a vector for which a comparison holds."""
+        """The first lane for which a comparison holds."""
         return self.first_of(self.code.value(test))
 
     def first_of(self, mask: SSAValue) -> SSAValue:
-        """The number of the first lane that is on; as many as there are if none is."""
+        """The first lane that is set; the number of lanes if none is."""
         return self.code.value(FirstLaneOp(mask))
 
 
 class _LongRow:
-    """The code of a row of at least one full iteration."""
+    """Generates a row of at least one full iteration."""
 
     def __init__(
         self, reduction: ArgReduction, body: Body, length: SSAValue, worst: SSAValue, low: SSAValue | None = None
@@ -194,7 +193,7 @@ class _LongRow:
         self.parts.write_at(self.body, self._place())
 
     def found(self) -> list[SSAValue]:
-        """The same as values."""
+        """The element and its index as values."""
         return self.parts.results_at(self.body, self._place())
 
     def _place(self) -> SSAValue:
@@ -243,7 +242,7 @@ class _LongRow:
         return [self.parts.value_at(self.body, code.add(start, offset), None, self.worst) for offset in offsets]
 
     def _meet(self, iteration: SSAValue, start: SSAValue) -> None:
-        """An iteration's best values against the best before."""
+        """Updates the best elements by those of an iteration."""
         code, number = self.code, self._number(iteration)
         with self._each_lane() as lane:
             elements = self._elements(start, lane)
@@ -263,7 +262,7 @@ class _LongRow:
         return reduce(code.either, [code.value(arith.CmpfOp(*pair, "uno")) for pair in pairs])
 
     def _look_for_nan(self) -> None:
-        """The first iteration of each lane that has a NaN."""
+        """Finds the first iteration of each lane that has a NaN."""
         code = self.code
         code.store(code.value(arith.ConstantOp(number_like(nan, self.worst))), self.peak, [code.index(0)])
         with self._each_lane() as lane:
@@ -282,8 +281,8 @@ class _LongRow:
     def _lane_of(self, start: SSAValue) -> SSAValue:
         """The first of an iteration's elements that is the best, or NaN.
 
-        Where masks are vectors of numbers, each register is asked by itself: to pack the masks of several into one
-        takes long, and the next row waits for it.
+        Where masks are vectors, each register is tested by itself: packing the masks of several takes long, and the
+        next row waits for it.
         """
         code, width = self.code, self.width if masks_are_registers(self.parts.kernel) else self.lanes
         found: SSAValue | None = None

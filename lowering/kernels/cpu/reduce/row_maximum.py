@@ -1,8 +1,8 @@
-"""The maximum or minimum of a row, by one comparison per element where the row has no special values.
+"""The maximum or minimum of a row, by one comparison per element if the row has no special values.
 
-The maximum of two floats where NaN wins, and 0 is above -0, is five instructions on x86; without these rules it is one.
-The sum of all elements, one more instruction, tells whether there may be a NaN: then, and where the result is a zero,
-the row is reduced once more by the exact rules.
+The exact maximum of two floats, where NaN wins and 0 is above -0, is five instructions on x86; the plain one is one.
+The sum of all elements, one more instruction, tells whether there may be a NaN. Then, and if the result is a zero, the
+row is reduced once more by the exact rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.vectorization import Group, group_axes, vector_iteration
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, vector_iteration
 from lowering.kernels.cpu.reduce.argmax import element_ops
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage, is_heavy
@@ -30,21 +30,21 @@ VECTORS_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
-class ExtremeRow:
-    """The code of one row."""
+class RowMaximum:
+    """Generates one row."""
 
     kernel: Kernel
     stage: Stage
     reduction: Reduction
-    row: Group
+    row: AxisGroup
 
     @property
     def width(self) -> int:
-        """How many elements an iteration has; a row has one or more."""
+        """Elements of an iteration; a row has one iteration at least."""
         return self.kernel.target.lanes(32) * VECTORS_AT_ONCE
 
-    def is_special(self, at: Mapping[int, SSAValue]) -> SSAValue:
-        """Writes the result, unless the row is short; says whether it has to be found with care."""
+    def emit_unless_special(self, at: Mapping[int, SSAValue]) -> SSAValue:
+        """Writes the result, unless the row is short; returns whether the exact reduction is needed."""
         code, length = self.kernel.code, self.kernel.code.dim(self.row.extent)
         if self.row.extent.constant_value is not None:
             return self._find(at, length)
@@ -58,7 +58,7 @@ class ExtremeRow:
         return branch.outputs[0]
 
     def _find(self, at: Mapping[int, SSAValue], length: SSAValue) -> SSAValue:
-        """Writes the best number, and says whether it is a zero, or some number may be NaN."""
+        """Writes the result, and returns whether it is a zero, or some element may be NaN."""
         code, first = self.kernel.code, Body(self.kernel, self.stage, at)
         first.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
         best, total = self._full_of(first.value(self.reduction.first[0])), self._full_of(code.number(0.0, f32))
@@ -71,7 +71,8 @@ class ExtremeRow:
             number = here.value(self.reduction.sources[0])
             return [self._better(number, old[0]), code.add_floats(old[1], number)]
 
-        # The last iteration ends with the row: numbers met twice change neither what is best nor whether any is NaN.
+        # The last iteration overlaps the one before: repeated elements change neither the maximum nor whether there is
+        # NaN.
         with code.loop(code.divide(code.add(length, self.width - 1), self.width), "v") as iteration:
             start = code.minimum(code.mul(iteration, self.width), code.sub(length, self.width))
             vector_iteration(self.kernel, start, self.width, None, [best, total], meet)
@@ -81,14 +82,14 @@ class ExtremeRow:
         return code.either(is_zero, code.value(arith.CmpfOp(total, total, "uno")))
 
     def _better(self, number: SSAValue, old: SSAValue) -> SSAValue:
-        """The better one of two numbers."""
+        """The better of two elements."""
         code = self.kernel.code
         if isinstance(self.reduction.combine[0], arith.MaximumfOp):
             return code.value(GreaterOp(number, old))
         return code.select(code.value(arith.CmpfOp(number, old, "olt")), number, old)
 
     def _full_of(self, value: SSAValue) -> SSAValue:
-        """A number for each element of an iteration."""
+        """A buffer for an iteration, filled with a value."""
         code = self.kernel.code
         buffer = accumulator(self.kernel, BufferType([1], f32), self.width)
         with code.loop(code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
@@ -96,13 +97,13 @@ class ExtremeRow:
         return buffer
 
 
-def find_extreme_row(kernel: Kernel, stage: Stage, reduction: Reduction) -> ExtremeRow | None:
-    """The row of which a stage takes the greatest or least f32, along which lanes lie; `None` if it does not."""
-    rows = group_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
+def find_row_maximum(kernel: Kernel, stage: Stage, reduction: Reduction) -> RowMaximum | None:
+    """The row whose maximum or minimum of f32 a stage takes, with contiguous elements; `None` if it does not."""
+    rows = collapse_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
     loads = [load for load in stage.loads if load not in reduction.accumulators]
     if len(rows) != 1 or not folds_as_integers(kernel, reduction.combine) or any(map(is_heavy, stage.needed)):
         return None
-    found = ExtremeRow(kernel, stage, reduction, rows[0])
+    found = RowMaximum(kernel, stage, reduction, rows[0])
     length = rows[0].extent.constant_value
     side_by_side = all(kernel.access(stage, load).strides[rows[0].last].constant_value in (0, 1) for load in loads)
     return found if side_by_side and (length is None or length >= found.width) else None

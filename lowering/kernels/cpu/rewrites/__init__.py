@@ -1,1 +1,1 @@
-"""Rewrites of a kernel before its code is generated."""
+"""Rewrites of TensorIR before code is generated: they keep a kernel's meaning and simplify its structure."""

@@ -1,18 +1,14 @@
-"""An axis of a block that becomes two: `i` of extent `n * k` is group `i // k` and member `i mod k`.
+"""Splits an axis into groups and members: `i` of extent `n * k` becomes group `i // k` and member `i mod k`.
 
-Splits axes of groups: an axis that is only used as `i // 4` and `i mod 4` becomes two axes.
+`split_groups` is for contractions. The channels of a grouped convolution are split, so that the group moves both
+operands, and the member one. Elementwise readers get the same two axes, so that they can become an epilogue.
 
-So the channels of a grouped convolution are recognised: the group moves both factors, the member one. Elementwise
-readers of the result get the same two axes, so that they can become its epilogue.
-
-Maps over channels that look up their group: the axis is split, so that the rows of a group are recognised.
-
-`x[n, c]` and `mean[n, c // size]` for all channels c are, for a mean of 4 groups, `x[n, g * size + r]` and `mean[n, g]`
-for all groups g and members r: the access of the mean is in bounds only if there are at most 4 times `size` channels,
-and it has to be proved that there are exactly so many.
-
-Axes that consist of whole groups are split likewise, so that addresses become linear: `x[i // 2, c]` for `2 * n` rows.
-In a row, lanes share elements (`shared_vectors.py`); there this is only done where groups fill vectors.
+`split_quotients` is for elementwise stages over channels that look up their group. `x[n, c]` and `mean[n, c // size]`
+for all channels c are, for a mean of 4 groups, `x[n, g * size + r]` and `mean[n, g]` for all groups g and members r.
+The access of the mean is in bounds only if there are at most 4 times `size` channels, and it has to be proved that
+there are exactly so many. Axes of whole groups are split likewise, so that addresses become linear: `x[i // 2, c]` for
+`2 * n` rows. Along a row loads can be shuffled (`traversal/shuffled_loads.py`), so there axes are split only if groups
+fill vectors.
 """
 
 from __future__ import annotations
@@ -78,7 +74,7 @@ def _with_iterators(block: BlockOp, number: int, bindings: Sequence[SSAValue], e
 
 
 def _replace_uses(group: BlockArgument, member: SSAValue, size: Dim) -> None:
-    """Quotients become the group, remainders the member, and other uses the number that both make."""
+    """Quotients become the group, remainders the member, and other uses the index computed from both."""
     others: list[Use] = []
     for use in list(group.uses):
         op = use.operation
@@ -115,20 +111,20 @@ def _replace_by_whole(uses: Sequence[Use], group: SSAValue, member: SSAValue, si
 
 
 def split_groups(func: PrimFuncOp) -> bool:
-    """Splits the axes of groups of all reductions of a function; says whether there were any."""
+    """Splits the axes of groups of all reductions of a function; returns whether there were any."""
     changed = False
     sums = [op for op in func.walk() if isinstance(op, BlockOp) and op.init is not None]
     for block in sums:
         found = next(_groups(block), None)
         if found is not None:
-            # Among several sums, as in attention, the blocks between keep the axes that the others have.
+            # Between several reductions, as in attention, stages keep the axes that the others have.
             (_split_with_readers if len(sums) == 1 else _split)(block, *found)
             changed = True
     return changed
 
 
 def _split_with_readers(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:
-    """Splits the axis of a block, and that of each block which reads element by element what is written along it."""
+    """Splits the axis of a block, and of each block that reads elementwise what is written along it."""
     func, length, written = enclosing_func(block), dim_of(loop.upper), _along(block, value, StoreOp)
     _split(block, value, loop, size)
     while func is not None and (found := next(_readers(func, written, length), None)):
@@ -142,7 +138,7 @@ Along = frozenset[tuple[SSAValue, int]]
 
 
 def _readers(func: PrimFuncOp, written: Along, length: Dim | None) -> Iterator[tuple[BlockOp, BlockArgument, ForOp]]:
-    """The blocks without sums that read along such dimensions by an iterator that is used for nothing but indices."""
+    """The elementwise blocks that read along such dimensions by an iterator that is used only in indices."""
     for block in [op for op in func.walk() if isinstance(op, BlockOp) and op.init is None]:
         for iterator in block.iterators:
             loop, value = loop_of(iterator.binding), iterator.value
@@ -155,7 +151,7 @@ def _readers(func: PrimFuncOp, written: Along, length: Dim | None) -> Iterator[t
 
 
 def _along(block: BlockOp, value: SSAValue, kind: type[LoadOp | StoreOp]) -> Along:
-    """Where accesses of a block have a value as index."""
+    """The dimensions that accesses of a block index by a value."""
     ops = [op for op in block.walk() if isinstance(op, kind)]
     return frozenset((op.buffer, number) for op in ops for number, index in enumerate(op.indices) if index is value)
 
@@ -165,7 +161,7 @@ def _is_plain(loop: ForOp) -> bool:
 
 
 def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
-    """The iterators that are divided by a number of which their extents are multiples, and their loops."""
+    """The iterators that are divided by a number which divides their extents, and their loops."""
     for iterator in block.iterators:
         loop, extent = loop_of(iterator.binding), dim_of(iterator.extent)
         if iterator.kind is not IteratorKind.SPATIAL or loop is None or extent is None:
@@ -187,14 +183,14 @@ def _size(op: Operation, value: SSAValue) -> int | None:
 
 
 def _is_of_panels(quotient: Operation) -> bool:
-    """Whether an op gives the panel that a column is in, and nothing else."""
+    """Whether an op computes the panel of a column, and nothing else."""
     loads = [use.operation for result in quotient.results for use in result.uses]
     return all(isinstance(load, LoadOp) and reads_panels(load) for load in loads)
 
 
 def _split(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:
     length = dim_of(loop.upper)
-    assert length is not None  # as asked before
+    assert length is not None  # the caller has checked
     split_axis(block, value, loop, floordiv(length, size), constant(size))
 
 
@@ -202,10 +198,10 @@ _PROVER = Prover()
 
 
 def split_quotients(func: PrimFuncOp) -> None:
-    """Splits the axes of maps whose quotients by a size choose among groups."""
+    """Splits the axes of elementwise stages whose quotients by a size choose among groups."""
     blocks = [op for op in func.walk() if isinstance(op, BlockOp)]
     reduces = any(block.init is not None for block in blocks)
-    # Stages that hand values to each other are to keep the axes that they have in common.
+    # Stages that pass values to each other keep the axes that they have in common.
     chained = reduces or any(isinstance(op, AllocBufferOp) for op in func.walk())
     for block in blocks:
         if block.init is None and all(each.kind is IteratorKind.SPATIAL for each in block.iterators):
@@ -219,7 +215,7 @@ def _splittable(block: BlockOp, reduces: bool, chained: bool) -> Iterator[tuple[
         value, loop = iterator.value, loop_of(iterator.binding)
         if loop is None or loop.kind.data is not LoopKind.SERIAL or loop.lower is not None or loop.annotations:
             continue
-        # Lanes share elements along a row, which keeps others side by side: only what fills vectors is taken apart.
+        # Along a row loads are shuffled, so that stores stay contiguous; only groups that fill vectors are split.
         in_row = not reduces and _is_last(value)
         found = None if in_row else _looked_up_groups(value)
         if found is None and (in_row or not chained):
@@ -229,19 +225,20 @@ def _splittable(block: BlockOp, reduces: bool, chained: bool) -> Iterator[tuple[
 
 
 def _is_last(value: BlockArgument) -> bool:
-    """Whether an index in a row of a result is one on the axis."""
+    """Whether the last index of a store depends on the axis."""
     uses = Dependence(lambda argument: argument is value)
     stores = [op for op in value.block.ops if isinstance(op, StoreOp)]
     return any(uses.of(store.indices[-1]) for store in stores if store.indices)
 
 
 WIDE = 16
-"""A number of members that fills vectors. If it is no multiple of a large power of two, groups of members and vectors
-begin together only after that many vectors or more."""
+"""Members that fill vectors. If their number is no multiple of a large power of two, groups and vectors are
+aligned only after that many vectors or more.
+"""
 
 
 def _whole_groups(value: BlockArgument, loop: ForOp, least: int) -> tuple[Dim, Dim] | None:
-    """The groups that an axis is made of, and their size, if it is divided by one that is odd and greater than some."""
+    """The groups of an axis and their size, if it is divided by a number with an odd factor that is large enough."""
     sizes = (dim_of(use.operation.rhs) for use in value.uses if isinstance(use.operation, arith.DivUIOp))
     extent = dim_of(loop.upper)
     for number in (size.constant_value for size in sizes if size is not None):
@@ -251,13 +248,13 @@ def _whole_groups(value: BlockArgument, loop: ForOp, least: int) -> tuple[Dim, D
 
 
 def _fills(loop: ForOp, count: Dim, size: Dim) -> bool:
-    """Whether so many groups of a size have no more members than a loop has iterations."""
+    """Whether so many groups of a size cover the iterations of a loop."""
     extent = dim_of(loop.upper)
     return extent is not None and bool(_PROVER.less_equal(size * count, extent))
 
 
 def _looked_up_groups(value: BlockArgument) -> tuple[Dim, Dim] | None:
-    """How many groups a quotient of the axis chooses from, wherever the code runs, and their size."""
+    """How many groups a quotient of the axis chooses from, and their size."""
     for use in value.uses:
         op = use.operation
         size = dim_of(op.rhs) if isinstance(op, arith.DivUIOp) and op.lhs is value else None

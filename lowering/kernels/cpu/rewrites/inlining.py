@@ -1,4 +1,4 @@
-"""Inlines maps into the code that reads them, so that a chain of maps is one map."""
+"""Inlines elementwise stages into their readers, so that a chain of them is one stage."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ CHEAP_OPS = 8
 
 
 def inline_producers(stages: Sequence[Stage]) -> bool:
-    """Rewrites loads of what a map has stored as the map's own code; says whether there were any.
+    """Inlines producers; returns whether anything changed.
 
-    A map that takes long, or is read in a nest with more elements than its own, is inlined only where it is computed
-    no more often than before; copies of whole rows are inlined anywhere.
+    An expensive producer, or one whose reader has more elements, is inlined only if it is computed no more often than
+    before; copies of whole rows are inlined anywhere.
     """
     changed = False
     current = list(stages)
     for position, stage in enumerate(current):
         later = current[position + 1 :]
-        if _is_plain_map(stage) and _is_worthwhile(stage, later):
+        if _is_plain_elementwise(stage) and _is_worthwhile(stage, later):
             _inline(stage)
             changed = True
             return _again(stages)
@@ -36,10 +36,10 @@ def inline_producers(stages: Sequence[Stage]) -> bool:
 
 
 def inline_operands(stages: Sequence[Stage]) -> bool:
-    """The same for a map that contractions read, if it is simple: its results are copied to panels anyway."""
+    """The same for cheap producers of operands of contractions, which are packed anyway."""
     for position, stage in enumerate(stages):
         cheap = len(stage.needed) <= CHEAP_OPS and not any(op.regions or is_heavy(op) for op in stage.needed)
-        if cheap and _is_plain_map(stage) and _is_read_by_reductions(stage, stages[position + 1 :]):
+        if cheap and _is_plain_elementwise(stage) and _is_read_by_reductions(stage, stages[position + 1 :]):
             _inline(stage)
             return True
     return False
@@ -54,7 +54,7 @@ def _is_read_by_reductions(stage: Stage, later: Sequence[Stage]) -> bool:
 
 
 def _again(stages: Sequence[Stage]) -> bool:
-    """The indices of the other stages are not those of before: they are analysed again."""
+    """The indices of the other stages have changed: they are analysed again."""
     from lowering.kernels.cpu.structure.stages import find_stage
 
     rest = [stage for stage in stages if stage.block.parent is not None]
@@ -63,8 +63,8 @@ def _again(stages: Sequence[Stage]) -> bool:
     return True
 
 
-def _is_plain_map(stage: Stage) -> bool:
-    """Whether the stage stores once, to memory of the function, at its axes in their order, for all its elements."""
+def _is_plain_elementwise(stage: Stage) -> bool:
+    """Whether the stage stores once, to a buffer of the function, at its own index, for all elements."""
     if len(stage.stores) != 1 or stage.init or stage.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN):
         return False
     store = stage.stores[0]
@@ -96,7 +96,7 @@ def _is_worthwhile(stage: Stage, later: Sequence[Stage]) -> bool:
 
 
 def _copies_rows(stage: Stage) -> bool:
-    """Whether a map only copies, and neighbours in a row come from neighbours, or are the same element."""
+    """Whether a stage only copies, and elements of a row come from adjacent elements or the same one."""
     load, last = stage.stores[0].value.owner, len(stage.axes) - 1
     if not isinstance(load, LoadOp) or [*stage.loads] != [load]:
         return False

@@ -1,9 +1,8 @@
-"""Exponentials of a row minus its maximum, and their sum, in fewer instructions.
+"""Softmax in fewer instructions: exponentials of a row minus its maximum, and their sum.
 
-A softmax, or its logarithm, subtracts the maximum of each row, which is NaN if any element is. But then the sum of the
-exponentials is NaN as well, and so is every result: the maximum of the other elements does. And no exponential exceeds
-1: scaled by one large factor, none is subnormal, and the code that handles subnormal numbers is not needed. Quotients
-by the sum do not change.
+The maximum need not propagate NaN: if an element is NaN, so is the sum of the exponentials, and every result. No
+exponential exceeds 1. Scaled by one large factor, none is subnormal, and the code for subnormal results is not needed.
+Quotients by the sum do not change.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
-from lowering.kernels.cpu.structure.stages import Access, Stage, are_twins
+from lowering.kernels.cpu.structure.stages import Access, Stage, are_equivalent
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.relaxed_float import SCALE, GreaterOp, ScaledExpOp
@@ -31,7 +30,7 @@ _KEEP_NAN = (
 
 
 def simplify_exponentials(stages: Sequence[Stage], target: Target) -> bool:
-    """Rewrites the code of stages; says whether there was anything to rewrite."""
+    """Rewrites the stages; returns whether anything changed."""
     pairs = product(_reductions(stages, arith.MaximumfOp), _reductions(stages, arith.AddfOp))
     found = [chain for top, sums in pairs if (chain := _Exponentials(stages, *top, *sums)).are_found()]
     for chain in found:
@@ -40,7 +39,7 @@ def simplify_exponentials(stages: Sequence[Stage], target: Target) -> bool:
 
 
 def _reductions(stages: Sequence[Stage], kind: type[Operation]) -> list[tuple[Stage, Reduction]]:
-    """The stages that combine numbers of f32 by one op, into memory of the function."""
+    """The stages that reduce f32 by one op, into buffers of the function."""
     found = [(stage, reduction) for stage in stages if (reduction := reduction_of(stage)) is not None]
     return [each for each in found if [type(op) for op in each[1].combine] == [kind] and _is_own(each[1].stores[0])]
 
@@ -62,13 +61,15 @@ class _Exponentials:
     values: set[SSAValue] = field(default_factory=set[SSAValue], init=False)
     """The exponentials, and loads of them."""
     buffers: set[SSAValue] = field(default_factory=set[SSAValue], init=False)
-    """The memory of the greatest numbers, the exponentials and the sums."""
+    """The buffers of the maxima, the exponentials and the sums."""
 
     def __post_init__(self) -> None:
         self.buffers |= {self.greatest.stores[0].buffer, self.total.stores[0].buffer}
 
     def are_found(self) -> bool:
-        """Whether the two reductions belong together, and nothing else is made of either, or of the exponentials."""
+        """Whether the two reductions belong together, and their results and the exponentials are used for
+        nothing else.
+        """
         kinds = [[axis.kind for axis in stage.axes] for stage in (self.top, self.sums)]
         if self.top.extents != self.sums.extents or kinds[0] != kinds[1]:
             return False
@@ -79,16 +80,16 @@ class _Exponentials:
         )
 
     def rewrite(self, target: Target) -> None:
-        """Simplifies what takes longer on the machine: its maxima, and the exponentials."""
+        """Simplifies what is slow on the target: maxima, and exponentials."""
         (combine,), (source,), (old,) = self.greatest.combine, self.greatest.sources, self.greatest.accumulators
         if target.arch.startswith("x86"):
             Rewriter.replace_op(combine, GreaterOp(source, old))
         self._scale()
 
-    # What there is.
+    # Matching
 
     def _loads(self, buffer: SSAValue) -> Iterator[tuple[Stage, LoadOp]]:
-        """The loads that are not those of the reduction which writes a buffer."""
+        """The loads of a buffer, except those of the reduction that writes it."""
         own = (*self.greatest.accumulators, *self.total.accumulators)
         for stage in self.stages:
             yield from ((stage, load) for load in stage.loads if load.buffer is buffer and load not in own)
@@ -98,32 +99,32 @@ class _Exponentials:
             yield from ((stage, op) for op in stage.accesses if op.buffer in self.buffers)
 
     def _is_by_axes(self, stage: Stage, op: Access) -> bool:
-        """Whether an access is to the element, or the row, of a stage's axes in their order."""
+        """Whether an access is at the element, or the row, of a stage's own axes."""
         indices, rows = stage.accesses[op], len(self.greatest.stores[0].indices)
         whole = all(index.is_axis(number) for number, index in enumerate(indices))
         same = stage.extents[:rows] == self.top.extents[:rows]
         return whole and same and len(indices) >= rows and isinstance(op.parent_op(), BlockOp | InitOp)
 
     def _are_only_subtracted(self) -> bool:
-        """Whether the greatest number is only subtracted from those that it is the greatest of; finds exponentials."""
+        """Whether the maximum is only subtracted from the elements of its row; collects the exponentials."""
         for stage, load in self._loads(self.greatest.stores[0].buffer):
             for use in load.result.uses:
                 op = use.operation
                 if not isinstance(op, arith.SubfOp) or use.index != 1:
                     return False
-                if not are_twins(self.top, self.greatest.sources[0], stage, op.lhs, self._changed):
+                if not are_equivalent(self.top, self.greatest.sources[0], stage, op.lhs, self._changed):
                     return False
                 self.powers += [each.operation for each in op.result.uses if isinstance(each.operation, math.ExpOp)]
         return True
 
     @property
     def _changed(self) -> frozenset[SSAValue]:
-        """The buffers that are written from the search for the greatest numbers on."""
+        """The buffers that are written from the reduction to the maximum on."""
         later = self.stages[self.stages.index(self.top) :]
         return frozenset(store.buffer for stage in later for store in stage.stores)
 
     def _are_only_summed(self) -> bool:
-        """Whether exponentials are added up and divided by the sum, at once or from memory; finds all of them."""
+        """Whether exponentials are only summed and divided by the sum, at once or from memory; collects all of them."""
         pending = [power.results[0] for power in self.powers]
         while pending:
             value = pending.pop()
@@ -138,12 +139,12 @@ class _Exponentials:
         return True
 
     def _is_quotient(self, op: Operation, index: int) -> bool:
-        """Whether an op divides by the sum what is its operand of a number."""
+        """Whether an op divides a value by the sum."""
         divisor = op.rhs.owner if isinstance(op, arith.DivfOp) and index == 0 else None
         return isinstance(divisor, LoadOp) and divisor.buffer is self.total.stores[0].buffer
 
     def _is_nan(self, stage: Stage) -> bool:
-        """Whether a stage stores parts of these numbers only, or only what is NaN if a row's sum is."""
+        """Whether a stage stores only values of this pattern, or values that are NaN if the sum of the row is."""
         if stage in (self.top, self.sums):
             return True
         nan: set[SSAValue] = {load.result for _, load in self._loads(self.total.stores[0].buffer)}
@@ -154,7 +155,7 @@ class _Exponentials:
         kept = (self.values if store.buffer in self.buffers else nan for store in stage.stores)
         return not wanted or all(store.value in known for store, known in zip(stage.stores, kept, strict=True))
 
-    # What becomes of it.
+    # Rewriting
 
     def _scale(self) -> None:
         for _, load in list(self._loads(self.total.stores[0].buffer)):
@@ -163,7 +164,7 @@ class _Exponentials:
             Rewriter.replace_op(power, ScaledExpOp(power.operands[0]))
 
     def _without_scale(self, load: LoadOp) -> None:
-        """The sum without the common factor, but for quotients of exponentials."""
+        """The sum without the scale, except in quotients of exponentials."""
         uses = [use for use in load.result.uses if not self._is_scaled_quotient(use.operation)]
         if uses:
             factor = arith.ConstantOp(FloatAttr(1 / SCALE, f32))

@@ -1,6 +1,4 @@
-"""Stages that sum rows, and then the squared differences of their elements to the mean of the row.
-
-The mean of a row and the sum of squared differences to it, in one pass instead of two.
+"""Mean and variance of a row in one pass instead of two, by shifted data.
 
 ```
 s = sum(x);  mean = s / n;  v = sum((x - mean)**2)
@@ -11,7 +9,7 @@ mean = k + s / n;  v = max(q - s * s / n, 0)
 
 Rounding errors are proportional to q, which is v + n * (mean - k)**2. The c elements whose mean is k belong to the row,
 so the second term is at most (n - c) / c * v: with a thirty-second of the row q is at most 32 times v, whatever the
-elements are, and hardly more than v where the first ones are typical.
+elements are, and hardly more than v if the first ones are typical.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.row.chain import shared_depth
 from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
-from lowering.kernels.cpu.structure.stages import Stage, are_twins
+from lowering.kernels.cpu.structure.stages import Stage, are_equivalent
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
@@ -37,13 +35,13 @@ from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType, IteratorKind
 
 LEAST = 64
-"""Fewer numbers, if that is known, are not worth a shift of their own."""
+"""With fewer elements, if their number is known, the shift is not profitable."""
 
 _Sum: TypeAlias = Float32Type | Float64Type
 
 
 def find_moments(stages: Sequence[Stage]) -> Iterator[Moments]:
-    """Those of some stages."""
+    """The moments among some stages."""
     sums = {r.stores[0].buffer: (s, r) for s in stages if (r := reduction_of(s)) is not None and _is_own_sum(r)}
     for squares in sums.values():
         for load in squares[0].loads:
@@ -83,15 +81,15 @@ class Moments:
     mean: LoadOp
     """The load of the mean for a square."""
     quotient: arith.DivfOp
-    """The mean, where it is made."""
+    """The division that computes the mean."""
     dividend: LoadOp
-    """The load of a sum for it."""
+    """The load of the sum for the mean."""
 
     @property
     def dtype(self) -> _Sum:
         """The type of the sums."""
         found = self.dividend.buffer_type.dtype
-        assert isinstance(found, _Sum)  # others are not found
+        assert isinstance(found, _Sum)  # `_is_own_sum` accepts only these
         return found
 
     @property
@@ -101,11 +99,13 @@ class Moments:
 
     @property
     def count(self) -> Dim:
-        """How many numbers a row has."""
+        """Elements of a row."""
         return product(self.first.extents[self.rows :])
 
     def belong_together(self) -> bool:
-        """Whether these are the moments of rows that all stages have in common, and nobody needs a sum itself."""
+        """Whether these are the moments of rows that all stages have in common, and the sums are used for
+        nothing else.
+        """
         kinds = [[axis.kind for axis in stage.axes] for stage in (self.first, self.second)]
         if self.first.extents != self.second.extents or kinds[0] != kinds[1] or self.rows == 0:
             return False
@@ -117,7 +117,7 @@ class Moments:
         return self._are_by_rows() and self._are_squares() and self._are_along_rows() and self._are_in_order()
 
     def _divisor(self) -> Dim | None:
-        """The number of elements that a sum is divided by; `None` if it is anything else."""
+        """The divisor of a sum; `None` if it is not the number of elements."""
         op = self.quotient.rhs.owner
         if isinstance(op, arith.SIToFPOp):
             return dim_of(op.input)
@@ -126,7 +126,7 @@ class Moments:
         return constant(int(known)) if known == int(known) else None
 
     def _are_by_rows(self) -> bool:
-        """Whether sums, means and squares have an element for each row, and only means are made of the sums."""
+        """Whether sums, means and squares have an element for each row, and sums are used only for means."""
         accesses = (
             (self.first, self.total.stores[0]),
             (self.second, self.squares.stores[0]),
@@ -143,28 +143,28 @@ class Moments:
         return alone and self.means.extents == self.first.extents[: self.rows]
 
     def _are_squares(self) -> bool:
-        """Whether what the second stage adds up is the square of how far the first stage's number is from the mean."""
+        """Whether the second stage sums the squared differences of the first stage's elements to the mean."""
         op = self.squares.sources[0].owner
         changed = {store.buffer for stage in self.stages[self.stages.index(self.first) :] for store in stage.stores}
-        if not isinstance(op, arith.MulfOp) or not are_twins(self.second, op.lhs, self.second, op.rhs):
+        if not isinstance(op, arith.MulfOp) or not are_equivalent(self.second, op.lhs, self.second, op.rhs):
             return False
         for apart in (op.lhs.owner, op.rhs.owner):
             if not isinstance(apart, arith.SubfOp) or self.mean.result not in apart.operands:
                 return False
             number = apart.lhs if apart.rhs is self.mean.result else apart.rhs
-            if not are_twins(self.first, self.total.sources[0], self.second, number, changed):
+            if not are_equivalent(self.first, self.total.sources[0], self.second, number, changed):
                 return False
         return True
 
     def _are_along_rows(self) -> bool:
-        """Whether neighbours that are added up lie side by side in memory, and so are lanes of one vector."""
+        """Whether reduced elements are contiguous, and so are lanes of one vector."""
         last = self.first.of_kind(IteratorKind.REDUCE)[-1]
         numbers = [load for load in self.first.loads if load not in self.total.accumulators and load.indices]
         steps = [self.first.accesses[load][-1].strides[last].constant_value for load in numbers]
         return bool(steps) and all(step in (0, 1) for step in steps)
 
     def _are_in_order(self) -> bool:
-        """Whether nobody touches the squares before they are all there."""
+        """Whether nothing accesses the squares before the second stage."""
         order = [self.stages.index(stage) for stage in (self.first, self.means, self.second)]
         buffer = self.squares.stores[0].buffer
         before = self.stages[: order[-1]]
@@ -172,11 +172,11 @@ class Moments:
 
 
 PART, LANES = 32, 32
-"""One of so many numbers is among the first; in a row that is one axis these are a multiple of so many."""
+"""A thirty-second of a row is the head; for a single axis it is a multiple of 32."""
 
 
-def join_moments(stages: Sequence[Stage]) -> bool:
-    """Rewrites the code of stages; says whether there was anything to rewrite."""
+def rewrite_to_one_pass(stages: Sequence[Stage]) -> bool:
+    """Rewrites the stages; returns whether anything changed."""
     found = next(find_moments(stages), None)
     if found is not None:
         _Rewriting(found).rewrite()
@@ -184,7 +184,7 @@ def join_moments(stages: Sequence[Stage]) -> bool:
 
 
 class _Rewriting:
-    """Rewrites the one into the other."""
+    """Rewrites two passes into one."""
 
     def __init__(self, found: Moments):
         self.found = found
@@ -209,7 +209,7 @@ class _Rewriting:
         self._add_shifts()
 
     def _memory(self, like: SSAValue, name: str) -> SSAValue:
-        """More memory as some other."""
+        """Another buffer of the same type."""
         alloc = AllocBufferOp(SSAValue.get(like, type=BufferType).type)
         alloc.buffer.name_hint = name
         Rewriter.insert_op(alloc, InsertPoint.before(self.found.first.nest))
@@ -217,13 +217,13 @@ class _Rewriting:
 
     @property
     def _head_axis(self) -> int:
-        """The outermost axis of the numbers of a row."""
+        """The outermost axis of a row with more than one value."""
         extents, rows = self.found.first.extents, self.found.rows
         return next((n for n in range(rows, len(extents)) if extents[n].constant_value != 1), rows)
 
     @property
     def _head(self) -> Dim:
-        """How many values of that axis the first numbers have."""
+        """The extent of that axis in the head."""
         axis, extents = self._head_axis, self.found.first.extents
         length = extents[axis]
         if axis + 1 < len(extents):
@@ -231,12 +231,12 @@ class _Rewriting:
         return minimum(length, LANES * ceildiv(length, LANES * PART))
 
     def _sums_of_heads(self) -> Operation:
-        """The first numbers of each row, added up."""
+        """The sum of the head of each row."""
         first, axis = self.found.first.nest, self._head_axis
         nest = first.clone()
         block = next(op for op in nest.walk() if isinstance(op, BlockOp))
         extent, loop = DimOp(self._head), loop_of(block.bindings[axis])
-        assert loop is not None  # each loop of a stage drives an axis
+        assert loop is not None  # each axis of a stage has a loop
         Rewriter.insert_op(extent, InsertPoint.before(first))
         loop.operands[len(loop.operands) - 1] = extent.result
         block.operands[len(block.bindings) + axis] = extent.result
@@ -244,11 +244,13 @@ class _Rewriting:
         return nest
 
     def _quotients(self, sums: SSAValue, target: SSAValue, numbers: Dim) -> tuple[Operation, arith.DivfOp]:
-        """What the means are, of other sums, for so many numbers; none are one, whose sum is 0."""
+        """The nest of the means for other sums and another number of elements; 0 elements count as 1, since
+        their sum is 0.
+        """
         values: dict[SSAValue, SSAValue] = {}
         nest = self.found.means.nest.clone(value_mapper=values)
         quotient = values[self.found.quotient.result].owner
-        assert isinstance(quotient, arith.DivfOp)  # it is a copy of one
+        assert isinstance(quotient, arith.DivfOp)  # a copy of the division
         count = DimOp(maximum(numbers, 1))
         wide = arith.IndexCastOp(count.result, i64)
         divisor = arith.SIToFPOp(wide.result, self.found.dtype)
@@ -259,7 +261,7 @@ class _Rewriting:
         return nest, quotient
 
     def _only_finite(self, shift: arith.DivfOp) -> None:
-        """Makes a shift that is no finite number 0: a mean of infinity would be infinity less infinity."""
+        """Replaces an infinite or NaN shift by 0: otherwise infinity minus infinity would be computed."""
         zero = arith.ConstantOp(FloatAttr(0.0, self.found.dtype))
         nothing = arith.SubfOp(shift.result, shift.result)
         is_finite = arith.CmpfOp(nothing.result, zero.result, "oeq")
@@ -269,10 +271,10 @@ class _Rewriting:
         store.operands[0] = kept.result
 
     def _without_mean(self) -> Operation:
-        """The squares of how far numbers are from the mean, from those of how far they are from the shift."""
+        """The squared differences to the mean, from those to the shift."""
         nest, quotient = self._quotients(self.sums, self.squares, self.found.count)
         total = quotient.lhs.owner
-        assert isinstance(total, LoadOp)  # as in what it is a copy of
+        assert isinstance(total, LoadOp)  # a copy of the load
         product = arith.MulfOp(quotient.result, total.result)
         parts = LoadOp(self.parts, total.indices)
         rest = arith.SubfOp(parts.result, product.result)
@@ -284,7 +286,7 @@ class _Rewriting:
         return nest
 
     def _subtract_shifts(self) -> None:
-        """From each number of the first sums."""
+        """Subtracts the shift from each element of the first sums."""
         (combine,), (number,) = self.found.total.combine, self.found.total.sources
         load = LoadOp(self.shifts, self.found.total.accumulators[0].indices)
         apart = arith.SubfOp(number, load.result)
@@ -292,7 +294,7 @@ class _Rewriting:
         combine.operands[next(n for n, operand in enumerate(combine.operands) if operand is number)] = apart.result
 
     def _add_shifts(self) -> None:
-        """To the means of what is apart from them."""
+        """Adds the shift to the means."""
         quotient, store = self.found.quotient, self.found.means.stores[0]
         load = LoadOp(self.shifts, store.indices)
         mean = arith.AddfOp(quotient.result, load.result)
@@ -301,7 +303,7 @@ class _Rewriting:
 
 
 def _redirect(nest: Operation, old: SSAValue, new: SSAValue) -> None:
-    """Accesses to one memory become those to another."""
+    """Accesses to one buffer become accesses to another."""
     for op in nest.walk():
         for number, operand in enumerate(op.operands):
             if operand is old:

@@ -1,10 +1,8 @@
-"""Stages that share rows: reductions and maps such that one row can be completed before the next is begun.
+"""Stages that share rows: reductions and elementwise stages such that one row is completed before the next.
 
-What the orders in which a kernel may go through rows have in common.
-
-Rows are taken in one of four orders: several short ones side by side, each in lanes of its own or one after the other
-in each pass (`row_blocks.py`); by twos in each pass (`row_pairs.py`); each one's last pass with the next one's first
-(`row_pipeline.py`); or one after the other (`rows.py`, which chooses).
+A kernel takes rows in one of four orders: short rows in blocks, with one row in each lane (`row_blocks.py`); two rows
+jammed in each pass, or the last pass of a row fused with the first pass of the next (`pipelining.py`); or one after the
+other (`rows.py`, which chooses).
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import Protocol, TypeAlias
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.vectorization import group_axes
+from lowering.kernels.cpu.emit.vectorization import collapse_axes
 from lowering.kernels.cpu.reduce.windows import reduction_lanes
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage
@@ -27,16 +25,16 @@ from tir_dialect.types import IteratorKind
 
 @dataclass(frozen=True)
 class Row:
-    """How a chain traverses its rows."""
+    """The rows that stages share, and the passes over each."""
 
     depth: int
     """How many leading axes choose the row."""
     buffers: tuple[SSAValue, ...]
-    """The function's own memory of which a row needs only its part."""
+    """Buffers of the function of which one row is live at a time."""
     unread: frozenset[SSAValue]
-    """Those among them whose readers all run together with their writer."""
-    sweeps: tuple[tuple[Stage, ...], ...]
-    """The stages of a row, together those that go along the row at the same time."""
+    """Those among them that are only read in the pass that writes them."""
+    passes: tuple[tuple[Stage, ...], ...]
+    """The stages of a row; those of one pass are fused into one loop."""
 
 
 def find_row(
@@ -48,9 +46,9 @@ def find_row(
     depth = min((shared_depth(stages), *(_lane_depth(kernel, *each) for each in reductions.items())))
     if depth == 0:
         return None
-    sweeps = _sweeps(stages, reductions, depth)
+    passes = _fuse_passes(stages, reductions, depth)
     own = tuple(buffer for buffer in buffers if any(_touches(stage, buffer) for stage in stages))
-    return Row(depth, own, frozenset(buffer for buffer in own if _is_unread(buffer, sweeps, reductions)), sweeps)
+    return Row(depth, own, frozenset(buffer for buffer in own if _is_unread(buffer, passes, reductions)), passes)
 
 
 def _touches(stage: Stage, buffer: SSAValue) -> bool:
@@ -58,7 +56,7 @@ def _touches(stage: Stage, buffer: SSAValue) -> bool:
 
 
 def shared_depth(stages: Sequence[Stage]) -> int:
-    """How many leading axes all stages have, by which everything is indexed that one writes and another touches."""
+    """How many leading axes all stages have in common, by which all accesses to shared buffers are indexed."""
     written = {store.buffer for stage in stages for store in stage.stores if _is_shared(store.buffer, stages)}
     depth = min(len(stage.of_kind(IteratorKind.SPATIAL)) for stage in stages)
     while depth > 0:
@@ -69,9 +67,9 @@ def shared_depth(stages: Sequence[Stage]) -> int:
 
 
 def _lane_depth(kernel: Kernel, stage: Stage, reduction: Reduction) -> int:
-    """How many axes are outside of that along which lanes of a reduction lie, if it is one that stays."""
+    """How many axes are outside of the lanes of a reduction, if the lanes lie along a kept axis."""
     spatial, reduced = (stage.of_kind(kind) for kind in (IteratorKind.SPATIAL, IteratorKind.REDUCE))
-    groups = [group_axes(kernel, [stage], axes) for axes in (spatial, reduced)]
+    groups = [collapse_axes(kernel, [stage], axes) for axes in (spatial, reduced)]
     lane = reduction_lanes(kernel, stage, reduction, *groups, inner=False).group
     first = next((axis for axis in lane.axes if stage.extents[axis].constant_value != 1), lane.last)
     return first if lane.last in spatial else len(spatial)
@@ -94,21 +92,21 @@ def _is_by_rows(stage: Stage, first: Stage, written: AbstractSet[SSAValue], dept
     return True
 
 
-def _sweeps(
+def _fuse_passes(
     stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], depth: int
 ) -> tuple[tuple[Stage, ...], ...]:
-    """Neighbouring stages together, where each runs once along the row and reads of the others only its own element."""
-    sweeps: list[list[Stage]] = []
+    """Fuses adjacent stages that run once along the row and read only their own element of each other's results."""
+    passes: list[list[Stage]] = []
     for stage in stages:
-        if sweeps and all(_can_join(stage, other, reductions, depth) for other in sweeps[-1]):
-            sweeps[-1].append(stage)
+        if passes and all(_can_join(stage, other, reductions, depth) for other in passes[-1]):
+            passes[-1].append(stage)
         else:
-            sweeps.append([stage])
-    return tuple(map(tuple, sweeps))
+            passes.append([stage])
+    return tuple(map(tuple, passes))
 
 
 def _can_join(stage: Stage, other: Stage, reductions: Mapping[Stage, Reduction], depth: int) -> bool:
-    """Whether a stage may do its part of each element right after an earlier stage has done its own."""
+    """Whether a stage may handle each element right after an earlier stage has."""
     if stage.extents[depth:] != other.extents[depth:] or len(stage.axes) == depth:
         return False
     if not (_goes_along(stage, reductions, depth) and _goes_along(other, reductions, depth)):
@@ -132,10 +130,10 @@ def _goes_along(stage: Stage, reductions: Mapping[Stage, Reduction], depth: int)
     return not reduced or len(stage.of_kind(IteratorKind.SPATIAL)) == depth
 
 
-def _is_unread(buffer: SSAValue, sweeps: Sequence[Sequence[Stage]], reductions: Mapping[Stage, Reduction]) -> bool:
-    """Whether a map writes the buffer and all its readers are in the same sweep, behind it."""
-    users = [sweep for sweep in sweeps if any(_touches(stage, buffer) for stage in sweep)]
-    writers = [stage for sweep in users for stage in sweep if any(store.buffer is buffer for store in stage.stores)]
+def _is_unread(buffer: SSAValue, passes: Sequence[Sequence[Stage]], reductions: Mapping[Stage, Reduction]) -> bool:
+    """Whether an elementwise stage writes the buffer and all its readers are in the same pass, after it."""
+    users = [fused for fused in passes if any(_touches(stage, buffer) for stage in fused)]
+    writers = [stage for fused in users for stage in fused if any(store.buffer is buffer for store in stage.stores)]
     return len(users) == 1 and len(writers) == 1 and writers[0] not in reductions
 
 
@@ -143,11 +141,11 @@ At: TypeAlias = Mapping[int, SSAValue]
 """Values of axes."""
 
 Pass: TypeAlias = Callable[[Sequence[Stage], int, At, Mapping[Stage, At]], None]
-"""Emits stages together, which have so many axes for rows, at a row; some of them at another."""
+"""Emits the stages of a pass with so many row axes, at a row; some of them at another row."""
 
 
 class RowOrder(Protocol):
-    """Code for the rows along the innermost of their axes."""
+    """An order in which rows along the innermost of their axes are taken."""
 
     def emit(self, at: At, low: SSAValue | None, high: SSAValue) -> None:
         """The rows from `low` to before `high`, for given values of the axes around."""

@@ -1,14 +1,15 @@
-"""Unroll and jam by two rows, each pass over both: what waits at the ends of a row waits for two, and what rows have in
-common, such as the factors of columns, is loaded once for both.
+"""Unroll-and-jam of two rows, and software pipelining of rows.
 
-That takes many registers. Otherwise rows are pipelined (`row_pipeline.py`): while that shares nothing between rows, it
-needs no more registers than two different passes do. Long rows with factors go by pairs, since a pass over the end of a
-row and the beginning of the next would lose the factors from the first-level cache.
+Jammed rows: each pass runs over two rows. Latencies at the ends of a row are paid once for both, and operands that rows
+have in common, such as scale and bias, are loaded once for both. This takes many registers.
 
-Software pipelining of rows: the last pass over a row is fused with the first one over the next row.
+Pipelined rows: the last pass over a row is fused with the first pass over the next row. The one waits for its stores,
+the other for its loads, and the arithmetic of both fills the time. Passes before the first, such as a sum of a few
+elements, are done for the next row before the last pass over this one. Nothing is shared between the rows, and no more
+registers are needed than for two passes.
 
-The one waits for its stores, the other for its loads; the arithmetic of both fills the time. What precedes the first
-pass, such as a sum of a few elements, is done for the next row before this one's last pass.
+Long rows with common operands are jammed: a pass over the end of a row and the beginning of the next would evict these
+operands from L1.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.kernel import Kernel, RowBlock
 from lowering.kernels.cpu.emit.prefetching import computes_much
-from lowering.kernels.cpu.emit.vectorization import Group, masks_are_cheap, masks_are_registers
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, masks_are_cheap, masks_are_registers
 from lowering.kernels.cpu.row.chain import At, Pass, Row
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage
@@ -31,18 +32,18 @@ from tir_dialect.types import IteratorKind
 ROWS = 2
 
 LEAST_BYTES = 4
-"""Of an element of the next row, in a pass over it and the last one."""
+"""Bytes of an element of the next row, which a fused pass reads in addition."""
 
 
 @dataclass(frozen=True)
 class RowPairs:
-    """The rows along a group of axes."""
+    """The rows along a group of axes, jammed by two."""
 
     kernel: Kernel
     row: Row
-    along: Group
-    twins: Mapping[Stage, Stage]
-    """The stages that do at the second row what others do at the first."""
+    along: AxisGroup
+    clones: Mapping[Stage, Stage]
+    """For each stage its copy for the second row."""
     emit_pass: Pass
 
     def emit(self, at: At, low: SSAValue | None, high: SSAValue) -> None:
@@ -56,29 +57,31 @@ class RowPairs:
             here, there = {**at, axis: start}, {**at, axis: following}
             self.kernel.block = RowBlock(axis, code.sub(code.index(0), start))
             with code.when(code.compare("slt", following, high)) as are_two:
-                for stages in self.row.sweeps:
-                    twins = [self.twins[stage] for stage in stages]
-                    self.emit_pass((*stages, *twins), self.row.depth, here, dict.fromkeys(twins, there))
+                for stages in self.row.passes:
+                    clones = [self.clones[stage] for stage in stages]
+                    self.emit_pass((*stages, *clones), self.row.depth, here, dict.fromkeys(clones, there))
             with code.otherwise(are_two):
-                for stages in self.row.sweeps:
+                for stages in self.row.passes:
                     self.emit_pass(stages, self.row.depth, here, {})
             self.kernel.block = None
 
 
-def twins_of(row: Row) -> Mapping[Stage, Stage]:
-    """For each stage of a row one that is the same."""
-    return {stage: replace(stage) for stages in row.sweeps for stage in stages}
+def clone_stages(row: Row) -> Mapping[Stage, Stage]:
+    """A copy of each stage of a row."""
+    return {stage: replace(stage) for stages in row.passes for stage in stages}
 
 
-def go_by_pairs(kernel: Kernel, row: Row, along: Group, reductions: Mapping[Stage, Reduction]) -> bool | SSAValue:
-    """Whether pairs of rows along some axes pay: known now, or when the kernel runs.
+def are_pairs_profitable(
+    kernel: Kernel, row: Row, along: AxisGroup, reductions: Mapping[Stage, Reduction]
+) -> bool | SSAValue:
+    """Whether jamming two rows along some axes is profitable: known now, or at run time.
 
-    Passes have to be sums, or maps to results that have several operands of columns in common; one is enough if rows
-    are long, so that what a pass over two of them touches does not stay in the first-level cache.
+    All passes have to be sums, or elementwise stages that have several operands in common for all rows. One such
+    operand is enough if rows are so long that a pass over two of them exceeds L1.
     """
     if not masks_are_registers(kernel):
         return False
-    passes = [stages for stages in row.sweeps if len(stages[0].axes) > row.depth]
+    passes = [stages for stages in row.passes if len(stages[0].axes) > row.depth]
     if not all(_are_sums(stages, row.depth, reductions) or _are_maps(kernel, stages, reductions) for stages in passes):
         return False
     last = passes[-1]
@@ -98,14 +101,14 @@ def _are_sums(stages: Sequence[Stage], depth: int, reductions: Mapping[Stage, Re
 
 
 def _are_maps(kernel: Kernel, stages: Sequence[Stage], reductions: Mapping[Stage, Reduction]) -> bool:
-    """Whether stages write nothing but results: only of these it is known that rows are apart."""
+    """Whether stages write nothing but results: only these are known to be separate for two rows."""
     written = [store.buffer for stage in stages for store in stage.stores]
     return not any(stage in reductions for stage in stages) and all(
         buffer in kernel.results or buffer in kernel.unread for buffer in written
     )
 
 
-def _shared_operands(kernel: Kernel, stage: Stage, along: Group) -> int:
+def _shared_operands(kernel: Kernel, stage: Stage, along: AxisGroup) -> int:
     """How many vectors an iteration loads that are the same for all rows."""
     accesses = [kernel.access(stage, load) for load in stage.loads if load in stage.needed]
     return sum(access.strides[-1].constant_value == 1 and not access.strides[along.last].terms for access in accesses)
@@ -127,7 +130,7 @@ class RowPipeline:
 
     kernel: Kernel
     row: Row
-    along: Group
+    along: AxisGroup
     passes: Passes
     emit_pass: Pass
 
@@ -153,24 +156,24 @@ class RowPipeline:
 
 
 def find_passes(kernel: Kernel, row: Row, reductions: Mapping[Stage, Reduction]) -> Passes | None:
-    """Passes of which the last stores results, and the first makes sums of the row; `None` if others do."""
-    last, depth = row.sweeps[-1], row.depth
-    number = next(n for n, stages in enumerate(row.sweeps) if stages[0].extents == last[0].extents)
-    found = Passes(row.sweeps[:number], row.sweeps[number], row.sweeps[number + 1 : -1], last)
+    """The passes, if the last one stores results and the first one reduces the row; `None` otherwise."""
+    last, depth = row.passes[-1], row.depth
+    number = next(n for n, stages in enumerate(row.passes) if stages[0].extents == last[0].extents)
+    found = Passes(row.passes[:number], row.passes[number], row.passes[number + 1 : -1], last)
     if found.first is last or len(last[0].axes) == depth or any(stage in reductions for stage in last):
         return None
     early = [stage for stages in (*found.before, found.first) for stage in stages]
     if not all(_is_of_rows(stage, reductions, depth) for stage in early):
         return None
     written = {store.buffer for stages in found.before for stage in stages for store in stage.stores}
-    stages = [stage for stages in row.sweeps for stage in stages]
+    stages = [stage for stages in row.passes for stage in stages]
     needed = any(load.buffer in written for stage in last for load in stage.loads)
     much = any(computes_much(kernel, stage, depth) for stage in stages)
     return None if needed or much or not masks_are_cheap(kernel, stages) else found
 
 
 def _is_of_rows(stage: Stage, reductions: Mapping[Stage, Reduction], depth: int) -> bool:
-    """Whether a stage makes numbers of a row, which lanes can do if it adds up."""
+    """Whether a stage computes one value per row, by a reduction that lanes can do."""
     reduction = reductions.get(stage)
     if reduction is None:
         return len(stage.axes) == depth

@@ -1,7 +1,4 @@
-"""Comparisons and choices computed on numbers, to find out what a few ops do.
-
-Splits reductions, so that lanes and threads have accumulators of their own that are combined at the end.
-"""
+"""Reductions: how a stage combines elements, and whether partial results of lanes and threads can be combined."""
 
 from __future__ import annotations
 
@@ -30,7 +27,9 @@ _ORDERED: dict[str, Callable[[float, float], bool]] = {
 
 
 def evaluated(ops: Sequence[Operation], known: MutableMapping[SSAValue, object]) -> bool:
-    """Adds the results of ops to the known values; says whether all ops were comparisons, choices and constants."""
+    """Adds the results of ops to the known values; returns whether all ops are comparisons, selections and
+    constants.
+    """
     for op in ops:
         value = _evaluate(op, [known[operand] for operand in op.operands if operand in known])
         if value is None:
@@ -78,14 +77,16 @@ class Reduction:
     accumulators: tuple[LoadOp, ...]
     stores: tuple[StoreOp, ...]
     first: tuple[SSAValue, ...]
-    """The value that each accumulator starts with, computed by the init of the block."""
+    """The initial value of each accumulator, computed by the init of the block."""
     sources: tuple[SSAValue, ...]
     combine: tuple[Operation, ...]
-    """The ops from accumulators and sources to what is stored; empty if parts cannot be combined."""
+    """The ops from accumulators and sources to what is stored; empty if partial results cannot be combined."""
 
 
 def rounds(reduction: Reduction) -> bool:
-    """Whether parts can be combined, and this rounds: then long sums go in blocks (`emit/blocks_of_sums.py`)."""
+    """Whether partial results can be combined, with rounding: then accumulation is blocked
+    (`emit/blocked_accumulation.py`).
+    """
     return any(isinstance(op, arith.AddfOp | arith.MulfOp) for op in reduction.combine)
 
 
@@ -124,9 +125,9 @@ def reduction_of(stage: Stage) -> Reduction | None:
 
 
 def _commutes(reduction: Reduction) -> bool:
-    """Whether a selection gives the same for two parts in either order: tried on numbers, equal ones among them.
+    """Whether a selection is commutative, tried on numbers, equal ones among them.
 
-    An arg-maximum that keeps the first of equals as they come does not: lanes and threads meet them in other orders.
+    An argmax that keeps the first of equal elements in loop order is not: lanes and threads have other orders.
     """
     kinds = [(0.0, 1.0, -1.0) if isinstance(source.type, AnyFloat) else (0, 3, 5) for source in reduction.sources]
     for left, right in combinations(product(*kinds), 2):
@@ -153,7 +154,7 @@ def _dependent(stage: Stage, accumulators: Sequence[LoadOp]) -> list[Operation]:
 
 
 def _sources(stage: Stage, accumulators: Sequence[LoadOp]) -> tuple[SSAValue, ...] | None:
-    """The value that each accumulator meets: the one operand beside it that does not depend on accumulators."""
+    """The source of each accumulator: the one other operand that does not depend on accumulators."""
     dependent = _dependent(stage, accumulators)
     inside = {result for op in dependent for result in op.results} | {load.result for load in accumulators}
     meets: dict[SSAValue, set[SSAValue]] = {load.result: set() for load in accumulators}
@@ -204,10 +205,10 @@ _SELECTION = (arith.CmpfOp, arith.CmpiOp, arith.SelectOp, arith.AndIOp, arith.Or
 
 
 def _is_identity(combine: Sequence[Operation], first: Sequence[SSAValue]) -> bool:
-    """Whether the first values change nothing, however often they are combined with others.
+    """Whether the initial values are neutral, however often they are combined.
 
-    Of a selection by comparisons, as for the index of the greatest element, that is so for any first values: what is
-    chosen is one of the operands, and the first values lose, or are chosen only where they are chosen anyway.
+    For a selection by comparisons, such as argmax, this is so for any initial values: they lose, or are the result
+    anyway.
     """
     constants = [value.owner for value in first]
     if len(combine) == 1 and len(first) == 1 and isinstance(constants[0], arith.ConstantOp):

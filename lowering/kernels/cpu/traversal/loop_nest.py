@@ -1,9 +1,8 @@
-"""One traversal of some axes for several stages at once: elements are computed and stored, or accumulated.
+"""A loop nest over some axes for one or more fused stages, which store elements or accumulate them.
 
-The innermost loop advances by vectors (`vector_loop.py`). Reductions keep several vector accumulators each, to hide the
-latency of additions; these are combined at the end.
-
-Multiplication by reciprocals instead of division by a row-invariant divisor.
+The innermost loop advances by vectors (`vector_loop.py`). Reductions keep several vector accumulators, to hide the
+latency of additions; these are combined at the end. Divisions by a row-invariant divisor become multiplications by its
+reciprocal.
 """
 
 from __future__ import annotations
@@ -17,31 +16,33 @@ from xdsl.ir import Operation, SSAValue
 from lowering.kernels.cpu.emit.blocked_accumulation import MOST, in_blocks, iterations_of_block, with_and_without_blocks
 from lowering.kernels.cpu.emit.body import Body, number_like
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.guards import Middle, find_middle
+from lowering.kernels.cpu.emit.guards import Interior, find_interior
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.prefetching import FarRow, PrefetchedAccess, PrefetchedRow, far_rows
+from lowering.kernels.cpu.emit.prefetching import DistantPrefetch, PrefetchedAccess, PrefetchedRow, distant_prefetches
 from lowering.kernels.cpu.emit.vectorization import (
-    Group,
-    group_axes,
+    AxisGroup,
+    choose_lane_axes,
+    collapse_axes,
     lane_count,
-    lane_group,
     masks_are_cheap,
     registers_per_iteration,
 )
 from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage, is_heavy
 from lowering.kernels.cpu.traversal.accumulators import Accumulators
-from lowering.kernels.cpu.traversal.shuffled_loads import SharedVectors, find_shared_vectors
-from lowering.kernels.cpu.traversal.vector_loop import IterationShape, Row, Step
+from lowering.kernels.cpu.traversal.shuffled_loads import ShuffledLoads, plan_shuffled_loads
+from lowering.kernels.cpu.traversal.vector_loop import IterationShape, Step, VectorLoop
 from tir_dialect.dims import Dim, ceildiv, constant, minimum, product
 
 REGISTERS_OF_SEVERAL_ROWS = 4
-"""Of each row of maps in an iteration: the next one's loads wait where addresses are like those of its last stores."""
+"""Registers of each of several rows in an iteration: the loads of the next one wait if addresses alias its last
+stores.
+"""
 
 
 @dataclass
-class Sweep:
-    """Stages that run over the same axes, each of which is a map or reduces along all of them."""
+class LoopNest:
+    """A loop nest of stages that run over the same axes; each is elementwise or reduces along all of them."""
 
     kernel: Kernel
     stages: Sequence[Stage]
@@ -49,71 +50,71 @@ class Sweep:
     reductions: Mapping[int, Reduction] = field(default_factory=dict[int, Reduction])
     """By the number of the stage."""
     ahead: Sequence[PrefetchedAccess] = ()
-    """What is asked for on the way."""
+    """Prefetches of each iteration."""
     unrolls: bool = True
-    """Whether a row has several vectors of sums, as one by itself needs in order not to wait for them."""
+    """Whether a row has several vector accumulators, which a row by itself needs to hide the latency of additions."""
     given: Callable[[Body], None] | None = None
-    """Tells a stage at a row what is known of the row."""
-    elsewhere: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
-    """Values of axes around for stages that are at another row than the others."""
+    """Sets the known row-invariant values of a stage."""
+    other_rows: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
+    """For stages at another row than the others, the values of the axes around."""
 
-    asks: bool = False
-    """Whether sums ask for later elements of operands that are larger than the caches."""
+    prefetches: bool = False
+    """Whether reductions prefetch operands that are larger than the caches."""
 
     def __post_init__(self) -> None:
         self._is_long = True
-        """Whether loops inside the outermost one go in blocks."""
-        self._far: list[FarRow] = []
+        """Whether loops inside the outermost one have blocked accumulation."""
+        self._distant: list[DistantPrefetch] = []
         self._prefetched: list[PrefetchedRow] = []
         self.code = self.kernel.code
-        self.groups = group_axes(self.kernel, self.stages, self.axes)
-        self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
+        self.groups = collapse_axes(self.kernel, self.stages, self.axes)
+        self.lane = choose_lane_axes(self.kernel, self.stages, self.groups) if self.groups else None
         splits = all(reduction.combine for reduction in self.reductions.values())
-        self.middle: Middle | None = None
+        self.interior: Interior | None = None
         if self.lane is not None and not self.reductions:
-            self.middle = find_middle(self.kernel, self.stages, self.lane.last)
-        left_out = frozenset[Operation]() if self.middle is None else self.middle.left_out(self.kernel)
-        self.shared = self._shared()
-        lanes = lane_count(self.kernel, self.stages, self.lane, left_out) if self.lane is not None and splits else 1
-        self.lanes = self.shared.lanes if self.shared is not None else lanes if lanes > 1 else 1
+            self.interior = find_interior(self.kernel, self.stages, self.lane.last)
+        excluded_ops = frozenset[Operation]() if self.interior is None else self.interior.excluded_ops(self.kernel)
+        self.shuffled = self._plan_shuffled_loads()
+        lanes = lane_count(self.kernel, self.stages, self.lane, excluded_ops) if self.lane is not None and splits else 1
+        self.lanes = self.shuffled.lanes if self.shuffled is not None else lanes if lanes > 1 else 1
         self.registers = 1
-        if self.lane is not None and not self.reductions and self.shared is None and self.middle is None:
+        if self.lane is not None and not self.reductions and self.shuffled is None and self.interior is None:
             has_rows = len(self.groups) > 1 or min(self.axes) > 0
             usual = registers_per_iteration(self.kernel, self.stages, self.lane, self.lanes, has_rows)
-            self.registers = REGISTERS_OF_SEVERAL_ROWS if self.elsewhere else usual
+            self.registers = REGISTERS_OF_SEVERAL_ROWS if self.other_rows else usual
             self.lanes *= self.registers
         self.unroll = self._unroll() if self.lanes > 1 else 1
 
     def _unroll(self) -> int:
-        """How many vectors of sums there are, to hide the latency of additions: beside the last pass over another row,
-        whose values and factors need registers too, sums take a quarter of them; those of several rows half.
+        """The number of vector accumulators, to hide the latency of additions. Beside a pass over another row,
+        whose values need registers too, they take a quarter of the registers; those of several rows take half.
         """
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
-        if not self.unrolls or not self.reductions or not (light or self.elsewhere):
+        if not self.unrolls or not self.reductions or not (light or self.other_rows):
             return 1
         sums = sum(len(reduction.stores) for reduction in self.reductions.values())
         part = 2 if len(self.reductions) == len(self.stages) else 4
         fits = 4 * sums <= self.kernel.target.vector_registers // part
-        return 4 if fits or not self.elsewhere else 2
+        return 4 if fits or not self.other_rows else 2
 
-    def _shared(self) -> SharedVectors | None:
-        """The loads that share elements, of a map by itself whose branches are all in its lanes."""
-        alone = len(self.stages) == 1 and not self.reductions and self.given is None and self.middle is None
-        return find_shared_vectors(self.kernel, self.stages[0], self.lane) if alone and self.lane is not None else None
+    def _plan_shuffled_loads(self) -> ShuffledLoads | None:
+        """Loads that are shuffled, of a single elementwise stage without row-invariant values or an interior."""
+        alone = len(self.stages) == 1 and not self.reductions and self.given is None and self.interior is None
+        return plan_shuffled_loads(self.kernel, self.stages[0], self.lane) if alone and self.lane is not None else None
 
     @property
     def width(self) -> int:
-        """How many elements an iteration has: parts of a row begin at multiples."""
-        return self.lanes if self.shared is None else self.lanes * self.shared.width
+        """Elements of an iteration: ranges of a row begin at multiples."""
+        return self.lanes if self.shuffled is None else self.lanes * self.shuffled.width
 
     @property
-    def outer(self) -> Sequence[Group]:
+    def outer(self) -> Sequence[AxisGroup]:
         """The groups whose loops are around that of the lanes, from outside."""
         return [group for group in self.groups if group is not self.lane]
 
     @property
-    def outermost(self) -> Group | None:
-        """The group whose loop is around all others."""
+    def outermost(self) -> AxisGroup | None:
+        """The group of the outermost loop."""
         return self.outer[0] if self.outer else self.lane
 
     def emit(self, at: Mapping[int, SSAValue], *parts: tuple[SSAValue, SSAValue] | None) -> Accumulators | None:
@@ -121,8 +122,8 @@ class Sweep:
         accumulators = self.accumulators(at) if self.reductions else None
         if accumulators is not None:
             accumulators.start()
-        if self.middle is not None and self.middle.is_the_same:
-            self.middle.range(self.kernel, {}, None)  # Made here, it is at hand in all rows.
+        if self.interior is not None and self.interior.is_uniform:
+            self.interior.range(self.kernel, {}, None)  # computed here, the range is available in all rows
         self._is_long = True
         if accumulators is None or not accumulators.round or not self.outer:
             self._loops([*self.outer], dict(at), parts, accumulators)
@@ -136,7 +137,7 @@ class Sweep:
         parts: Sequence[tuple[SSAValue, SSAValue] | None],
         accumulators: Accumulators,
     ) -> None:
-        """The loops, inner ones without blocks where they are short."""
+        """The loops; inner ones have blocked accumulation only where they are long."""
         spare = [constant(MOST) - product((*(group.extent for group in self.outer[1:]), self._sums_of_row))]
         if self.lane is not None:
             spare.append(constant(MOST * self.lanes * self.unroll) - self.lane.extent)
@@ -148,12 +149,12 @@ class Sweep:
         with_and_without_blocks(self.code, spare, emit)
 
     def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
-        """Room for the results of all reductions, for given values of the axes around."""
-        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes, at, self.elsewhere)
+        """The accumulators of all reductions, for given values of the axes around."""
+        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes, at, self.other_rows)
 
     def _loops(
         self,
-        groups: Sequence[Group],
+        groups: Sequence[AxisGroup],
         at: dict[int, SSAValue],
         parts: Sequence[tuple[SSAValue, SSAValue] | None],
         accumulators: Accumulators | None,
@@ -177,13 +178,13 @@ class Sweep:
 
     @property
     def _sums_of_row(self) -> Dim:
-        """How many numbers an accumulator takes at most of a row along the lanes."""
+        """How many elements an accumulator takes of a row at most."""
         if self.lane is None:
             return constant(1)
         vectors = ceildiv(self.lane.extent, constant(self.lanes))
         return minimum(vectors, constant(self.unroll + 1)) if self.unroll > 1 else vectors
 
-    def _name(self, group: Group) -> str:
+    def _name(self, group: AxisGroup) -> str:
         return self.stages[0].axes[group.last].value.name_hint or "i"
 
     def _innermost(
@@ -195,46 +196,48 @@ class Sweep:
         axis = None if self.lane is None else self.lane.last
         row = max(at, default=0)
         self._prefetched = [each.start(self.kernel, at, row) for each in self.ahead]
-        if self.asks and axis is not None and self.unroll > 1:
-            self._far = [far for stage in self.stages for far in far_rows(self.kernel, stage, at, axis)]
-        # Who reads a result of a reduction here reads that of another row, which is there before.
+        if self.prefetches and axis is not None and self.unroll > 1:
+            self._distant = [
+                distant for stage in self.stages for distant in distant_prefetches(self.kernel, stage, at, axis)
+            ]
+        # A stage that reads a result of a reduction here reads that of another row, which is complete.
         maps = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
         written = {store.buffer for stage in maps for store in stage.stores}
-        if self.middle is not None:
-            self._ends_and_middle(self.middle, at, part)
+        if self.interior is not None:
+            self._edges_and_interior(self.interior, at, part)
             return
-        bodies = [Body(self.kernel, stage, {**at, **self.elsewhere.get(stage, {})}, axis) for stage in self.stages]
+        bodies = [Body(self.kernel, stage, {**at, **self.other_rows.get(stage, {})}, axis) for stage in self.stages]
         for body in bodies:
-            body.fills_lines = True
+            body.fills_cache_lines = True
             if self.given is not None:
                 self.given(body)
             body.hoist(body.stage.body, {*written, *(store.buffer for store in body.stage.stores)})
         for _ in with_reciprocals(self.code, bodies):
             self._along(bodies, part, accumulators)
 
-    def _ends_and_middle(
-        self, middle: Middle, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    def _edges_and_interior(
+        self, interior: Interior, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
     ) -> None:
-        """Vectors where branches are taken, elements one by one elsewhere.
+        """Vectors in the interior, elements one by one at the edges.
 
-        What is the same for all elements of a part is only there if the part has elements: it may be loaded.
+        Invariant loads are hoisted only if a range is not empty, since their addresses may be invalid otherwise.
         """
-        code, stage = self.code, middle.stage
-        first, end = middle.range(self.kernel, at, part)
-        low, high = (code.index(0), code.dim(stage.axes[middle.axis].extent)) if part is None else part
+        code, stage = self.code, interior.stage
+        first, end = interior.range(self.kernel, at, part)
+        low, high = (code.index(0), code.dim(stage.axes[interior.axis].extent)) if part is None else part
         written = {store.buffer for store in stage.stores}
-        # the addresses of results are those of all parts
-        Body(self.kernel, stage, at, middle.axis).hoist(stage.stores, written)
-        for is_middle, begin, stop in ((True, first, end), (False, low, first), (False, end, high)):
+        # the addresses of results are common to all ranges
+        Body(self.kernel, stage, at, interior.axis).hoist(stage.stores, written)
+        for is_interior, begin, stop in ((True, first, end), (False, low, first), (False, end, high)):
             if begin is stop:
                 continue
-            body = Body(self.kernel, stage, at, middle.axis)
-            body.fills_lines = is_middle
-            if is_middle or len(middle.branches) == 1:  # elsewhere, some of several may be taken
-                body.take(middle.branches, holds=is_middle)
+            body = Body(self.kernel, stage, at, interior.axis)
+            body.fills_cache_lines = is_interior
+            if is_interior or len(interior.branches) == 1:  # at the edges some of several branches may be taken
+                body.assume(interior.branches, holds=is_interior)
             with code.when(code.compare("slt", begin, stop)):
                 body.hoist(stage.body, written)
-                if is_middle:
+                if is_interior:
                     self._along([body], (begin, stop), None)
                     continue
                 with code.loop(stop, "e", lower=begin, vectorize=False) as index:
@@ -253,15 +256,15 @@ class Sweep:
         low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
         masks = masks_are_cheap(self.kernel, self.stages)
         shape = IterationShape(self.lanes, self.registers, self.width, self.unroll, masks)
-        row = Row(
+        row = VectorLoop(
             self.kernel,
             step,
             shape,
-            self.shared,
+            self.shuffled,
             self._prefetched,
             low,
             high,
-            self._far,
+            self._distant,
             len(self.groups) == 1,
             self._is_long,
         )
@@ -269,11 +272,13 @@ class Sweep:
 
 
 LEAST_DIVISOR, GREATEST_DIVISOR = 2.0**-126, 2.0**126
-"""Between these the reciprocal of an f32, and the product with it, loses at most the last bit."""
+"""Between these the reciprocal of an f32, and the product with it, is accurate to the last bit."""
 
 
 def with_reciprocals(code: Code, bodies: Sequence[Body]) -> Iterator[None]:
-    """Where to emit the row: twice if divisors might have no reciprocal, with products, and with divisions."""
+    """Where to emit the row: twice if a divisor may have no normal reciprocal, with multiplications and with
+    divisions.
+    """
     unsafe = [value for body in bodies for value in body.unsafe_divisors]
     if not unsafe:
         yield
@@ -290,7 +295,7 @@ def _are_normal(code: Code, divisors: Sequence[SSAValue]) -> SSAValue:
     tests: list[SSAValue] = []
     for value in divisors:
         low, high = (code.value(arith.ConstantOp(number_like(end, value))) for end in (LEAST_DIVISOR, GREATEST_DIVISOR))
-        # A divisor that comes of a sum of positive numbers; any other is divided by.
+        # Sums of positive values pass this test; for anything else there is the version with divisions.
         tests += [code.value(arith.CmpfOp(value, low, "oge")), code.value(arith.CmpfOp(value, high, "ole"))]
     result = tests[0]
     for test in tests[1:]:
