@@ -15,7 +15,7 @@ from lowering.llvm.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
-from tests.lowering.kernels.memory.support import kernel
+from tests.lowering.kernels.memory_bound import kernel
 from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine

@@ -19,7 +19,7 @@ from lowering.relax.fusion.fuse_ops import FuseOpsPass
 from lowering.relax.fusion.fuse_tir import FuseTIRPass
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from lowering.tir.bounds import constant_value
-from tests.lowering.kernels.convolutions import Convolution
+from tests.lowering.kernels.conv.convolutions import Convolution
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn

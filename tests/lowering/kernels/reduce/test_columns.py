@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.emit.blocked_accumulation import MOST
 from lowering.kernels.schedule_cpu import schedule
-from tests.lowering.kernels.memory.support import kernel
+from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect.ops.function import PrimFuncOp

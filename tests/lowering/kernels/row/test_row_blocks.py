@@ -13,8 +13,8 @@ from lowering import build
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
-from tests.lowering.kernels.memory.programs import PROGRAMS, arguments
-from tests.lowering.kernels.memory.support import native_kernel
+from tests.lowering.kernels.memory_bound import native_kernel
+from tests.lowering.kernels.memory_bound_programs import PROGRAMS, arguments
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect.ops.function import PrimFuncOp

@@ -11,7 +11,7 @@ from lowering import build
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
-from tests.lowering.kernels.memory.programs import PROGRAMS
+from tests.lowering.kernels.memory_bound_programs import PROGRAMS
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import VirtualMachine
 

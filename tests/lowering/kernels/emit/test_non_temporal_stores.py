@@ -14,8 +14,8 @@ from lowering.kernels.schedule_cpu import schedule
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
-from tests.lowering.kernels.memory.programs import PROGRAMS
-from tests.lowering.kernels.memory.support import kernel
+from tests.lowering.kernels.memory_bound import kernel
+from tests.lowering.kernels.memory_bound_programs import PROGRAMS
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect import te

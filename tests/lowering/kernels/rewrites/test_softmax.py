@@ -8,7 +8,7 @@ import pytest
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
-from tests.lowering.kernels.memory.support import kernel
+from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target

@@ -9,8 +9,8 @@ from xdsl.context import Context
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
-from tests.lowering.kernels.memory.programs import arguments
-from tests.lowering.kernels.memory.support import kernel
+from tests.lowering.kernels.memory_bound import kernel
+from tests.lowering.kernels.memory_bound_programs import arguments
 from tests.lowering.tir_to_llvm.conftest import find
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
-from tests.lowering.kernels.memory.support import kernel
-from tests.lowering.kernels.memory.test_short_rows import scheduled
+from tests.lowering.kernels.memory_bound import kernel
+from tests.lowering.kernels.row.test_row_blocks import scheduled
 from tests.lowering.tir_to_llvm.conftest import call, find
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func

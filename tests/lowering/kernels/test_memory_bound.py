@@ -18,8 +18,8 @@ from lowering.llvm.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
-from tests.lowering.kernels.memory.programs import MAXIMUM_POOLING, PROGRAMS, arguments
-from tests.lowering.kernels.memory.support import compiled, kernel, native_kernel
+from tests.lowering.kernels.memory_bound import compiled, kernel, native_kernel
+from tests.lowering.kernels.memory_bound_programs import MAXIMUM_POOLING, PROGRAMS, arguments
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn

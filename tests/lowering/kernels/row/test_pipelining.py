@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
-from tests.lowering.kernels.memory.programs import arguments
-from tests.lowering.kernels.memory.support import kernel
+from tests.lowering.kernels.memory_bound import kernel
+from tests.lowering.kernels.memory_bound_programs import arguments
 from tests.lowering.tir_to_llvm.conftest import call, find
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect import te
