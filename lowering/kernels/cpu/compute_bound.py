@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
-from lowering.kernels.cpu.attention.rows import Attention, find_attention
+from lowering.kernels.cpu.attention.pattern import Attention, find_attention
 from lowering.kernels.cpu.attention.streamed import emit_attention
-from lowering.kernels.cpu.conv.line_code import BlockedLines
-from lowering.kernels.cpu.conv.lines import leave_out_borders, lines_of
-from lowering.kernels.cpu.conv.product import BlockedProduct, is_blocked
+from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
+from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.routines import routines_for
@@ -23,12 +22,13 @@ from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.cpu.gemm.strategy import emit_best, generators
 from lowering.kernels.cpu.gemm.tiling import tiling, with_tiles
-from lowering.kernels.cpu.structure.alone import emit_alone, is_understood, reduction_of
+from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
+from lowering.kernels.cpu.rewrites.inlining import inline_operands
+from lowering.kernels.cpu.single_stage import emit_alone, is_understood
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.epilogue import find_epilogue
-from lowering.kernels.cpu.structure.grouping import split_groups
-from lowering.kernels.cpu.structure.inlining import inline_operands
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
+from lowering.kernels.cpu.structure.reduction import reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -81,9 +81,9 @@ class _Emitter:
         kernel = self.kernel
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
-        plan = leave_out_borders(kernel, self._plan())
+        plan = elide_padding(kernel, self._plan())
         kernel.padded |= _padded(plan)
-        kernel.unread = frozenset(kernel.borders).union(
+        kernel.unread = frozenset(kernel.elided_padding).union(
             buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item)
         )
         touched = {op.buffer for stage in self.stages for op in stage.accesses}
@@ -154,7 +154,7 @@ def _unneeded(gemm: Gemm | DotGroupGemm | Attention) -> frozenset[SSAValue]:
 
 
 def _makes_partial_sums(gemm: Gemm) -> bool:
-    if is_blocked(gemm) or is_direct(gemm) or lines_of(gemm) is not None:
+    if is_direct_convolution(gemm) or is_direct(gemm) or depthwise_of(gemm) is not None:
         return False
     few = can_be_skinny(gemm) and has_partial_sums(gemm)
     return PackedGemm(gemm).needs_partial_sums or few
@@ -165,12 +165,12 @@ def emit_gemm(gemm: Gemm) -> str:
 
     Says which generators those are, and why.
     """
-    if is_blocked(gemm):
-        BlockedProduct(gemm).emit()
+    if is_direct_convolution(gemm):
+        DirectConvolution(gemm).emit()
         return "blocked convolution since channels are in blocks"
-    lines = lines_of(gemm)
+    lines = depthwise_of(gemm)
     if lines is not None:
-        BlockedLines(gemm, lines).emit()
+        DepthwiseConvolution(gemm, lines).emit()
         return "blocked depthwise convolution since groups of channels are in blocks"
     if is_direct(gemm):
         DirectContraction(gemm).emit()

@@ -1,4 +1,4 @@
-"""Memory-bound kernels: maps, reductions, and chains of both that share rows."""
+"""Memory-bound kernels: elementwise stages, reductions, scans, and chains that share rows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from xdsl.ir import Block, Region, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.row.exponentials import simplify_exponentials
-from lowering.kernels.cpu.row.rows import Rows, reduced_values
-from lowering.kernels.cpu.structure.alone import emit_alone, is_understood, reduction_of, scan_of
-from lowering.kernels.cpu.structure.chains import find_row
-from lowering.kernels.cpu.structure.inlining import inline_producers
-from lowering.kernels.cpu.structure.quotients import split_quotients
+from lowering.kernels.cpu.rewrites.axis_splitting import split_quotients
+from lowering.kernels.cpu.rewrites.inlining import inline_producers
+from lowering.kernels.cpu.rewrites.softmax import simplify_exponentials
+from lowering.kernels.cpu.row.chain import find_row
+from lowering.kernels.cpu.row.rows import RowKernel, values_of_reductions
+from lowering.kernels.cpu.single_stage import emit_alone, is_understood, scan_of
+from lowering.kernels.cpu.structure.reduction import reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages, rewritten
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
-    """Rewrites a function of maps and reductions; says whether it is one."""
+    """Schedules a function of elementwise stages, reductions or scans; returns whether it is one."""
     if func.may_alias is None:
         split_quotients(func)
     program = None if func.may_alias is not None else find_program(func)
@@ -40,7 +41,7 @@ def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
 
 
 class _Emitter:
-    """Emits the code of one function."""
+    """Generates the code of one function."""
 
     def __init__(self, func: PrimFuncOp, program: Program, stages: Sequence[Stage], target: Target):
         self.func, self.program, self.stages = func, program, stages
@@ -55,12 +56,12 @@ class _Emitter:
     def emit(self) -> None:
         """Replaces the body of the function."""
         kernel = self.kernel
-        kernel.repeat(self.program.header)
+        kernel.clone_ops(self.program.header)
         touched = {op.buffer for stage in self.stages for op in stage.accesses}
         own = [alloc.buffer for alloc in self.program.buffers]
         scan = scan_of(self.stages)
         row = find_row(kernel, self.stages, self.reductions, own) if scan is None else None
-        kernel.divisors = reduced_values(self.stages, self.reductions, self.program)
+        kernel.divisors = values_of_reductions(self.stages, self.reductions, self.program)
         for parameter in self.func.params:
             if parameter in touched:
                 kernel.make_flat(parameter)
@@ -69,23 +70,23 @@ class _Emitter:
                 kernel.allocate(alloc)
         kernel.results = self._results(scan)
         if scan is not None:
-            self._running_sums(scan)
+            self._emit_scan(scan)
         elif row is None:
             for stage in self.stages:
                 emit_alone(self.kernel, stage, self.reductions.get(stage))
         else:
-            Rows(kernel, self.func, self.program, self.stages, self.reductions).emit(row)
+            RowKernel(kernel, self.func, self.program, self.stages, self.reductions).emit(row)
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
 
     def _results(self, scan: Scan | None) -> frozenset[SSAValue]:
-        """Parameters that are written and never read: a scan has the sum before at hand."""
-        loads = (load for stage in self.stages for load in stage.loads if scan is None or load is not scan.before)
+        """Parameters that are written and never read; a scan has the previous sum in registers."""
+        loads = (load for stage in self.stages for load in stage.loads if scan is None or load is not scan.previous)
         read = {load.buffer for load in loads}
         written = {store.buffer for stage in self.stages for store in stage.stores}
         return frozenset(param for param in self.func.params if param in written and param not in read)
 
-    def _running_sums(self, scan: Scan) -> None:
+    def _emit_scan(self, scan: Scan) -> None:
         from lowering.kernels.cpu.scan.scan_columns import emit_scan_columns
         from lowering.kernels.cpu.scan.scan_rows import emit_scan_rows
 

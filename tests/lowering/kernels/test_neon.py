@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lowering.kernels import test_attention as attention
-from tests.lowering.kernels.blocked import test_blocked as blocked
+from tests.lowering.kernels.attention import test_attention as attention
+from tests.lowering.kernels.conv import test_direct as direct
 from tests.lowering.kernels.gemm.support import SUMS, compile_to_text, kernel
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 FUNCTIONS: dict[str, Callable[[], PrimFuncOp]] = {
     "product": lambda: kernel(SUMS["product"].text),
-    "convolution in blocks of 8": lambda: blocked.kernel("blocks of 8"),
+    "convolution in blocks of 8": lambda: direct.kernel("blocks of 8"),
     "attention": lambda: attention.kernel(attention.CASES["many features"].text),
     "attention of doubles": lambda: attention.kernel(attention.CASES["f64"].text),
 }

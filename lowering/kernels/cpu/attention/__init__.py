@@ -1,1 +1,1 @@
-"""Attention, a block of rows at a time."""
+"""Attention: recognition of the pattern, and its packed and streamed forms."""

@@ -1,8 +1,7 @@
-"""Attention of many rows: a block of rows at a time, whose scores stay in the cache of a core.
+"""Attention of many rows: a block of rows at a time, whose scores stay in L2.
 
-For every batch, keys and values are packed once, into panels as wide as a register tile; then a block of rows goes
-through the first product, the chain along each row, and the second product. A thread has memory for the scores of one
-block.
+For every batch, keys and values are packed once, into panels as wide as a register tile. Then a block of rows goes
+through the first GEMM, the chain along each row, and the second GEMM. A thread has memory for the scores of one block.
 """
 
 from __future__ import annotations
@@ -12,30 +11,29 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.attention.code import AttentionCode, Rows
-from lowering.kernels.cpu.attention.forms import row_forms
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.attention.pattern import row_forms
+from lowering.kernels.cpu.attention.row_code import AttentionCode, Rows
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.gemm.packing import ColumnPanel, RowPanels
 from lowering.kernels.cpu.gemm.panels import PackedColumns
-from lowering.kernels.cpu.gemm.problem import Coords
-from lowering.kernels.cpu.gemm.problem import Gemm as Product
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import Element, emit_tile, grid
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 
 PRODUCTS_PER_TASK = 1 << 19
-"""So few take some five microseconds; to wake a thread for less does not pay."""
+"""Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
 TASKS_PER_THREAD = 4
-"""More tasks than threads, so that a thread that is late leaves work to the others."""
+"""More tasks than threads, so that a late thread leaves work to the others."""
 MOST_STRIPS = 8
-"""Strips of rows in a block: packed keys that come from the second-level cache are used so often."""
+"""Strips of MR rows in a block at most: each panel of keys from L2 is used so often."""
 
 
 class PackedAttention(AttentionCode):
-    """Emits attention with packed keys and values."""
+    """Generates attention with packed keys and values."""
 
     def emit(self) -> None:
-        """All batches and blocks of rows; threads take ranges of them."""
+        """All batches and blocks of rows; threads have ranges of them."""
         code, rows = self.code, self.tiles.rows
         strips = self._strips()
         blocks = ceildiv(self.m, strips * rows)
@@ -59,7 +57,7 @@ class PackedAttention(AttentionCode):
                 self._block(Rows(scores, numbers, batch, top, count), panels, queries)
 
     def _strips(self) -> Dim:
-        """Strips of rows in a block: as many as have room in half of the second-level cache."""
+        """Strips of MR rows in a block: as many as fit in half of L2."""
         row_bytes = byte_size(self.what.scores.element) * self.tiles.rows
         room = self.kernel.target.l2_bytes // 2 // row_bytes
         most = min(MOST_STRIPS, self.tiles.height // self.tiles.rows)
@@ -92,15 +90,15 @@ class PackedAttention(AttentionCode):
         self._product(self.totals, rows, panels.values, weight, last, code.dim(self.totals.n))
 
     def _end(self, rows: Rows) -> SSAValue | None:
-        """The number of columns that count for some row of a block; `None` if all may."""
-        code, bound, axes = self.code, self.what.bound, self.what.scores.row
+        """The number of columns that some row of a block needs; `None` if all."""
+        code, bound, axes = self.code, self.what.causal_bound, self.what.scores.row
         moving = [] if bound is None else [axis for axis, stride in enumerate(bound.strides) if stride.terms]
         if bound is None or len(moving) != 1 or bound.strides[moving[0]].constant_value != 1 or not axes:
             return None
         form = row_forms(self.what.scores)[moving[0]]
         if form.base.terms or form.terms != frozenset(((axes[-1], constant(1)),)):
             return None
-        # Rows that count as one with others begin anew after the last one.
+        # A row axis that is collapsed with others begins again after its last row.
         length = code.dim(self.what.scores.stage.extents[axes[-1]])
         first = code.remainder(rows.top, length) if len(axes) > 1 else rows.top
         last = code.minimum(code.add(first, rows.count), length)
@@ -108,7 +106,9 @@ class PackedAttention(AttentionCode):
         return code.maximum(code.minimum(end, code.dim(self.n)), 0)
 
     def _clear(self, rows: Rows, end: SSAValue) -> None:
-        """Zeros in the rows up to the end of the last strip: what lies there might be numbers that take long."""
+        """Clears the rows of the last strip that do not exist: they might hold subnormal numbers or NaN, which
+        are slow.
+        """
         code, lanes = self.code, self.tiles.lanes
         zeros = code.zeros(self.what.scores.element, lanes)
         vectors = ceildiv(self.n, constant(lanes))
@@ -117,14 +117,14 @@ class PackedAttention(AttentionCode):
 
     def _product(
         self,
-        product: Product,
+        product: Gemm,
         rows: Rows,
         panels: PackedColumns,
         reader: Callable[[SSAValue], Element],
         length: SSAValue,
         columns: SSAValue,
     ) -> None:
-        """One of the products for a block of rows, panel by panel."""
+        """One of the GEMMs for a block of rows, panel by panel."""
         code, tiles = self.code, self.tiles
         strips = code.divide(code.add(rows.count, tiles.rows - 1), tiles.rows)
         put = self.put_scores if product is self.scores else self.put_totals
@@ -139,10 +139,8 @@ class PackedAttention(AttentionCode):
             with code.loop(code.minimum(left, tiles.rows), "i") as i:
                 put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.width))
 
-    def _tile(
-        self, product: Product, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue
-    ) -> SSAValue:
-        """A tile of sums, by the smallest micro-kernel with `left` rows: queries in memory have no more."""
+    def _tile(self, product: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
+        """A register tile, by the smallest micro-kernel with at least `left` rows."""
         code, tiles = self.code, self.tiles
         tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
         bounds, is_long = (code.index(0), length), product is self.totals
@@ -169,7 +167,7 @@ class _Panels:
         self.keys = self._columns(attention.scores)
         self.values = self._columns(attention.totals)
 
-    def _columns(self, product: Product) -> PackedColumns:
+    def _columns(self, product: Gemm) -> PackedColumns:
         return PackedColumns(product, ceildiv(product.n, constant(product.tiles.width)), product.k)
 
     def pack(self, batch: SSAValue) -> None:
@@ -178,7 +176,7 @@ class _Panels:
         self._pack(self.attention.scores, mine, self.keys)
         self._pack(self.attention.totals, theirs, self.values)
 
-    def _pack(self, product: Product, coords: Coords, panels: PackedColumns) -> None:
+    def _pack(self, product: Gemm, coords: Coords, panels: PackedColumns) -> None:
         code, width = product.code, product.tiles.width
         with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
             panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))

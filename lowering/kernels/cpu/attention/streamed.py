@@ -1,4 +1,4 @@
-"""Attention of few rows, as when a token is added to a sequence: keys and values are read once, in place."""
+"""Attention of few rows, as in decoding: keys and values are read once, in place."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.attention.code import AttentionCode, Rows
 from lowering.kernels.cpu.attention.packed import PackedAttention
-from lowering.kernels.cpu.attention.rows import Attention
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M as MAX_ROWS
-from lowering.kernels.cpu.gemm.cost_model import TASK_MACS as PRODUCTS_PER_TASK
-from lowering.kernels.cpu.gemm.dot import DotGemm as DotProduct
-from lowering.kernels.cpu.gemm.dot import can_dot
-from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter as Finish
-from lowering.kernels.cpu.gemm.problem import Coords
-from lowering.kernels.cpu.gemm.problem import Gemm as Product
+from lowering.kernels.cpu.attention.pattern import Attention
+from lowering.kernels.cpu.attention.row_code import AttentionCode, Rows
+from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
+from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M, TASK_MACS
+from lowering.kernels.cpu.gemm.dot import DotGemm, can_dot
+from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
+from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import emit_tile, grid
 from lowering.kernels.cpu.gemm.tiling import Tiling, tiling
 from lowering.kernels.cpu.structure.epilogue import Epilogue
@@ -25,36 +21,36 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 from tir_dialect.dtypes import byte_size
 
 GROUPS = (4, 1)
-"""Rows that share a vector of values once it is loaded; four of them keep the multipliers busy."""
+"""Rows that share a vector of values in registers; four of them keep the multipliers busy."""
 
 
 class StreamedAttention(AttentionCode):
-    """Emits attention of at most `MAX_ROWS` rows for each batch."""
+    """Generates attention of at most `MAX_ROWS` rows for each batch."""
 
     def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
         super().__init__(kernel, what, tiles)
         self.wide = replace(tiles, vectors=self._vectors())
-        self.totals = Product(kernel, what.totals, Epilogue(), self.wide)
+        self.totals = Gemm(kernel, what.totals, Epilogue(), self.wide)
         self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(what.totals.columns, what.totals.column)
-        """Whether there may be few rows, and keys and values lie as they are read."""
+        """Whether there may be few rows, and keys and values are contiguous as they are read."""
 
     def _vectors(self) -> int:
-        """Vectors in a row of the tile: all features if registers suffice, so that values are read in one go."""
+        """Vectors in a row of the tile: all features if registers suffice, so that values are read once."""
         features, tiles = self.totals.n.constant_value, self.tiles
         most = (self.kernel.target.tile_registers - 2) // (GROUPS[0] + 1)
         return tiles.vectors if features is None else max(1, min(most, -(-features // tiles.lanes)))
 
     def emit(self) -> None:
-        """All batches; threads take ranges of them."""
+        """All batches; threads have ranges of them."""
         code = self.code
         work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
-        tasks = minimum(self.batches, self.scores.threads(PRODUCTS_PER_TASK, work))
+        tasks = minimum(self.batches, self.scores.threads(TASK_MACS, work))
         with shared_units(code, self.batches, tasks) as (lower, upper):
-            scores, numbers = self.memory(constant(min(self.m.constant_value or MAX_ROWS, MAX_ROWS)))
+            scores, numbers = self.memory(constant(min(self.m.constant_value or SKINNY_MAX_M, SKINNY_MAX_M)))
             with code.loop(upper, "batch", lower=lower) as batch:
                 rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
                 mine, theirs = self.all_coords(batch, None)
-                product = DotProduct(self.scores)
+                product = DotGemm(self.scores)
                 product.finish = _IntoScores(self, rows)
                 product.emit(mine)
                 with code.loop(rows.count, "row") as row:
@@ -62,7 +58,7 @@ class StreamedAttention(AttentionCode):
                 self._totals(rows, theirs)
 
     def _totals(self, rows: Rows, coords: Coords) -> None:
-        """The second product, in groups of rows that share the values once they are loaded."""
+        """The second GEMM, in groups of rows that share loads of values."""
         code = self.code
         with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
             done = constant(0)
@@ -97,29 +93,29 @@ class StreamedAttention(AttentionCode):
                 self.put_totals(rows, line, self.vectors(tile, code.index(i), tiles.vectors), left)
 
 
-class _IntoScores(Finish):
-    """Puts dot products into the scores of their row."""
+class _IntoScores(EpilogueEmitter):
+    """Stores dot products as scores of their row."""
 
     def __init__(self, attention: AttentionCode, rows: Rows):
         super().__init__(attention.scores, None, None)
         self.attention, self.rows = attention, rows
 
     def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
-        """A vector of which `count` lanes are on."""
+        """A vector of which `count` lanes are set."""
         what = self.attention.what.scores
         row = coords[what.row] if what.row else self.code.index(0)
         self.attention.put_scores(self.rows, row, [sums], coords[what.column], count)
 
 
 def emit_attention(kernel: Kernel, what: Attention) -> None:
-    """The code of attention, by the way that suits the number of rows."""
+    """Generates attention by the form that suits the number of rows."""
     tiles = tiling(kernel.target, byte_size(what.scores.element))
     few, many = StreamedAttention(kernel, what, tiles), PackedAttention(kernel, what, tiles)
     code = kernel.code
     if not few.is_possible or few.m.constant_value is not None:
         (few if few.is_possible else many).emit()
         return
-    with code.when(code.compare("sle", code.dim(few.m, "m"), MAX_ROWS)) as branch:
+    with code.when(code.compare("sle", code.dim(few.m, "m"), SKINNY_MAX_M)) as branch:
         few.emit()
     with code.otherwise(branch):
         many.emit()

@@ -1,1 +1,1 @@
-"""Contractions on channel-blocked layouts, such as direct convolutions."""
+"""Convolutions on channel-blocked layouts: direct and depthwise."""

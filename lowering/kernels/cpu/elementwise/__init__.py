@@ -1,1 +1,1 @@
-"""Maps that are more than a sweep: broadcasts, padding, interleaving, transposition."""
+"""Elementwise stages that need more than a loop nest: broadcasts, padding, interleaving, transposition."""

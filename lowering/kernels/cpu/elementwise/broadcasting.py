@@ -1,7 +1,7 @@
-"""Maps with operands that may be broadcast, which only the call knows: their strides are flags, 0 or 1.
+"""Elementwise stages whose operands may be broadcast, which only the call knows: their strides are flags, 0 or 1.
 
-What follows from the flags is decided before all loops: inner axes that are contiguous in this call are collapsed, and
-the innermost loop is versioned on how its operands advance, with constant strides.
+What follows from the flags is decided before all loops. Inner axes that are contiguous in this call are collapsed. The
+innermost loop is versioned on how its operands advance, with constant strides in each version.
 """
 
 from __future__ import annotations
@@ -9,85 +9,100 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BoolAttr, i1
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.groups import Group, accesses_of, group_axes, lane_group
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, accesses_of, choose_lane_axes, collapse_axes
 from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.flags import has_flag, is_flag
-from lowering.kernels.cpu.structure.stages import Stage
-from lowering.kernels.cpu.traversal.sweep import Sweep
+from lowering.kernels.cpu.structure.stages import Stage, work_of
+from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from lowering.kernels.cpu.traversal.vector_loop import LONG
-from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dims import Bounds, Dim, constant, product
+from tir_dialect.dims.atoms import MinAtom
+from tir_dialect.dims.expr import from_atom
+from tir_dialect.dims.ranges import Ranges
 from tir_dialect.types import LoopKind
 
+
+@lru_cache(maxsize=4096)
+def is_flag(dim: Dim) -> bool:
+    """Whether a stride is 0 or 1, depending on the call."""
+    return isinstance(dim.as_atom, MinAtom) and Ranges(Bounds()).of(dim) == (0, 1)
+
+
+def has_flag(dim: Dim) -> bool:
+    """Whether a flag is among the factors of a stride."""
+    return any(is_flag(from_atom(atom)) for _, monomial in dim.terms for atom, _ in monomial)
+
+
 MOST_FLAGS = 2
-"""Of so many innermost strides every combination has a loop; of more, all ones and anything else."""
+"""Up to so many innermost strides, every combination has a version of the loop; beyond, all ones and anything else."""
 
 
 @dataclass(frozen=True)
 class Broadcasts:
-    """A map whose last group of axes has the lanes, and some of whose strides are flags."""
+    """An elementwise stage whose last group of axes has the lanes, and some of whose strides are flags."""
 
     stage: Stage
-    groups: tuple[Group, ...]
+    groups: tuple[AxisGroup, ...]
     flags: tuple[Dim, ...]
     """Strides along the lanes that are flags."""
 
     @property
-    def lane(self) -> Group:
+    def lane(self) -> AxisGroup:
         """The innermost group."""
         return self.groups[-1]
 
 
 def find_broadcasts(kernel: Kernel, stage: Stage) -> Broadcasts | None:
-    """The operands of a map that may be broadcast; `None` if there are none, or the lanes lie otherwise."""
+    """The operands that may be broadcast; `None` if there are none, or the lanes lie along another group."""
     accesses = list(accesses_of(kernel, stage))
     if not any(has_flag(stride) for access in accesses for stride in access.strides):
         return None
-    groups = tuple(group_axes(kernel, [stage], range(len(stage.axes))))
+    groups = tuple(collapse_axes(kernel, [stage], range(len(stage.axes))))
     flags = dict.fromkeys(stride for access in accesses if is_flag(stride := access.strides[groups[-1].last]))
     with settled(kernel, dict.fromkeys(flags, 1)):
-        lane = lane_group(kernel, [stage], groups)
+        lane = choose_lane_axes(kernel, [stage], groups)
     return Broadcasts(stage, groups, tuple(flags)) if lane is groups[-1] else None
 
 
 @contextmanager
 def settled(kernel: Kernel, flags: Mapping[Dim, int]) -> Generator[None]:
     """Code in which the values of some flags are known."""
-    outer = kernel.settled
-    kernel.settled = {**outer, **{flag: constant(value) for flag, value in flags.items()}}
+    outer = kernel.known_strides
+    kernel.known_strides = {**outer, **{flag: constant(value) for flag, value in flags.items()}}
     yield
-    kernel.settled = outer
+    kernel.known_strides = outer
 
 
 def emit_broadcasts(kernel: Kernel, what: Broadcasts) -> None:
-    """The code of the map; threads have parts of the outermost axis, or of the innermost if it is all there is."""
+    """Generates the stage. Threads have ranges of the outermost axis, or of the innermost if there is no other."""
     _Emitter(kernel, what).emit()
 
 
 @dataclass
 class _Run:
-    """The range of the innermost loop in a call."""
+    """The range of the innermost loop in a call, which may have axes collapsed into it."""
 
     length: SSAValue
     counts: list[SSAValue]
-    """How often the loops around are iterated: once where they are part of the run."""
+    """The trip counts of the loops around; 1 where an axis is collapsed into the run."""
     is_all: SSAValue | None
-    """Whether the run is all there is; `None` if it never is."""
+    """Whether all axes are collapsed into the run; `None` if they never are."""
 
 
 class _Emitter:
-    """Emits the code of one map."""
+    """Generates one elementwise stage."""
 
     def __init__(self, kernel: Kernel, what: Broadcasts):
         self.kernel, self.code, self.what = kernel, kernel.code, what
 
     def emit(self) -> None:
-        """Decides what is one run, shares it out, and goes through it."""
+        """Decides what is collapsed, partitions the work, and generates the loops."""
         run, groups = self._run(), self.what.groups
         with self._part(run) as (low, high):
             outer = [(self.code.index(0), count) for count in run.counts]
@@ -104,7 +119,7 @@ class _Emitter:
                     self._loops(list(zip(groups[:-1], outer, strict=True)), {}, inner)
 
     def _run(self) -> _Run:
-        """Joins axes from the innermost on."""
+        """Collapses axes from the innermost on."""
         code, groups, accesses = self.code, self.what.groups, list(accesses_of(self.kernel, self.what.stage))
         lane, pinned = self.what.lane, self.what.stage.pinned
         length, joined = code.dim(lane.extent), None
@@ -125,7 +140,7 @@ class _Emitter:
     def _are_joined(
         self, accesses: Sequence[AffineAccess], axis: int, inner: Sequence[Dim], joined: SSAValue | None
     ) -> SSAValue:
-        """Whether no access jumps when an axis goes on, and the axes inside of it are one already."""
+        """Whether an axis can be collapsed with those inside of it, which are collapsed already."""
         code, size = self.code, product(inner)
         pairs = {(access.strides[axis], access.strides[self.what.lane.last] * size): None for access in accesses}
         for step, wanted in pairs:
@@ -142,7 +157,7 @@ class _Emitter:
 
     @contextmanager
     def _part(self, run: _Run) -> Generator[tuple[SSAValue, SSAValue]]:
-        """The part of the outermost loop, or of a run that is all there is, that a thread has."""
+        """A thread's range of the outermost loop, or of the run if it is everything."""
         code, tasks = self.code, self.kernel.tasks(work_of(self.what.stage))
         extent, step = (run.counts[0], code.index(1)) if run.counts else (run.length, self._lanes())
         if run.counts and run.is_all is not None:
@@ -161,11 +176,11 @@ class _Emitter:
     def _lanes(self) -> SSAValue:
         return self.code.index(self._sweep().width)
 
-    def _sweep(self) -> Sweep:
-        return Sweep(self.kernel, [self.what.stage], self.what.lane.axes)
+    def _sweep(self) -> LoopNest:
+        return LoopNest(self.kernel, [self.what.stage], self.what.lane.axes)
 
     def _versions(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
-        """The values of flags for which the innermost loop has code, each inside of its condition."""
+        """The values of flags for which there is a version, each inside of its condition."""
         if len(flags) > MOST_FLAGS or (flags and len(self.what.stage.needed) > LONG):
             yield from self._all_or_any(flags)
         elif not flags:
@@ -191,7 +206,7 @@ class _Emitter:
 
     def _loops(
         self,
-        rest: Sequence[tuple[Group, tuple[SSAValue, SSAValue]]],
+        rest: Sequence[tuple[AxisGroup, tuple[SSAValue, SSAValue]]],
         at: Mapping[int, SSAValue],
         run: tuple[SSAValue, SSAValue],
     ) -> None:

@@ -1,7 +1,7 @@
-"""Copies between a few lines and memory in which they are interleaved: vectors are shuffled in registers.
+"""Copies between an array of structures and a structure of arrays, with a few components: vectors are shuffled.
 
-Results of transposed convolutions, pixel shuffles and changes from `NCHW` to `NHWC` interleave lines: every n-th
-element stored comes from the same line. Pictures whose channels lie side by side are split into lines.
+Transposed convolutions, pixel shuffles and changes from `NCHW` to `NHWC` interleave components: every n-th element
+stored comes from the same component. The inverse deinterleaves, as for images in `NHWC`.
 """
 
 from __future__ import annotations
@@ -14,120 +14,122 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.interleave import interleaved, split
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.shuffles import deinterleave, interleave
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_registers
 from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, work_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
-MOST_LINES, MOST_LANES = 8, 16
-MOST_SPLIT = 6
-"""Where masks are cheap, tiles of more lines are transposed faster than split."""
+MAX_COMPONENTS, MAX_LANES = 8, 16
+MAX_DEINTERLEAVED = 6
+"""Where masks are cheap, more components than these are faster to transpose in tiles."""
 LEAST_LANES = 4
-FEW_LINES, LONG = (2, 3, 4), 256
-"""There is code for so many lines where only the call knows how many there are, if they may be so long: as there may be
-a few channels, but hardly a few pixels.
+SYMBOLIC_COMPONENTS, LONG = (2, 3, 4), 256
+"""If only the call knows the number of components, there is code for these numbers, if rows may be so long: a
+few channels are likely, a few pixels are not.
 """
 
 
 @dataclass(frozen=True)
 class Interleaving:
-    """A copy between `count * along + line` on one side, and what is contiguous along `along` on the other."""
+    """A copy between `count * along + component` on one side and contiguous components on the other."""
 
     stage: Stage
-    others: tuple[Group, ...]
-    along: Group
-    line: Group
+    others: tuple[AxisGroup, ...]
+    along: AxisGroup
+    component: AxisGroup
     counts: Sequence[int]
-    """How many lines there may be; code is only run for one of them."""
+    """The numbers of components that there is code for."""
     lanes: int
     load: LoadOp
-    splits: bool
-    """Whether lines are stored; else they are loaded."""
+    deinterleaves: bool
+    """Whether components are stored; otherwise they are loaded."""
 
     @property
     def is_known(self) -> bool:
-        """Whether this is the code for all calls."""
-        return self.line.extent.constant_value is not None
+        """Whether the number of components is known when the kernel is compiled."""
+        return self.component.extent.constant_value is not None
 
 
 def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
-    """The interleavings that a map is, one if that is known; none if it computes anything, or has other steps."""
-    if len(stage.stores) != 1 or not isinstance(value := stage.stores[0].value.owner, LoadOp):
+    """The interleavings that a stage may be; none if it computes anything, or has other strides."""
+    value = stage.stores[0].value.owner
+    if len(stage.stores) != 1 or not isinstance(value, LoadOp):
         return []
     store, load = kernel.access(stage, stage.stores[0]), kernel.access(stage, value)
     if store.computed:
         return []
-    groups = group_axes(kernel, [stage], range(len(stage.axes)))
-    lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), MOST_LANES)
+    groups = collapse_axes(kernel, [stage], range(len(stage.axes)))
+    lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), MAX_LANES)
     found: list[Interleaving] = []
-    for mixed, lines, splits in ((load, store, True), (store, load, False)):
-        pair = _along_and_line(groups, mixed, lines)
-        counts = () if pair is None else _counts(kernel, *pair, lanes, splits)
+    for mixed, components, deinterleaves in ((load, store, True), (store, load, False)):
+        pair = _along_and_component(groups, mixed, components)
+        counts = () if pair is None else _counts(kernel, *pair, lanes, deinterleaves)
         if pair is not None and counts and _is_uniform(kernel, stage, value, [each.last for each in pair]):
             others = tuple(group for group in groups if group not in pair)
-            found.append(Interleaving(stage, others, *pair, counts, lanes, value, splits))
+            found.append(Interleaving(stage, others, *pair, counts, lanes, value, deinterleaves))
     return [each for each in found if each.is_known][:1] or found
 
 
-def _along_and_line(groups: Sequence[Group], mixed: AffineAccess, lines: AffineAccess) -> tuple[Group, Group] | None:
-    """The group along lines, and the one from line to line, whose elements lie side by side in `mixed`."""
-    line = next((group for group in groups if mixed.strides[group.last].constant_value == 1), None)
-    if line is None:
+def _along_and_component(
+    groups: Sequence[AxisGroup], mixed: AffineAccess, components: AffineAccess
+) -> tuple[AxisGroup, AxisGroup] | None:
+    """The axes along components and over components, if components are adjacent in `mixed`."""
+    component = next((group for group in groups if mixed.strides[group.last].constant_value == 1), None)
+    if component is None:
         return None
     for group in groups:
-        if lines.strides[group.last].constant_value == 1 and mixed.strides[group.last] is line.extent:
-            return group, line
+        if components.strides[group.last].constant_value == 1 and mixed.strides[group.last] is component.extent:
+            return group, component
     return None
 
 
-def _counts(kernel: Kernel, along: Group, line: Group, lanes: int, splits: bool) -> Sequence[int]:
-    """For how many lines there is code."""
-    length, known = along.extent.constant_value, line.extent.constant_value
+def _counts(kernel: Kernel, along: AxisGroup, component: AxisGroup, lanes: int, deinterleaves: bool) -> Sequence[int]:
+    """The numbers of components that there is code for."""
+    length, known = along.extent.constant_value, component.extent.constant_value
     if lanes < LEAST_LANES or (length is not None and length < lanes):
         return []
     if known is None:
         is_worthwhile = length is None or length >= LONG
-        return FEW_LINES if is_worthwhile and line.extent.as_symbol else []
-    most = MOST_SPLIT if splits and masks_are_registers(kernel) else MOST_LINES
+        return SYMBOLIC_COMPONENTS if is_worthwhile and component.extent.as_symbol else []
+    most = MAX_DEINTERLEAVED if deinterleaves and masks_are_registers(kernel) else MAX_COMPONENTS
     return [known] if 1 < known <= min(most, lanes) else []
 
 
 def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int]) -> bool:
-    """Whether what the code computes is the same along some axes, such as the start of a row."""
+    """Whether the rest of the code is the same along some axes, such as the start of a row."""
     others = [kernel.access(stage, op) for op in stage.loads if op is not load]
     return stage.pinned.isdisjoint(axes) and not any(access.strides[axis].terms for access in others for axis in axes)
 
 
 @contextmanager
-def when_lines_have_code(kernel: Kernel, what: Interleaving) -> Generator[IfOp]:
-    """What happens if a call has as many lines as there is code for, a vector or longer; gives the branch."""
+def when_components_have_code(kernel: Kernel, what: Interleaving) -> Generator[IfOp]:
+    """What happens if there is code for the number of components of a call, and a component fills a vector."""
     code, least, most = kernel.code, what.counts[0], what.counts[-1]
-    few = code.compare("ule", code.sub(code.dim(what.line.extent), least), most - least)
+    few = code.compare("ule", code.sub(code.dim(what.component.extent), least), most - least)
     with code.when(code.value(arith.AndIOp(few, _has_vectors(kernel, what)))) as branch:
         yield branch
 
 
 def emit_interleaving(kernel: Kernel, what: Interleaving) -> None:
-    """The loops over vectors; lines shorter than one are copied element by element."""
+    """The loops over vectors; components shorter than one are copied element by element."""
     first = what.others[0].extent if what.others else None
-    with kernel.shared_by_parts(first, what.along.extent, work_of(what.stage), what.lanes) as (outer, inner):
+    with kernel.partition_2d(first, what.along.extent, work_of(what.stage), what.lanes) as (outer, inner):
         _loops(kernel, what, list(what.others), {}, outer, inner)
 
 
 def _loops(
     kernel: Kernel,
     what: Interleaving,
-    groups: Sequence[Group],
+    groups: Sequence[AxisGroup],
     at: Mapping[int, SSAValue],
     outer: tuple[SSAValue, SSAValue] | None,
     inner: tuple[SSAValue, SSAValue] | None,
 ) -> None:
-    """All vectors; parts of the outermost loop, and of the lines, if not all."""
+    """All vectors, of ranges of the outermost loop and of the components."""
     code = kernel.code
     if groups:
         low, high = (None, code.dim(groups[0].extent)) if outer is None else outer
@@ -137,29 +139,29 @@ def _loops(
     low, high = (code.index(0), code.dim(what.along.extent)) if inner is None else inner
     if not what.is_known:
         for count in what.counts:
-            with code.when(code.compare("eq", code.dim(what.line.extent), count)):
-                _line(kernel, what, at, low, high, count)
+            with code.when(code.compare("eq", code.dim(what.component.extent), count)):
+                _row(kernel, what, at, low, high, count)
         return
     with code.when(_has_vectors(kernel, what)) as is_long:
-        _line(kernel, what, at, low, high, what.counts[0])
+        _row(kernel, what, at, low, high, what.counts[0])
     with (
         code.otherwise(is_long),
         code.loop(high, "e", lower=low, vectorize=False) as index,
-        code.loop(code.dim(what.line.extent), "l", vectorize=False) as line,
+        code.loop(code.dim(what.component.extent), "l", vectorize=False) as component,
     ):
-        Body(kernel, what.stage, {**at, what.along.last: index, what.line.last: line}).run(what.stage.body)
+        Body(kernel, what.stage, {**at, what.along.last: index, what.component.last: component}).run(what.stage.body)
 
 
 def _has_vectors(kernel: Kernel, what: Interleaving) -> SSAValue:
-    """Whether lines have a vector or more."""
+    """Whether a component fills a vector."""
     return kernel.code.compare("sge", kernel.code.dim(what.along.extent), what.lanes)
 
 
-def _line(
+def _row(
     kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], low: SSAValue, high: SSAValue, count: int
 ) -> None:
-    """A part of the lines, which have a vector or more: the last vectors begin early enough to be whole, if a thread's
-    part is shorter with elements of the part before, which both threads copy.
+    """A range of the components. The last vector overlaps the one before; if the range of a thread is shorter
+    than a vector, it overlaps the range of another thread, which writes the same values.
     """
     code, lanes = kernel.code, what.lanes
     iterations = code.divide(code.add(code.sub(high, low), lanes - 1), lanes)
@@ -169,21 +171,21 @@ def _line(
 
 
 def _vectors(kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], count: int) -> None:
-    """A vector of each line."""
+    """A vector of each component."""
     code, (store,), lanes = kernel.code, what.stage.stores, what.lanes
-    bodies = [Body(kernel, what.stage, {**at, what.line.last: code.index(number)}) for number in range(count)]
+    bodies = [Body(kernel, what.stage, {**at, what.component.last: code.index(number)}) for number in range(count)]
     indices: list[SSAValue] = []
     for number in range(count):
-        body = bodies[0 if what.splits else number]
+        body = bodies[0 if what.deinterleaves else number]
         body.run([op for op in what.stage.body if op is not what.load and not isinstance(op, StoreOp)])
         index = body.index(what.load)
-        indices.append(code.add(index, number * lanes) if what.splits else index)
+        indices.append(code.add(index, number * lanes) if what.deinterleaves else index)
     loaded = [code.load(kernel.memory(what.load), [index], lanes) for index in indices]
-    if what.splits:
-        results = [line[0] for line in split(code, loaded, count)]
+    if what.deinterleaves:
+        results = [component[0] for component in deinterleave(code, loaded, count)]
     else:
-        results = interleaved(code, [[vector] for vector in loaded])
+        results = interleave(code, [[vector] for vector in loaded])
     for number, result in enumerate(results):
-        body = bodies[number if what.splits else 0]
-        index = body.index(store) if what.splits else code.add(body.index(store), number * lanes)
+        body = bodies[number if what.deinterleaves else 0]
+        index = body.index(store) if what.deinterleaves else code.add(body.index(store), number * lanes)
         code.store(result, kernel.memory(store), [index])

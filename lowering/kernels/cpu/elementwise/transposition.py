@@ -1,4 +1,4 @@
-"""Transposing maps: square tiles are transposed in registers, so that loads and stores are both whole cache lines."""
+"""Transposing stages: square tiles are transposed in registers, so that both loads and stores are contiguous."""
 
 from __future__ import annotations
 
@@ -9,92 +9,92 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.transpose import transposed
-from lowering.kernels.cpu.emit.vectors import vector_iteration
-from lowering.kernels.cpu.emit.widths import masks_are_cheap
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.shuffles import transposed
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, masks_are_cheap, vector_iteration
 from lowering.kernels.cpu.structure.accesses import AffineAccess
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, work_of
 from lowering.tir_to_llvm.memory.strided import MOST_STEPS
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.types import BufferType
 
-MOST_LANES, MOST_OPS = 16, 20
+MAX_LANES, MAX_OPS = 16, 20
 TILES_AT_ONCE = 8
-"""So many tiles beside each other: the processor still has their pages at hand when it comes to the tiles below."""
+"""Adjacent tiles that are done before the ones below: their pages stay in the TLB."""
 
 
 @dataclass(frozen=True)
 class Transposition:
-    """A map whose stores are contiguous along one group of axes and some of whose loads are along another."""
+    """An elementwise stage whose stores are contiguous along one group of axes and some of whose loads along
+    another.
+    """
 
     stage: Stage
-    others: tuple[Group, ...]
-    stored: Group
-    loaded: Group
+    others: tuple[AxisGroup, ...]
+    stored: AxisGroup
+    loaded: AxisGroup
     lanes: int
     transposed: tuple[LoadOp, ...]
     """The loads that are contiguous along `loaded`."""
     overlaps: bool
-    """Whether elements may be stored twice, so that the last tiles can begin early enough to be whole."""
+    """Whether elements may be stored twice, so that the last tiles overlap the ones before."""
     masks: bool
-    """Whether loads of fewer rows than a tile has can be masked."""
+    """Whether tiles with fewer rows are loaded under a mask."""
 
     @property
     def is_panel(self) -> bool:
-        """Whether one tile is as wide as the stores."""
+        """Whether one tile covers all columns."""
         return self.overlaps and self.masks and self.stored.extent.constant_value == self.lanes
 
 
 def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
-    """The transposition that a map is; `None` if it is none, or takes more than a few ops for each element."""
-    if len(stage.stores) != 1 or len(stage.needed) > MOST_OPS or any(isinstance(op, IfOp) for op in stage.needed):
+    """The transposition that a stage is; `None` if it is none, or computes more than a few ops for each element."""
+    if len(stage.stores) != 1 or len(stage.needed) > MAX_OPS or any(isinstance(op, IfOp) for op in stage.needed):
         return None
-    groups = group_axes(kernel, [stage], range(len(stage.axes)))
+    groups = collapse_axes(kernel, [stage], range(len(stage.axes)))
     store = kernel.access(stage, stage.stores[0])
     stored = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
     if stored is None or any(kernel.access(stage, op).computed for op in stage.accesses):
         return None
     loads = {load: kernel.access(stage, load) for load in stage.loads}
-    transposed = {load: access for load, access in loads.items() if _is_far(access, stored)}
+    transposed = {load: access for load, access in loads.items() if _is_strided(access, stored)}
     loaded = next((group for group in groups if group is not stored and _contiguous(transposed.values(), group)), None)
     sizes = {byte_size(load.buffer_type.dtype) for load in (*loads, stage.stores[0])}
     if not transposed or loaded is None or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
         return None
-    lanes = min(kernel.target.lanes(8 * max(sizes)), MOST_LANES)
+    lanes = min(kernel.target.lanes(8 * max(sizes)), MAX_LANES)
     others = tuple(group for group in groups if group not in (stored, loaded))
     steps = [access.strides[stored.last].constant_value for access in transposed.values()]
     if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
-        return None  # Every second to fourth element is faster taken from vectors side by side.
-    # Elements may be stored twice if they are not what is loaded.
+        return None  # Strides of two to four are faster to deinterleave.
+    # Elements may be stored twice if the output is not an input.
     again = not any(load.buffer is stage.stores[0].buffer for load in loads)
     masks = masks_are_cheap(kernel, [stage])
     return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(transposed), again, masks)
 
 
-def _is_far(access: AffineAccess, group: Group) -> bool:
+def _is_strided(access: AffineAccess, group: AxisGroup) -> bool:
     stride = access.strides[group.last]
     return bool(stride.terms) and stride.constant_value != 1
 
 
-def _contiguous(accesses: Iterable[AffineAccess], group: Group) -> bool:
+def _contiguous(accesses: Iterable[AffineAccess], group: AxisGroup) -> bool:
     return all(access.strides[group.last].constant_value == 1 for access in accesses)
 
 
 def emit_transposition(kernel: Kernel, what: Transposition) -> None:
-    """The loops over tiles, and over what is left at the edges."""
+    """The loops over tiles and over the remainders."""
     first = what.others[0].extent if what.others else None
-    with kernel.shared_by_parts(first, what.loaded.extent, work_of(what.stage), what.lanes) as (outer, inner):
+    with kernel.partition_2d(first, what.loaded.extent, work_of(what.stage), what.lanes) as (outer, inner):
         _loops(kernel, what, list(what.others), {}, outer, inner)
 
 
 def _loops(
     kernel: Kernel,
     what: Transposition,
-    groups: Sequence[Group],
+    groups: Sequence[AxisGroup],
     at: Mapping[int, SSAValue],
     outer: tuple[SSAValue, SSAValue] | None,
     inner: tuple[SSAValue, SSAValue] | None,
@@ -122,7 +122,7 @@ class _Tiles:
         self.width = self.code.dim(what.stored.extent)
 
     def emit(self) -> None:
-        """Whole tiles, and what is left at the edges."""
+        """Whole tiles, and the remainders at the edges."""
         code, what = self.code, self.what
         length = code.sub(self.high, self.low)
         if what.is_panel:
@@ -137,7 +137,7 @@ class _Tiles:
             self._edge(end, self.high, code.index(0))
 
     def _overlapping(self, length: SSAValue) -> None:
-        """Whole tiles, of which the last begin in those before; fewer rows under masks, fewer columns one by one."""
+        """Whole tiles that overlap at the ends; fewer rows are masked, fewer columns are done one by one."""
         code, lanes, known = self.code, self.what.lanes, self.what.stored.extent.constant_value
         if known is not None and known >= lanes:
             self._wide(length)
@@ -148,7 +148,7 @@ class _Tiles:
             self._edge(self.low, self.high, code.index(0))
 
     def _wide(self, length: SSAValue) -> None:
-        """As many columns as a tile has or more."""
+        """At least as many columns as a tile has."""
         code, lanes = self.code, self.what.lanes
         blocks, columns = (code.divide(code.add(size, lanes - 1), lanes) for size in (length, self.width))
         with code.when(code.compare("sge", length, lanes)) as is_high:
@@ -161,12 +161,12 @@ class _Tiles:
                 self._edge(self.low, self.high, code.index(0))
 
     def _column(self, tile: SSAValue) -> SSAValue:
-        """Where a tile begins that has no column beyond the last."""
+        """The first column of a tile; the last tile overlaps the one before."""
         code, lanes = self.code, self.what.lanes
         return code.minimum(code.mul(tile, lanes), code.sub(self.width, lanes))
 
     def _whole(self, blocks: SSAValue, columns: SSAValue, length: SSAValue | None) -> None:
-        """Whole tiles; with a `length`, the last end with the last of so many rows and with the last column."""
+        """Whole tiles; with a `length`, the last ones overlap those before."""
         code, lanes = self.code, self.what.lanes
         panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
         with code.loop(panels, "panel") as panel:
@@ -179,14 +179,14 @@ class _Tiles:
                     self._tile(start, code.mul(tile, lanes) if length is None else self._column(tile), None)
 
     def _cover(self, length: SSAValue) -> None:
-        """Nothing but tiles, of which the last begins in the one before, if there is one."""
+        """Only tiles; the last one overlaps the one before, if there is one."""
         code, lanes = self.code, self.what.lanes
         with code.loop(code.divide(code.add(length, lanes - 1), lanes), "block") as block:
             first = code.maximum(code.minimum(code.mul(block, lanes), code.sub(length, lanes)), 0)
             self._tile(code.add(self.low, first), code.index(0), length)
 
     def _tile(self, start: SSAValue, column: SSAValue, length: SSAValue | None) -> None:
-        """A tile; of `length` rows, if there are fewer than it has."""
+        """A tile, of `length` rows if these are fewer than it has."""
         code, what = self.code, self.what
         at = {**self.at, what.loaded.last: start}
         mask = None if length is None else code.leading(length, what.lanes)
@@ -198,7 +198,7 @@ class _Tiles:
                 self._row(number, start, column, tiles)
 
     def _row(self, number: int, start: SSAValue, column: SSAValue, tiles: Mapping[LoadOp, SSAValue]) -> None:
-        """What is stored side by side."""
+        """A row of the output tile."""
         code, what = self.code, self.what
         here = {**self.at, what.loaded.last: code.add(start, number)}
         shared = Body(self.kernel, what.stage, here, what.stored.last)
@@ -216,7 +216,7 @@ class _Tiles:
     def _transposed(
         self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None
     ) -> SSAValue:
-        """A tile of what is loaded, with lanes along the stores, in a buffer that LLVM keeps in registers."""
+        """A transposed tile of a load, with lanes along the stores, in a buffer that LLVM keeps in registers."""
         code, what = self.code, self.what
         rows: list[SSAValue] = []
         for number in range(what.lanes):

@@ -1,1 +1,1 @@
-"""Emitting code: loops, bodies of stages, vectors, and the partitioning of work among threads."""
+"""Code generation that all kernels share: the builder, bodies of stages, vectorisation, work partition, prefetches."""

@@ -1,5 +1,6 @@
-"""The code of a stage at given axis values; what is invariant along an axis is emitted once, before the loop over
-it.
+"""The body of a stage at given axis values, for loops that LLVM vectorises.
+
+What is invariant along the innermost axis is hoisted out of its loop.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.guards import unneeded
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.streams import streamed_from
+from lowering.kernels.cpu.emit.kernel import Kernel, non_temporal_from
 from lowering.kernels.cpu.structure.accesses import AffineAccess
+from lowering.kernels.cpu.structure.reduction import Reduction
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
 from tir_dialect.new_ops import new_op
@@ -24,10 +25,10 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 
 
 class Body:
-    """A stage whose axes have values."""
+    """The body of a stage whose axes have values."""
 
     def __init__(self, kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue], axis: int | None = None):
-        """`at` has the values of axes, or of the last of those that count as one; `axis` is the innermost one."""
+        """`at` has the values of axes, or of the last axis of a group; `axis` is the innermost one."""
         self.kernel = kernel
         self.stage = stage
         self.code = kernel.code
@@ -35,31 +36,31 @@ class Body:
         self.at = dict(at)
         self.values: dict[SSAValue, SSAValue] = {}
         self.forwarded: dict[tuple[SSAValue, AffineAccess], SSAValue] = {}
-        self.fills_lines = False
-        """Whether the loops around write results line by line, so that these may go past the caches."""
+        self.fills_cache_lines = False
+        """Whether the loops around write results in whole cache lines, so that stores may be non-temporal."""
         self.multiply = True
-        """Whether quotients by a divisor of the whole row become products with its reciprocal."""
+        """Whether divisions by a row-invariant divisor become multiplications by its reciprocal."""
         self._taken: Mapping[Operation, Block] = {}
         self._skipped: frozenset[Operation] = frozenset()
         self._staying: set[Operation] = set()
         self._before: dict[Operation, SSAValue | None] = {}
         self.reciprocals: dict[SSAValue, SSAValue] = {}
-        """Of divisors of the whole row."""
+        """The reciprocals of row-invariant divisors."""
 
-    def take(self, branches: frozenset[IfOp], *, holds: bool = True) -> None:
+    def assume(self, branches: frozenset[IfOp], *, holds: bool = True) -> None:
         """From here on the conditions of some branches are known to hold, or not to."""
         self._taken = {op: (op.then_body if holds else op.else_body).block for op in branches}
         self._skipped = unneeded(self.stage, branches)
 
-    def give(self, values: Mapping[SSAValue, SSAValue], skipped: frozenset[Operation]) -> None:
-        """From here on some values are known, and nothing needs some ops."""
+    def set_values(self, values: Mapping[SSAValue, SSAValue], skipped: frozenset[Operation]) -> None:
+        """From here on some values are known, and some ops are not needed."""
         self.values |= values
         self._skipped |= skipped
 
-    # What comes before the loop.
+    # Loop-invariant code
 
     def hoist(self, ops: Sequence[Operation], written: AbstractSet[SSAValue]) -> None:
-        """Emits what of `ops` depends neither on the innermost axis nor on buffers that are written meanwhile."""
+        """Emits the ops that depend neither on the innermost axis nor on buffers that are `written` in the loop."""
         ops = self._with_taken(ops)
         for op in ops:
             if self._stays(op, written):
@@ -74,7 +75,7 @@ class Body:
                 self._invert(op.rhs)
 
     def _with_taken(self, ops: Sequence[Operation]) -> list[Operation]:
-        """The ops, and before each branch whose way is known what is on it."""
+        """The ops, with those of known branches before each of these."""
         found: list[Operation] = []
         for op in ops:
             if op in self._taken:
@@ -121,23 +122,25 @@ class Body:
 
     @property
     def unsafe_divisors(self) -> list[SSAValue]:
-        """Divisors whose reciprocals might not be normal numbers. A square root's always is, or it is 0 or infinite."""
+        """Divisors whose reciprocals might not be normal. That of a square root always is, or the root is 0 or
+        infinite.
+        """
         return [self.values[old] for old in self.reciprocals if not _is_root(old)]
 
-    # Emission.
+    # Emission
 
     def at_index(self, index: SSAValue) -> Body:
-        """The same at an index of the innermost axis."""
+        """The body at an index of the innermost axis."""
         assert self.axis is not None
         copy = Body(self.kernel, self.stage, {**self.at, self.axis: index}, self.axis)
         copy.values = dict(self.values)
-        copy.multiply, copy.fills_lines = self.multiply, self.fills_lines
+        copy.multiply, copy.fills_cache_lines = self.multiply, self.fills_cache_lines
         copy._taken, copy._skipped = self._taken, self._skipped
         copy._staying, copy._before, copy.reciprocals = self._staying, self._before, self.reciprocals
         return copy
 
     def run(self, ops: Iterable[Operation]) -> None:
-        """Emits ops that have not been emitted before the loop."""
+        """Emits ops that have not been hoisted."""
         for op in ops:
             if op not in self._skipped and not self._is_known(op):
                 self._emit(op)
@@ -146,7 +149,7 @@ class Body:
         return bool(op.results) and op.results[0] in self.values
 
     def value(self, old: SSAValue) -> SSAValue:
-        """The value here of a value of the old function."""
+        """The new value for one of the old function."""
         found = self.values.get(old)
         if found is None:
             found = self.kernel.values.get(old)
@@ -168,8 +171,8 @@ class Body:
                 self.forwarded[op.buffer, access] = self.value(op.value)
                 if op.buffer not in self.kernel.unread:
                     value, memory, index = self.value(op.value), self.kernel.memory(op), self._index(op, access)
-                    least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
-                    self.code.store(value, memory, [index], streamed_from=least)
+                    least = non_temporal_from(self.kernel, self.stage, op) if self.fills_cache_lines else None
+                    self.code.store(value, memory, [index], non_temporal_from=least)
             case IfOp():
                 self._branch(op)
             case arith.DivfOp() if self.multiply and op.rhs in self.reciprocals and op in self._staying:
@@ -197,7 +200,7 @@ class Body:
         total = self.code.dim(access.base) if access.base.terms else None
         block = self.kernel.block
         if block is not None and op.buffer in self.kernel.rows and access.strides[block.axis].terms:
-            total = self._plus(total, block.back, access.strides[block.axis])
+            total = self._plus(total, block.offset, access.strides[block.axis])
         for number, stride in enumerate(access.strides):
             if stride.terms and number != self.axis and number in self.at:
                 total = self._plus(total, self.at[number], stride)
@@ -231,13 +234,24 @@ class Body:
 
 
 def repeat(kernel: Kernel, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    """A pure op with one result on other operands."""
+    """A pure op with one result, on other operands."""
     copy = new_op(type(op), operands, op.result_types, op.properties)
     return kernel.code.value(copy, op.results[0].name_hint)
 
 
+def combined(
+    kernel: Kernel, reduction: Reduction, left: Sequence[SSAValue], right: Sequence[SSAValue]
+) -> list[SSAValue]:
+    """Two partial results of a reduction, scalars or vectors, combined."""
+    values: dict[SSAValue, SSAValue] = {load.result: a for load, a in zip(reduction.accumulators, left, strict=True)}
+    values |= dict(zip(reduction.sources, right, strict=True))
+    for op in reduction.combine:
+        values[op.results[0]] = repeat(kernel, op, [values[operand] for operand in op.operands])
+    return [values[store.value] for store in reduction.stores]
+
+
 def has_reciprocal(value: SSAValue) -> bool:
-    """Whether products with its reciprocal may stand for quotients by a value."""
+    """Whether a division by a value may become a multiplication by its reciprocal."""
     return isinstance(value.type, Float32Type | Float64Type)
 
 

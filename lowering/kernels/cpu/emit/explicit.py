@@ -1,6 +1,6 @@
-"""The code of a stage at given axis values, for one element or as explicit vector ops for the lanes of a vector.
+"""The body of a stage at given axis values, for one element or as explicit vector ops.
 
-Unlike a vectorised loop, this yields single vectors, which a micro-kernel keeps in registers.
+Unlike a vectorised loop this yields vector values, which a micro-kernel keeps in registers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.streams import streamed_from
-from lowering.kernels.cpu.emit.transpose import shuffle
+from lowering.kernels.cpu.emit.kernel import Kernel, non_temporal_from
+from lowering.kernels.cpu.emit.shuffles import shuffle
 from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import access_of
 from lowering.kernels.cpu.structure.stages import Stage
@@ -34,7 +33,7 @@ class Lanes:
 
 
 class Explicit:
-    """Values of a stage whose axes have values; of axes that count as one, the last has the value of all."""
+    """The values of a stage at given axis values; the last axis of a group has the value of all."""
 
     def __init__(
         self,
@@ -44,19 +43,19 @@ class Explicit:
         lanes: Lanes | None = None,
         further: SSAValue | None = None,
     ):
-        """All loads are `further` elements on."""
+        """All loads are offset by `further` elements."""
         self.kernel = kernel
         self.code = kernel.code
         self.stage = stage
         self.at = at
         self.lanes = lanes
         self.further = further
-        self.fills_lines = False
-        """Whether the loops around write results line by line, so that these may go past the caches."""
+        self.fills_cache_lines = False
+        """Whether the loops around write results in whole cache lines, so that stores may be non-temporal."""
         self.values: dict[SSAValue, SSAValue] = {}
 
     def run(self, ops: Iterable[Operation]) -> None:
-        """Emits ops of the stage whose results are not known yet; what no lane changes is emitted for one element."""
+        """Emits ops of the stage whose results are not known yet; lane-invariant ones are emitted as scalars."""
         for op in ops:
             if op.results and op.results[0] in self.values:
                 continue
@@ -71,7 +70,7 @@ class Explicit:
                     self._repeat(op)
 
     def value(self, old: SSAValue) -> SSAValue:
-        """The value for one of the old function."""
+        """The new value for one of the old function."""
         found = self.values.get(old)
         if found is None:
             found = self.kernel.values.get(old)
@@ -91,7 +90,7 @@ class Explicit:
             return
         operands = [self.value(operand) for operand in op.operands]
         if self.lanes is not None and any(lanes_of(operand.type) for operand in operands):
-            # One condition for all lanes stays one.
+            # A lane-invariant condition stays a scalar.
             whole = isinstance(op, arith.SelectOp) and lanes_of(operands[0].type) is None
             operands = [*operands[:whole], *map(self.widened, operands[whole:])]
             copy = by_lane(op, operands, self.lanes.count)
@@ -116,7 +115,7 @@ class Explicit:
         return None if lanes.on is None else self.code.leading(lanes.on, lanes.count)
 
     def _every_second(self, memory: SSAValue, index: SSAValue, count: int, on: SSAValue) -> SSAValue:
-        """Two vectors side by side, of which every second element is taken: faster than to gather these."""
+        """Every second element of two adjacent vectors: faster than a gather."""
         code = self.code
         length = code.sub(code.add(on, on), 1)
         low = code.load(memory, [index], count, code.leading(length, count))
@@ -131,7 +130,7 @@ class Explicit:
         index, value = self._index(access), self.widened(self.value(op.value))
         if lanes is not None and access.strides[lanes.axis].constant_value != 1:
             index = self.code.value(RampOp(index, self.code.dim(access.strides[lanes.axis]), lanes.count))
-        least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
+        least = non_temporal_from(self.kernel, self.stage, op) if self.fills_cache_lines else None
         self.code.store(value, memory, [index], None if lanes is None else self._mask(lanes), least)
 
     def _index(self, access: AffineAccess) -> SSAValue:

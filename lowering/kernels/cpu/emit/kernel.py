@@ -1,12 +1,14 @@
-"""The function that is being emitted: its memory, and how its loops are partitioned among threads."""
+"""The function that is being generated: its memory, and the partition of its loops among threads."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import prod
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IndexType, i32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
@@ -15,69 +17,71 @@ from lowering.kernels.cpu.structure.accesses import AffineAccess, affine_access
 from lowering.kernels.cpu.structure.padding import Padding
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, LoopKind, buffer_type, row_major_strides
 
 ELEMENTS_PER_TASK = 32768
-"""So many elements of simple arithmetic take some ten microseconds; to wake a thread for less does not pay."""
+"""Elements of simple arithmetic that take some ten microseconds: to wake a thread for fewer is not profitable."""
 
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows side by side, of which memory for a row holds all."""
+    """A block of adjacent rows, all of which are in the memory for rows."""
 
     axis: int
-    """That of the rows."""
-    back: SSAValue
-    """What leads from the number of a row to its row in the block: the first row's, negative."""
+    """The axis of the rows."""
+    offset: SSAValue
+    """The negative index of the first row, which maps the index of a row to its index in the block."""
 
 
 @dataclass
 class Kernel:
-    """What the emitters of one function share."""
+    """What the generators of one function share."""
 
     code: Code
     target: Target
     values: dict[SSAValue, SSAValue]
     """The values of the new function for those of the old one."""
     routines: Routines = NO_ROUTINES
-    """Functions that its code may call."""
+    """Functions that the code may call."""
     divisors: frozenset[SSAValue] = frozenset()
-    """Values that come of a reduction: a row may be multiplied by the reciprocal of one."""
+    """Results of reductions: rows may be multiplied by their reciprocals instead of divided."""
     results: frozenset[SSAValue] = frozenset()
     """Parameters that are written and never read."""
     unread: frozenset[SSAValue] = frozenset()
-    """Buffers that nobody reads from memory, since all their readers have the value at hand."""
-    borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
-    """Buffers that are not made, since who reads them reads what they would be made of."""
+    """Buffers that need no memory, since all their readers have the value in registers."""
+    elided_padding: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
+    """Padding stages that are not computed, since their readers read the data without padding."""
     padded: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
-    """Buffers that are made, of data with zeros around it."""
+    """Buffers of data with zeros around it."""
     flat: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     rows: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])
-    """Memory for one row of a buffer, and how many leading dimensions it leaves out."""
+    """Memory for one row of a buffer, and how many leading dimensions it omits."""
     block: RowBlock | None = None
-    """The rows that are computed side by side."""
-    settled: Mapping[Dim, Dim] = field(default_factory=dict[Dim, Dim])
-    """Values of strides that are known where code is being written."""
+    """The block of rows that is computed, if there is one."""
+    known_strides: Mapping[Dim, Dim] = field(default_factory=dict[Dim, Dim])
+    """Values of strides that are known where code is being generated."""
 
-    def repeat(self, ops: Iterable[Operation]) -> None:
-        """Makes constants and dimensions of the old function."""
+    def clone_ops(self, ops: Iterable[Operation]) -> None:
+        """Clones constants and dimensions of the old function."""
         for op in ops:
             self.code.emit(op.clone(value_mapper=self.values))
 
     def make_flat(self, buffer: SSAValue) -> None:
-        """Makes the view through which a buffer is accessed, before all loops."""
+        """Creates the flat view through which a buffer is accessed, before all loops."""
         self.flat[buffer] = self.code.value(FlattenOp(self.values[buffer]), buffer.name_hint)
 
     def allocate(self, alloc: AllocBufferOp) -> None:
-        """Makes a buffer of the old function, whole."""
+        """Allocates a buffer of the old function."""
         self.values[alloc.buffer] = self.code.value(AllocBufferOp(alloc.buffer_type), alloc.buffer.name_hint)
         self.make_flat(alloc.buffer)
 
     def allocate_row(self, buffer: SSAValue, depth: int, rows: int = 1) -> None:
-        """Makes memory for the part of a buffer that one row uses, or several side by side, chosen by `depth` axes."""
+        """Allocates memory for one row of a buffer, or for some rows, chosen by `depth` axes."""
         kind, left_out = buffer_type(buffer), depth if rows == 1 else depth - 1
         size = product((*kind.shape[depth:], constant(rows)))
         scope = "local" if size.constant_value is not None else kind.scope
@@ -85,16 +89,16 @@ class Kernel:
         self.rows[buffer] = self.code.value(alloc, buffer.name_hint), left_out
 
     def memory(self, op: LoadOp | StoreOp) -> SSAValue:
-        """The buffer of one dimension that an access of the old function is to."""
+        """The flat buffer of an access of the old function."""
         row = self.rows.get(op.buffer)
         return self.flat[op.buffer] if row is None else row[0]
 
     def access(self, stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
-        """Where in `memory` an access is."""
+        """The address of an access in `memory`."""
         found = self._access(stage, op)
-        if not self.settled:
+        if not self.known_strides:
             return found
-        return replace(found, strides=tuple(self.settled.get(stride, stride) for stride in found.strides))
+        return replace(found, strides=tuple(self.known_strides.get(stride, stride) for stride in found.strides))
 
     def _access(self, stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
         if op.buffer not in self.rows and op in stage.wholes:
@@ -102,17 +106,17 @@ class Kernel:
         return affine_access(stage.accesses[op], self.steps(op), len(stage.axes))
 
     def steps(self, op: LoadOp | StoreOp) -> tuple[Dim, ...]:
-        """How far apart neighbours along each dimension of an access are in `memory`."""
+        """The strides of the dimensions of an access in `memory`."""
         kind, row = op.buffer_type, self.rows.get(op.buffer)
         if row is None:
             return tuple(kind.strides)
         return (*(constant(0),) * row[1], *row_major_strides(kind.shape[row[1] :]))
 
     def is_of_rows(self, stage: Stage, ops: Iterable[LoadOp | StoreOp]) -> bool:
-        """Whether accesses that move with the rows of a block are to its own memory, which has all its rows.
+        """Whether accesses that move with the rows of a block are to its own memory, which has room for all rows.
 
-        What a row that is not there leaves in it is read by nobody; and a mask would cost more than it saves, for what
-        is stored under one has to reach the cache before it is loaded. Floats only: no number of these traps.
+        Then lanes without a row need no mask. A mask would cost more than it saves, since a masked store is not
+        forwarded to a load. Floats only: their arithmetic does not trap.
         """
         axis = -1 if self.block is None else self.block.axis
         return all(
@@ -122,7 +126,7 @@ class Kernel:
         )
 
     def tasks(self, work: Dim) -> Dim:
-        """How many threads have enough to do, of so many elements: at least one, at most all."""
+        """How many threads have enough work of so many elements: at least one, at most all."""
         worthwhile = floordiv(work, constant(self.least_work(ELEMENTS_PER_TASK)))
         return maximum(minimum(worthwhile, constant(self.target.cores)), constant(1))
 
@@ -131,8 +135,10 @@ class Kernel:
         return max(1, usual * self.target.schedule.task_percent // 100)
 
     @contextmanager
-    def shared(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue] | None]:
-        """The part of the range `0 <= i < extent` that a thread has, from a multiple of `step`; or `None`."""
+    def partition(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue] | None]:
+        """Partitions the range `0 <= i < extent` among threads, in multiples of `step`; yields a thread's
+        range, or `None` for all.
+        """
         code, tasks = self.code, self.tasks(work)
         if tasks.constant_value == 1 or extent.constant_value in (0, 1):
             yield None
@@ -143,16 +149,16 @@ class Kernel:
             yield low, code.minimum(code.dim(extent), code.add(low, code.dim(height)))
 
     @contextmanager
-    def shared_by_parts(
+    def partition_2d(
         self, outer: Dim | None, inner: Dim, work: Dim, step: int
     ) -> Generator[tuple[tuple[SSAValue, SSAValue] | None, tuple[SSAValue, SSAValue] | None]]:
-        """The parts of two ranges, of loops inside each other, that a thread has: of the inner one, from a multiple of
-        `step`, all but where there are fewer values of the outer one, if there is one, than threads.
+        """Partitions two nested ranges among threads, the inner one in multiples of `step`. The inner range is
+        split only if the outer one, if there is one, has fewer iterations than there are threads.
         """
         code, tasks = self.code, self.tasks(work)
         enough = outer is None or (outer.constant_value or 0) >= self.target.cores
         if outer is None or tasks.constant_value == 1 or enough:
-            with self.shared(inner if outer is None else outer, work, step if outer is None else 1) as part:
+            with self.partition(inner if outer is None else outer, work, step if outer is None else 1) as part:
                 yield (None, part) if outer is None else (part, None)
             return
         parts = ceildiv(tasks, maximum(outer, constant(1)))
@@ -170,18 +176,48 @@ class Kernel:
             )
 
 
-_HEAVY = (
-    frozenset(("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf"))
-    | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf"))
-    | frozenset(("tir.scaled_exp", "tir.fmod"))
-)
+NON_TEMPORAL_L3_FRACTION = 2
+"""A result larger than such a fraction of L3 is mostly evicted before it is read, so that non-temporal stores
+are faster.
+"""
 
 
-def is_heavy(op: Operation) -> bool:
-    """Whether an op takes many times as long as an addition."""
-    return op.name in _HEAVY
+def non_temporal_from(kernel: Kernel, stage: Stage, op: StoreOp) -> int | None:
+    """The size of its result, in bytes, from which on a store is non-temporal; `None` if it never is.
+
+    The loops have to write whole cache lines in order: incomplete lines would go to memory in several writes.
+    """
+    if op.buffer not in kernel.results or not kernel.target.arch.startswith("x86"):
+        return None
+    least, extents = (
+        kernel.target.l3_bytes // NON_TEMPORAL_L3_FRACTION,
+        [each.constant_value for each in op.buffer_type.shape],
+    )
+    known = [extent for extent in extents if extent is not None]
+    if len(known) == len(extents) and prod(known) * byte_size(op.buffer_type.dtype) < least:
+        return None
+    indices = stage.accesses[op]
+    in_order = len(indices) == len(stage.axes) and all(index.is_axis(axis) for axis, index in enumerate(indices))
+    return least if in_order else None
 
 
-def work_of(stage: Stage) -> Dim:
-    """About how many additions' time a stage takes."""
-    return product(stage.extents) * (4 if any(map(is_heavy, stage.needed)) else 1)
+@contextmanager
+def shared_units(code: Code, units: Dim, tasks: Dim, whole: bool = False) -> Generator[tuple[SSAValue, SSAValue]]:
+    """Partitions work units among tasks; yields the range of units of a task.
+
+    With `whole` there are no more tasks than threads, so that adjacent memory stays with one thread.
+    """
+    count = at_most_threads(code, tasks) if whole else code.dim(tasks)
+    alone, all_units = tasks.constant_value == 1, code.dim(units)
+    with code.loop(count, "task", kind=LoopKind.SERIAL if alone else LoopKind.PARALLEL) as task:
+        lower = code.divide(code.mul(task, all_units), count)
+        upper = code.divide(code.mul(code.add(task, 1), all_units), count)
+        yield lower, upper
+
+
+def at_most_threads(code: Code, tasks: Dim) -> SSAValue:
+    """The number of tasks, limited by the number of threads in a call."""
+    if tasks.constant_value == 1:
+        return code.dim(tasks)
+    threads = code.emit(CallExternOp("relax_max_threads", (), i32)).results[0]
+    return code.minimum(code.dim(tasks), code.value(arith.IndexCastOp(threads, IndexType())))

@@ -1,4 +1,4 @@
-"""Functions that kernels call: code that many kernels have in common is compiled once."""
+"""Routines: functions that kernels call, so that code that many kernels have in common is compiled once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Routine(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Its kind and shape, to be read by people."""
+        """Its kind and shape, for readers."""
 
     @abstractmethod
     def sizes(self) -> Sequence[str]:
@@ -41,21 +41,21 @@ class Routine(ABC):
 
     @abstractmethod
     def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
-        """The code, for the values of its sizes and its buffers."""
+        """Generates the body, for the values of its sizes and its buffers."""
 
     @property
     def name(self) -> str:
-        """The label, and a digest of everything."""
+        """The label, and a digest of the whole definition."""
         return f"{self.label}.{hashlib.sha256(repr(self).encode()).hexdigest()[:12]}"
 
     def signature(self) -> tuple[Sequence[str], Mapping[str, BufferType]]:
-        """The sizes, behind which are the lengths of flat buffers, and the buffers."""
+        """The sizes, followed by the lengths of flat buffers, and the buffers."""
         buffers = self.buffers()
         return [*self.sizes(), *(_length(name) for name, kind in buffers.items() if kind.rank == 1)], buffers
 
 
 def flat(dtype: AnyFloat, *names: str) -> dict[str, BufferType]:
-    """One-dimensional buffers, whose lengths every call says."""
+    """One-dimensional buffers whose lengths are arguments of each call."""
     return {name: BufferType([symbol(_length(name))], dtype) for name in names}
 
 
@@ -68,10 +68,10 @@ class Routines:
     """The routines of a module."""
 
     module: ModuleOp | None = None
-    """Where they go; without one, they are written where they are called."""
+    """The module of the routines; without one, they are inlined."""
 
     def call(self, code: Code, routine: Routine, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
-        """Calls a routine, whose buffers have to be of the types that it says for these sizes."""
+        """Calls a routine, whose buffers have the types that it declares for these sizes."""
         shapes = [SSAValue.get(buffer, type=BufferType).type.shape for buffer in buffers]
         sizes = [*sizes, *(code.dim(shape[0]) for shape in shapes if len(shape) == 1)]
         if self.module is None:
@@ -91,7 +91,7 @@ NO_ROUTINES = Routines()
 
 @dataclass(frozen=True, eq=False)
 class _Outside(Mapping[str, PrimFuncOp]):
-    """Functions by name, each of which is written when it is asked for: a build may have its object already."""
+    """Functions by name, each generated when it is looked up: a build may have its object already."""
 
     routines: dict[str, Routine] = field(default_factory=dict[str, Routine])
 
@@ -113,9 +113,9 @@ _outside: ContextVar[_Outside | None] = ContextVar("outside", default=None)
 
 @contextmanager
 def outside_modules() -> Generator[Mapping[str, PrimFuncOp]]:
-    """Modules that are scheduled meanwhile get no routines. It gives these by name; they are to stay as they are.
+    """Modules that are scheduled meanwhile get no routines; yields them by name. They must not be changed.
 
-    Their copies would take longer than the rest of a schedule that calls some.
+    Copies of them would take longer than the rest of a schedule that calls some.
     """
     found = _Outside()
     token = _outside.set(found)
@@ -126,7 +126,7 @@ def outside_modules() -> Generator[Mapping[str, PrimFuncOp]]:
 
 
 def routines_for(function: PrimFuncOp) -> Routines:
-    """Those of the module that a function is in."""
+    """The routines of the module that a function is in."""
     module = function.parent_op()
     return Routines(module if isinstance(module, ModuleOp) else None)
 
@@ -136,10 +136,10 @@ def _function(routine: Routine) -> PrimFuncOp:
     sizes, buffers = routine.signature()
     parameters: list[tuple[str, Attribute]] = list(buffers.items())
     function = PrimFuncOp(f"{ROUTINE}{routine.name}", sizes, parameters, visibility="private")
-    arguments = function.body.block.args
+    argmax_columns = function.body.block.args
     function.location = named_location(function.sym_name.data)
     code = Code(function.body.block, function.location)
-    _write(routine, code, arguments[: len(sizes)], arguments[len(sizes) :])
+    _write(routine, code, argmax_columns[: len(sizes)], argmax_columns[len(sizes) :])
     return function
 
 

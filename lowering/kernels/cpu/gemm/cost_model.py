@@ -9,7 +9,7 @@ along K and M. A MAC is one multiply-add. An `_L2_PART` of 4 means a quarter of 
 
 from __future__ import annotations
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST
 
 # Tasks: how much work a thread gets at least.
 

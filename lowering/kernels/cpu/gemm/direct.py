@@ -11,9 +11,9 @@ from itertools import product as every
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import Totals, VectorTotals, in_blocks, iterations_of_block
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.blocked_accumulation import Totals, VectorTotals, in_blocks, iterations_of_block
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import (
     DIRECT_FEW_VECTORS,
     DIRECT_MAX_FILTERS,

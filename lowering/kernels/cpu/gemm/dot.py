@@ -12,9 +12,9 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, row_sums, shuffle
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums, shuffle
 from lowering.kernels.cpu.gemm.cost_model import (
     DOT_ANY_K_M,
     DOT_K_PER_ROW,

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import buffer_type
-from lowering.kernels.cpu.emit.transpose import element_of
+from lowering.kernels.cpu.emit.shuffles import element_of
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import is_chain
 from lowering.kernels.cpu.structure.epilogue import Step

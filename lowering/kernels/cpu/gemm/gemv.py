@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.tasks import shared_units
 from lowering.kernels.cpu.gemm.cost_model import (
     GEMV_BLOCK_BYTES,
     GEMV_FAR_BLOCKS,

@@ -15,7 +15,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
 from lowering.kernels.cpu.gemm.cost_model import LONG_DOT_MIN_K, LONG_DOT_SHORT_VECTORS, LONG_DOT_WHOLE_LINES

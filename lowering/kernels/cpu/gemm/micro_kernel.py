@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.epilogue import OutputTile
 from lowering.kernels.cpu.gemm.operands import Matrix, Operand
 from lowering.kernels.cpu.gemm.problem import Gemm

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two
 from lowering.kernels.cpu.gemm.cost_model import SWAP_MAX_N, SWAP_MIN_K, TASK_MACS
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm, can_store_tiles, output_tile
 from lowering.kernels.cpu.gemm.gemv import Gemv, can_be_gemv

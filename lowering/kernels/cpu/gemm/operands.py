@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
-from lowering.kernels.cpu.emit.transpose import is_power_of_two
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.contraction import Factor, is_chain
 from tir_dialect.dims import Dim, constant

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.kernel import buffer_type
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, transposed
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, transposed
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import PACKING_PREFETCH_ROWS, WAY_BYTES
 from lowering.kernels.cpu.gemm.operands import Computed, Matrix, Operand, operand
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm

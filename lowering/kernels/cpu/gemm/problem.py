@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.widths import masks_are_cheap, masks_are_registers
+from lowering.kernels.cpu.emit.vectorization import masks_are_cheap, masks_are_registers
 from lowering.kernels.cpu.gemm.tiling import Tiling
 from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.contraction import Contraction, Factor, is_chain

@@ -9,7 +9,7 @@ from functools import partial, reduce
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.gemm.cost_model import ACCUMULATORS_IN_FLIGHT, MAX_K_SPLITS
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, OutputTile

@@ -14,8 +14,8 @@ from typing_extensions import override
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.tasks import shared_units
 from lowering.kernels.cpu.gemm.cost_model import (
     ONE_LINE_MAX_M,
     ONE_LINE_MAX_PANELS,

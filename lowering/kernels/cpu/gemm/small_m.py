@@ -11,7 +11,7 @@ from functools import reduce
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.gemm.cost_model import (
     L3_PART,
     SMALL_M_BURST_ROWS,

@@ -13,9 +13,9 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, row_sums
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.kernel import shared_units
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import L3_PART, REMAINDER_COLUMNS, SMALL_N, SMALL_N_L2_PART, TASK_MACS
 from lowering.kernels.cpu.gemm.dot import PrefetchRow, RowVector, row_prefetcher
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter, SinglePassGemm, can_store_accumulators

@@ -9,10 +9,10 @@ from typing_extensions import override
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import MOST, VectorTotals, in_blocks
+from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, in_blocks
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.transpose import row_sums, shuffle
+from lowering.kernels.cpu.emit.shuffles import row_sums, shuffle
 from lowering.kernels.cpu.gemm.cost_model import DOT_STREAMS, SMALL_N_ACCUMULATORS
 from lowering.kernels.cpu.gemm.dot import RowVector
 from tir_dialect.dims import constant

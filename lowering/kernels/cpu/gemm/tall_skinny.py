@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.widths import masks_are_registers
+from lowering.kernels.cpu.emit.vectorization import masks_are_registers
 from lowering.kernels.cpu.gemm.cost_model import (
     TALL_COLUMNS_L2_PART,
     TALL_LOW_MR,

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.routines import Routine, flat
-from lowering.kernels.cpu.emit.tasks import shared_units
-from lowering.kernels.cpu.emit.transpose import is_power_of_two, transposed
+from lowering.kernels.cpu.emit.shuffles import is_power_of_two, transposed
 from lowering.kernels.cpu.gemm.cost_model import TASK_COPIED_ELEMENTS
 from lowering.kernels.cpu.gemm.epilogue import can_store_tiles
 from lowering.kernels.cpu.gemm.operands import Matrix, lies_evenly

@@ -1,1 +1,1 @@
-"""Reductions along columns, rows and windows, and the positions of extremes."""
+"""Reductions along columns and rows, pooling windows, argmax."""

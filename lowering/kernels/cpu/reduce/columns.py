@@ -1,8 +1,8 @@
-"""A range of adjacent results of a reduction whose lanes run along a kept axis.
+"""Reductions over rows of a matrix: lanes run along a kept axis, and each lane has a result of its own.
 
 Some vectors of results stay in registers while the reduced axes run. A matrix larger than the caches is read in bands
 of a few whole rows instead: its pages are visited in order, and the results are kept in memory between two bands. Where
-masks are expensive, lanes after the last column accumulate what the next row begins with, and are not stored.
+masks are expensive, lanes past the last column accumulate the beginning of the next row, and are not stored.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import (
+from lowering.kernels.cpu.emit.blocked_accumulation import (
     MOST,
     Totals,
     in_blocks,
     iterations_of_block,
     with_and_without_blocks,
 )
-from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group
-from lowering.kernels.cpu.emit.kernel import Kernel, is_heavy
-from lowering.kernels.cpu.emit.vectors import Step, vector_iteration
-from lowering.kernels.cpu.emit.widths import masks_are_registers
-from lowering.kernels.cpu.reduce.bands import BAND, NextBand
-from lowering.kernels.cpu.reduce.borders import Border, Ranges, no_cuts
+from lowering.kernels.cpu.emit.body import Body, combined
+from lowering.kernels.cpu.emit.guards import ClippedReduction, Ranges, all_iterations
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.prefetching import BAND, NextBand
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, Step, masks_are_registers, vector_iteration
 from lowering.kernels.cpu.structure.reduction import Reduction, rounds
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, is_heavy
 from lowering.kernels.cpu.traversal.accumulators import BufferTotals, accumulator
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
@@ -39,7 +37,7 @@ from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType
 
 VECTORS_AT_ONCE, VECTORS_OF_BAND = 8, 4
-"""Of a row that is read by itself, and of each row of a band."""
+"""Vectors that are accumulated at once, of a single row and of each row of a band."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +47,17 @@ class Columns:
     kernel: Kernel
     stage: Stage
     reduction: Reduction
-    reduced: Sequence[Group]
-    lane: Group
+    reduced: Sequence[AxisGroup]
+    lane: AxisGroup
     lanes: int
-    border: Border | None
+    clipping: ClippedReduction | None
     ahead: NextBand | None
-    """What is asked for in a band, with several vectors of a row at a time."""
+    """The prefetches of a band, if several vectors of a row are accumulated at once."""
 
     @property
     def unroll(self) -> int:
-        """How many vectors of results there are at once."""
-        branches = self.border is None or self.border.edges
+        """How many vectors of results are accumulated at once."""
+        branches = self.clipping is None or self.clipping.lane_bounds
         simple = not any(is_heavy(op) or (branches and isinstance(op, IfOp)) for op in self.stage.needed)
         return VECTORS_AT_ONCE if simple and len(self.stage.stores) == 1 else 1
 
@@ -70,16 +68,16 @@ class Columns:
         length: SSAValue,
         rows: tuple[SSAValue, SSAValue] | None = None,
     ) -> None:
-        """The results from `low` on, for given values of the other axes that stay.
+        """The results from `low` on, for given values of the other kept axes.
 
-        With a range of `rows`, which needs a single reduced axis without borders, what these contribute.
+        With a range of `rows`, which needs a single reduced axis and no clipping, the partial results of these rows.
         """
         code, known = self.kernel.code, constant_of(length)
-        cuts = no_cuts() if self.border is None else self.border.ranges(code, self.stage, at)
+        ranges = all_iterations() if self.clipping is None else self.clipping.ranges(code, self.stage, at)
         if rows is not None:
-            cuts = {self.reduced[0].last: rows}
-        whole = _Part(self, at, low, length, cuts, None)
-        if len(self.reduced) > 1 or self.border is not None or self.unroll == 1:
+            ranges = {self.reduced[0].last: rows}
+        whole = _RowRange(self, at, low, length, ranges, None)
+        if len(self.reduced) > 1 or self.clipping is not None or self.unroll == 1:
             whole.emit()
         elif known is not None:
             self._bands(at, low, length, rows) if known > self.lanes * self.unroll else whole.emit()
@@ -96,10 +94,10 @@ class Columns:
         length: SSAValue,
         rows: tuple[SSAValue, SSAValue] | None,
     ) -> None:
-        """Some whole rows at a time."""
+        """Bands of whole rows."""
         code, axis = self.kernel.code, self.reduced[0].last
         begin, end = rows or (code.index(0), code.dim(self.reduced[0].extent))
-        # Without rows there is still a band, which writes the first values.
+        # Without rows there is still a band, which writes the initial values.
         bands = code.maximum(code.divide(code.add(code.sub(end, begin), BAND - 1), BAND), 1)
 
         def run(lower: SSAValue | None, upper: SSAValue) -> None:
@@ -107,10 +105,10 @@ class Columns:
                 first = code.add(begin, code.mul(band, BAND))
                 rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), end))}
                 is_first = code.compare("eq", band, code.index(0) if lower is None else lower)
-                _Part(self, at, low, length, rows_of_band, is_first).emit()
+                _RowRange(self, at, low, length, rows_of_band, is_first).emit()
 
         if rounds(self.reduction):
-            totals = partial(_RowTotals, _Part(self, at, low, length, {}, None))
+            totals = partial(_RowTotals, _RowRange(self, at, low, length, {}, None))
             in_blocks(code, (None, bands), run, totals, constant(MOST // BAND))
         else:
             run(None, bands)
@@ -121,12 +119,12 @@ Iteration: TypeAlias = Callable[[Step], None]
 
 
 def _is_harmless(op: Operation) -> bool:
-    """Whether an op may have any operands, as no number of a float traps."""
+    """Whether an op may have any operands: float arithmetic does not trap."""
     return not op.regions and all(isinstance(result.type, AnyFloat) for result in op.results)
 
 
-class _Part:
-    """The contribution of some ranges of the reduced axes."""
+class _RowRange:
+    """The accumulation over some ranges of the reduced axes."""
 
     def __init__(
         self,
@@ -134,18 +132,18 @@ class _Part:
         at: Mapping[int, SSAValue],
         low: SSAValue | None,
         length: SSAValue,
-        cuts: Ranges,
+        ranges: Ranges,
         is_first: SSAValue | None,
     ):
-        """If it is not always the first, there are results already unless `is_first`."""
+        """`is_first` says whether there are no results yet; `None` if there never are."""
         self.columns, self.kernel, self.code, self.stage = columns, columns.kernel, columns.kernel.code, columns.stage
         self.reduction, self.lane, self.lanes = columns.reduction, columns.lane, columns.lanes
-        self.at, self.low, self.length, self.cuts, self.is_first = at, low, length, cuts, is_first
+        self.at, self.low, self.length, self.ranges, self.is_first = at, low, length, ranges, is_first
         self._has_blocks = True
-        """Whether loops inside the outermost one go in blocks."""
+        """Whether loops inside the outermost one have blocked accumulation."""
 
     def emit(self) -> None:
-        """As many vectors at once as there are; then single ones, then what is left."""
+        """Several vectors at once, then single ones, then the remainder."""
         code, done = self.code, self.code.index(0)
         most = self.columns.unroll if self.is_first is None else VECTORS_OF_BAND
         for unroll in (most, 1) if most > 1 else (1,):
@@ -158,7 +156,7 @@ class _Part:
             self._block(done, 1, left)
 
     def _blocks(self, done: SSAValue, unroll: int) -> SSAValue:
-        """Full blocks of some vectors from `done` on; gives where they end."""
+        """Full blocks of some vectors from `done` on; returns where they end."""
         code, step, known = self.code, unroll * self.lanes, constant_of(self.length)
         if known is not None and known // step * step <= (constant_of(done) or 0):
             return done
@@ -184,15 +182,15 @@ class _Part:
             with code.when(self.is_first) as branch:
                 iterate(self._first)
             with code.otherwise(branch):
-                iterate(self._so_far)
-        safe = None if left is None else self._last_whole_row()
-        if safe is None:
-            asks = self.is_first is not None and unroll > 1
-            asked = (start, lanes) if asks else None
+                iterate(self._partial_results)
+        unmasked_end = None if left is None else self._last_whole_row()
+        if unmasked_end is None:
+            prefetches = self.is_first is not None and unroll > 1
+            prefetched = (start, lanes) if prefetches else None
 
             def reduce(has_blocks: bool) -> None:
                 self._has_blocks = has_blocks
-                self._reduce(list(self.columns.reduced), self.at, iterate, totals, asked)
+                self._reduce(list(self.columns.reduced), self.at, iterate, totals, prefetched)
 
             inner = [group.extent for group in self.columns.reduced[1:]]
             if inner and rounds(reduction):
@@ -200,16 +198,23 @@ class _Part:
             else:
                 reduce(True)
         else:
-            self._reduce_beyond(safe, iterate, partial(vector_iteration, kernel, start, lanes, None, sums), totals)
+            self._reduce_past_row_end(
+                unmasked_end, iterate, partial(vector_iteration, kernel, start, lanes, None, sums), totals
+            )
         iterate(self._store)
 
-    def _reduce_beyond(
-        self, safe: SSAValue, iterate: Iteration, whole: Iteration, totals: Callable[[], Totals]
+    def _reduce_past_row_end(
+        self, unmasked_end: SSAValue, iterate: Iteration, whole: Iteration, totals: Callable[[], Totals]
     ) -> None:
-        """The rows before `safe` without a mask: the other lanes have what the next rows begin with."""
+        """The rows before `unmasked_end` without a mask, whose last lanes read the beginning of the next rows;
+        then the others.
+        """
         code, group = self.code, self.columns.reduced[0]
-        low, high = self.cuts.get(group.last, (code.index(0), code.dim(group.extent)))
-        for first, end, some in ((low, code.minimum(high, safe), whole), (code.maximum(low, safe), high, iterate)):
+        low, high = self.ranges.get(group.last, (code.index(0), code.dim(group.extent)))
+        for first, end, some in (
+            (low, code.minimum(high, unmasked_end), whole),
+            (code.maximum(low, unmasked_end), high, iterate),
+        ):
 
             def run(lower: SSAValue | None, upper: SSAValue, some: Iteration = some) -> None:
                 with code.loop(upper, "row", lower=lower) as index:
@@ -218,9 +223,9 @@ class _Part:
             self._in_blocks((first, code.maximum(first, end)), run, totals, [])
 
     def _last_whole_row(self) -> SSAValue | None:
-        """Up to which row there is a whole vector of memory behind any element; `None` if masks cost nothing."""
+        """The row up to which a whole vector can be loaded at any element; `None` if masks are free."""
         groups, code = self.columns.reduced, self.code
-        if len(groups) != 1 or self.columns.border is not None or masks_are_registers(self.kernel):
+        if len(groups) != 1 or self.columns.clipping is not None or masks_are_registers(self.kernel):
             return None
         loads = [load for load in self.stage.loads if load not in self.reduction.accumulators]
         accesses = [self.kernel.access(self.stage, load) for load in loads]
@@ -231,18 +236,18 @@ class _Part:
             return None
         (step,) = steps
         ahead = maximum(groups[0].extent - ceildiv(self.lanes, maximum(step, 1)), 0)
-        return code.dim(ahead * maximum(minimum(step, 1), 0))  # rows that lie apart
+        return code.dim(ahead * maximum(minimum(step, 1), 0))  # rows do not overlap
 
     def _first(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
         body = self._body(index)
         body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
         return [body.value(first) for first in self.reduction.first]
 
-    def _so_far(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+    def _partial_results(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
         return self.results(index)
 
     def results(self, index: SSAValue) -> list[SSAValue]:
-        """What memory has as results."""
+        """Partial results from memory."""
         body = self._body(index)
         body.run(self.reduction.accumulators)
         return [body.value(load.result) for load in self.reduction.accumulators]
@@ -267,7 +272,7 @@ class _Part:
         totals: Callable[[], Totals],
         inner: Sequence[Dim],
     ) -> None:
-        """A loop with others of some extents inside; what is read band by band has totals for the whole row."""
+        """A loop with others of some extents inside; bands have their totals for a whole row instead."""
         is_outermost = len(inner) == len(self.columns.reduced) - 1
         if self.is_first is None and rounds(self.reduction) and (is_outermost or self._has_blocks):
             in_blocks(self.code, bounds, run, totals, iterations_of_block(inner))
@@ -276,28 +281,30 @@ class _Part:
 
     def _reduce(
         self,
-        groups: list[Group],
+        groups: list[AxisGroup],
         at: Mapping[int, SSAValue],
         iterate: Iteration,
         totals: Callable[[], Totals],
-        asked: tuple[SSAValue, int] | None = None,
+        prefetched: tuple[SSAValue, int] | None = None,
     ) -> None:
-        """The rest of the loops and their body; what is `asked` for, from which element on how many, is ahead."""
+        """The remaining loops and their body. `prefetched` has the first element and the number of those to
+        prefetch.
+        """
         if groups:
             axis = groups[0].last
 
             def run(low: SSAValue | None, high: SSAValue) -> None:
                 with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
-                    self._reduce(groups[1:], {**at, axis: index}, iterate, totals, asked)
+                    self._reduce(groups[1:], {**at, axis: index}, iterate, totals, prefetched)
 
-            bounds = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
+            bounds = self.ranges.get(axis, (None, self.code.dim(groups[0].extent)))
             self._in_blocks(bounds, run, totals, [group.extent for group in groups[1:]])
             return
-        if asked is not None and self.columns.ahead is not None:
-            self.columns.ahead.ask(at, *asked)
-        shared, border = Body(self.kernel, self.stage, at, self.lane.last), self.columns.border
-        if border is not None and not border.edges:
-            shared.take(frozenset((border.guard.op,)))
+        if prefetched is not None and self.columns.ahead is not None:
+            self.columns.ahead.prefetch(at, *prefetched)
+        shared, clipping = Body(self.kernel, self.stage, at, self.lane.last), self.columns.clipping
+        if clipping is not None and not clipping.lane_bounds:
+            shared.assume(frozenset((clipping.guard.op,)))
         shared.hoist(self.stage.body, {store.buffer for store in self.stage.stores})
 
         def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
@@ -310,9 +317,9 @@ class _Part:
 
 
 class _RowTotals:
-    """What results in memory have between two blocks of bands: totals for a whole row of them."""
+    """The totals of blocked accumulation over bands: a row of them."""
 
-    def __init__(self, part: _Part):
+    def __init__(self, part: _RowRange):
         self._part = part
         self._kernel, self._code, self._reduction = part.kernel, part.code, part.reduction
         kinds = (load.buffer_type.dtype for load in part.reduction.accumulators)
@@ -320,14 +327,14 @@ class _RowTotals:
         self._totals = [self._code.value(AllocBufferOp(BufferType(shape, each, align=64)), "totals") for each in kinds]
 
     def put_away(self, is_first: SSAValue) -> None:
-        """As `Totals` does; the next band writes first values."""
+        """As in `Totals`; the next band writes initial values."""
         with self._code.when(is_first) as branch:
             self._each_vector(lambda index: self._keep(index, self._part.results(index)))
         with self._code.otherwise(branch):
             self._each_vector(lambda index: self._keep(index, self._combined(index)))
 
     def take_back(self) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         self._each_vector(lambda index: self._part.put(index, self._combined(index)))
 
     def _each_vector(self, emit: Callable[[SSAValue], None]) -> None:
@@ -355,4 +362,4 @@ class _RowTotals:
 
     def _combined(self, index: SSAValue) -> list[SSAValue]:
         totals = [self._code.load(memory, [index]) for memory in self._totals]
-        return self._reduction.combined(self._kernel, totals, self._part.results(index))
+        return combined(self._kernel, self._reduction, totals, self._part.results(index))

@@ -1,59 +1,152 @@
-"""Short rows, as many at a time as a vector has lanes, to hide the latency of each row's reductions.
+"""Short rows in blocks of as many as a vector has lanes, to hide the latency of each row's reductions.
 
-Each pass runs over all rows of a block before the next begins. An accumulator stays a vector until all rows have one; a
-tree of shuffles then makes one vector of them, with a lane for each row. What a row computes once, such as the
-logarithm of its sum, is computed in these lanes.
+Each pass runs over all rows of a block before the next pass. An accumulator stays a vector until all rows have one; a
+tree of shuffles then makes one vector of them, with a lane for each row.
+
+Expensive values that are computed once per row are computed for all rows of a block at once, one row per lane: the
+logarithm of a row's sum, the square root of its variance, and reciprocals of divisors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.body import Body
-from lowering.kernels.cpu.emit.groups import Group
+from lowering.kernels.cpu.emit.body import Body, has_reciprocal, reciprocal
 from lowering.kernels.cpu.emit.kernel import Kernel, RowBlock
-from lowering.kernels.cpu.emit.transpose import folded_rows, is_power_of_two
-from lowering.kernels.cpu.emit.vectors import vector_iteration
-from lowering.kernels.cpu.emit.widths import masks_are_cheap
-from lowering.kernels.cpu.row.row_values import RowValues
-from lowering.kernels.cpu.structure.chains import Row
+from lowering.kernels.cpu.emit.shuffles import folded_rows, is_power_of_two
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, masks_are_cheap, vector_iteration
+from lowering.kernels.cpu.row.chain import Row
 from lowering.kernels.cpu.structure.reduction import Reduction
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, is_heavy
 from lowering.kernels.cpu.traversal.accumulators import accumulator
-from lowering.kernels.cpu.traversal.sweep import Sweep
+from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.dims import Dim, maximum, product
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.te.emit.by_lane import by_lane
-from tir_dialect.types import IteratorKind
+from tir_dialect.types import BufferType, IteratorKind
+
+
+@dataclass
+class RowInvariants:
+    """The row-invariant values of one stage."""
+
+    kernel: Kernel
+    stage: Stage
+    depth: int
+    """How many axes choose the row."""
+    written: frozenset[SSAValue]
+    """The buffers that the pass writes."""
+    memory: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue], init=False)
+    """For each value of the stage, a buffer with that of all rows."""
+    reciprocals: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue], init=False)
+
+    def __post_init__(self) -> None:
+        self.once: list[Operation] = []
+        for op in self.stage.body:
+            if self._is_once(op):
+                self.once.append(op)
+
+    def _is_once(self, op: Operation) -> bool:
+        inner = {axis.value for axis in self.stage.axes[self.depth :]}
+        if op.regions or isinstance(op, StoreOp):
+            return False
+        operands: Sequence[SSAValue] = op.operands
+        if isinstance(op, LoadOp):
+            access = self.kernel.access(self.stage, op)
+            moves = any(access.strides[axis].terms for axis in range(self.depth, len(self.stage.axes)))
+            if moves or op.buffer in self.written:
+                return False
+            operands = [value for value, _ in access.computed]
+        body = set(self.stage.body)
+        return all(value not in inner and (value.owner in self.once or value.owner not in body) for value in operands)
+
+    def prepare(self, at: Mapping[int, SSAValue], axis: int, start: SSAValue, left: SSAValue, lanes: int) -> None:
+        """Computes the values of the first `left` of the rows from `start` on."""
+        code, kept, divisors = self.kernel.code, self._kept(), self._divisors()
+        if not kept and not divisors:
+            return
+        self.memory = {value: self._allocate(value, lanes) for value in kept}
+        self.reciprocals = {value: self._allocate(value, lanes) for value in divisors}
+
+        def step(lane: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body = Body(self.kernel, self.stage, {**at, axis: code.add(start, lane)}, axis)
+            body.run(self._ancestors({*kept, *divisors}))
+            for value, memory in self.memory.items():
+                code.store(body.value(value), memory, [lane])
+            for value, memory in self.reciprocals.items():
+                code.store(reciprocal(code, body.value(value)), memory, [lane])
+            return []
+
+        loads = [op for op in self._ancestors({*kept, *divisors}) if isinstance(op, LoadOp)]
+        mask = None if self.kernel.is_of_rows(self.stage, loads) else left
+        vector_iteration(self.kernel, code.index(0), lanes, mask, [], step)
+
+    def give(self, body: Body, row: SSAValue) -> None:
+        """Sets the values of a row of the block."""
+        body.values |= {value: self.kernel.code.load(memory, [row]) for value, memory in self.memory.items()}
+        body.reciprocals |= {value: self.kernel.code.load(memory, [row]) for value, memory in self.reciprocals.items()}
+
+    def _allocate(self, value: SSAValue, lanes: int) -> SSAValue:
+        assert isinstance(value.type, AnyFloat)  # only floats are kept
+        return self.kernel.code.value(AllocBufferOp(BufferType([lanes], value.type, scope="local", align=64)), "once")
+
+    def _kept(self) -> list[SSAValue]:
+        """The results of expensive operations that elements need."""
+        heavy: dict[SSAValue, None] = {}
+        for op in self.once:
+            if is_heavy(op) or any(operand in heavy for operand in op.operands):
+                heavy.update(dict.fromkeys(op.results))
+        return [value for value in heavy if isinstance(value.type, AnyFloat) and self._is_for_elements(value)]
+
+    def _is_for_elements(self, value: SSAValue) -> bool:
+        return any(use.operation in self.stage.needed and use.operation not in self.once for use in value.uses)
+
+    def _divisors(self) -> list[SSAValue]:
+        """Divisors of elements, of which reciprocals may be used."""
+        found = [op for op in self.stage.body if isinstance(op, arith.DivfOp) and op not in self.once]
+        once = {result for op in self.once for result in op.results}
+        wanted = [op.rhs for op in found if op.rhs in self.kernel.divisors and op.lhs.owner not in self.once]
+        return [value for value in dict.fromkeys(wanted) if value in once and has_reciprocal(value)]
+
+    def _ancestors(self, values: set[SSAValue]) -> list[Operation]:
+        needed, found = set(values), list[Operation]()
+        for op in reversed(self.once):
+            if any(result in needed for result in op.results):
+                needed.update(op.operands)
+                found.append(op)
+        return found[::-1]
+
 
 LONGEST_ROW = 256
-"""Elements of a row, so that the rows of a block stay in the first-level cache; longer ones hide what they wait for."""
+"""With so many elements the rows of a block stay in L1. Longer rows hide their latencies themselves."""
 
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """The code of a chain whose rows are blocked along the last of their axes."""
+    """Generates a chain whose rows are blocked along the last of their axes."""
 
     kernel: Kernel
     row: Row
-    along: Group
-    """The axis whose neighbours are the rows of a block."""
+    along: AxisGroup
+    """The axis of the rows of a block."""
     reductions: Mapping[Stage, Reduction]
     size: int
 
     @property
     def length(self) -> Dim:
         """How many elements a row has."""
-        rows = (stage.extents[self.row.depth :] for items in self.row.sweeps for stage in items)
+        rows = (stage.extents[self.row.depth :] for items in self.row.passes for stage in items)
         return maximum(*map(product, rows))
 
     def suits(self) -> bool | SSAValue:
-        """Whether rows are short, and there are some: known now, or when the kernel runs."""
+        """Whether rows are short enough and numerous enough: known now, or at run time."""
         code, limits = self.kernel.code, ((self.length, LONGEST_ROW, "sle"), (self.along.extent, self.size // 2, "sge"))
         found: list[SSAValue] = []
         for extent, limit, test in limits:
@@ -73,12 +166,12 @@ class RowBlocks:
             left = code.minimum(code.sub(count, start), size)
             start = start if low is None else code.add(low, start)
             with self._starting_at(start):
-                for stages in self.row.sweeps:
+                for stages in self.row.passes:
                     self._pass(stages, at, start, left)
 
     @contextmanager
     def _starting_at(self, start: SSAValue):
-        """While code of a block is written, memory for a row is that for all rows from `start` on."""
+        """In this context, memory for a row is that for all rows of the block from `start` on."""
         kernel = self.kernel
         kernel.block = RowBlock(self.along.last, kernel.code.sub(kernel.code.index(0), start))
         yield
@@ -91,7 +184,7 @@ class RowBlocks:
             return
         found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
         written = frozenset(store.buffer for stage in stages for store in stage.stores)
-        values = {stage: RowValues(self.kernel, stage, depth, written) for stage in stages}
+        values = {stage: RowInvariants(self.kernel, stage, depth, written) for stage in stages}
         for each in values.values():
             each.prepare(at, axis, start, left, self.size)
         parts = {
@@ -103,8 +196,8 @@ class RowBlocks:
             def give(body: Body, row: SSAValue = row) -> None:
                 values[body.stage].give(body, row)
 
-            sweep = Sweep(self.kernel, stages, range(depth, len(stages[0].axes)), found, unrolls=False, given=give)
-            accumulators = sweep.emit({**at, axis: code.add(start, row)})
+            nest = LoopNest(self.kernel, stages, range(depth, len(stages[0].axes)), found, unrolls=False, given=give)
+            accumulators = nest.emit({**at, axis: code.add(start, row)})
             for position, part in parts.items():
                 assert accumulators is not None  # there is a reduction
                 sums = code.load(accumulators.buffers[position][0], [code.index(0)], self.size)
@@ -121,7 +214,7 @@ class RowBlocks:
         start: SSAValue,
         left: SSAValue,
     ) -> None:
-        """The results of all rows, each in its lane; rows that are not there have what memory happens to hold."""
+        """The results of all rows, one in each lane; lanes without a row hold anything."""
         kernel, code, size = self.kernel, self.kernel.code, self.size
         (combine,), (load,), (source,) = reduction.combine, reduction.accumulators, reduction.sources
 
@@ -144,7 +237,7 @@ class RowBlocks:
         vector_iteration(kernel, code.index(0), size, mask, [results], step)
 
     def _rows_at_once(self, stage: Stage, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue) -> None:
-        """What is done once for a row, a row for each lane."""
+        """A stage that runs once per row, with a row in each lane."""
         body = Body(self.kernel, stage, at, self.along.last)
         body.hoist(stage.body, {store.buffer for store in stage.stores})
 
@@ -156,14 +249,16 @@ class RowBlocks:
         vector_iteration(self.kernel, start, self.size, mask, [], step)
 
 
-def find_row_blocks(kernel: Kernel, row: Row, along: Group, reductions: Mapping[Stage, Reduction]) -> RowBlocks | None:
-    """The blocks of rows along a group of axes; `None` if a reduction has no vector to fold, or vectors differ."""
-    stages = [stage for items in row.sweeps for stage in items]
+def find_row_blocks(
+    kernel: Kernel, row: Row, along: AxisGroup, reductions: Mapping[Stage, Reduction]
+) -> RowBlocks | None:
+    """The blocks of rows along a group of axes; `None` if a reduction is not foldable, or vector widths differ."""
+    stages = [stage for items in row.passes for stage in items]
     sizes: set[int] = set()
-    for items in row.sweeps:
+    for items in row.passes:
         found = {i: reductions[stage] for i, stage in enumerate(items) if stage in reductions}
         if found:
-            sizes.add(Sweep(kernel, items, range(row.depth, len(items[0].axes)), found).lanes)
+            sizes.add(LoopNest(kernel, items, range(row.depth, len(items[0].axes)), found).lanes)
     foldable = all(_is_foldable(reductions[stage], stage, row.depth) for stage in stages if stage in reductions)
     if len(sizes) != 1 or not foldable or not masks_are_cheap(kernel, stages):
         return None

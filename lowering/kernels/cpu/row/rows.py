@@ -1,28 +1,33 @@
-"""The code of stages that share rows, in the order that suits them (`row_order.py`)."""
+"""Kernels whose stages share rows, such as softmax and normalisations, in the order that suits the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.prefetching import PrefetchedAccess, prefetched_accesses
-from lowering.kernels.cpu.reduce.column_reduction import ColumnReduction
-from lowering.kernels.cpu.row.one_pass_moments import join_moments
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.prefetching import PrefetchedAccess, find_prefetched_accesses
+from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes
+from lowering.kernels.cpu.reduce.reductions import ColumnReduction
+from lowering.kernels.cpu.rewrites.variance import rewrite_to_one_pass
+from lowering.kernels.cpu.row.chain import Row, RowOrder, find_row
+from lowering.kernels.cpu.row.pipelining import (
+    ROWS,
+    Passes,
+    RowPairs,
+    RowPipeline,
+    are_pairs_profitable,
+    clone_stages,
+    find_passes,
+)
 from lowering.kernels.cpu.row.row_blocks import find_row_blocks
-from lowering.kernels.cpu.row.row_order import RowOrder
-from lowering.kernels.cpu.row.row_pairs import ROWS, RowPairs, go_by_pairs, twins_of
-from lowering.kernels.cpu.row.row_pipeline import Passes, RowPipeline, find_passes
-from lowering.kernels.cpu.row.window_maps import map_of_windows
-from lowering.kernels.cpu.structure.alone import reduction_of
-from lowering.kernels.cpu.structure.chains import Row, find_row
-from lowering.kernels.cpu.structure.reduction import Reduction
-from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten
-from lowering.kernels.cpu.traversal.sweep import Sweep
+from lowering.kernels.cpu.structure.reduction import Reduction, reduction_of
+from lowering.kernels.cpu.structure.stages import Program, Stage, rewritten, work_of
+from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.dims import maximum
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -30,8 +35,8 @@ from tir_dialect.types import IteratorKind
 
 
 @dataclass
-class Rows:
-    """Stages that share rows."""
+class RowKernel:
+    """Generates stages that share rows."""
 
     kernel: Kernel
     func: PrimFuncOp
@@ -40,19 +45,19 @@ class Rows:
     reductions: Mapping[Stage, Reduction]
     columns: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
     short: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
-    """Windows of short rows, and what the next sweep computes of them."""
+    """Pooling of short rows, with the stage of the next pass fused."""
     ahead: Mapping[Stage, Sequence[PrefetchedAccess]] = field(
         default_factory=dict[Stage, Sequence[PrefetchedAccess]], init=False
     )
 
     def emit(self, row: Row) -> None:
-        """Short rows side by side, the others one after the other, shared among threads."""
+        """Chooses between blocks of short rows and rows one by one, and partitions the rows among threads."""
         kernel = self.kernel
         self._locate_rows(row)
-        groups = group_axes(kernel, self.stages, range(row.depth))
+        groups = collapse_axes(kernel, self.stages, range(row.depth))
         most = max(len(stage.axes) for stage in self.stages)
         work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
-        with kernel.shared(groups[0].extent, work) as part:
+        with kernel.partition(groups[0].extent, work) as part:
             blocks = find_row_blocks(kernel, row, groups[-1], self.reductions)
             suits = False if blocks is None else blocks.suits()
             if blocks is not None and suits is not False:
@@ -66,11 +71,11 @@ class Rows:
                 return
             self._rows_alone(row, groups, part)
 
-    def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
-        """Rows by pairs, in a pipeline, or one after the other."""
-        row = self._with_joined_moments(row)
+    def _rows_alone(self, row: Row, groups: Sequence[AxisGroup], part: tuple[SSAValue, SSAValue] | None) -> None:
+        """Rows in pairs, pipelined, or one after the other."""
+        row = self._with_one_pass_moments(row)
         passes = find_passes(self.kernel, row, self.reductions)
-        by_pairs = passes is not None and go_by_pairs(self.kernel, row, groups[-1], self.reductions)
+        by_pairs = passes is not None and are_pairs_profitable(self.kernel, row, groups[-1], self.reductions)
         if isinstance(by_pairs, SSAValue):
             with self.kernel.code.when(by_pairs) as branch:
                 self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
@@ -82,42 +87,42 @@ class Rows:
             self._rows_one_by_one(row, groups, part, passes)
 
     def _rows_one_by_one(
-        self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None, passes: Passes | None
+        self, row: Row, groups: Sequence[AxisGroup], part: tuple[SSAValue, SSAValue] | None, passes: Passes | None
     ) -> None:
-        """Rows in a pipeline, if there are passes for one, or one after the other."""
+        """Rows pipelined, if there are passes for that, or one after the other."""
         self._find_columns(row)
         row = self._with_maps_of_windows(row)
         self._allocate_rows(row, 1)
         for columns in (*self.columns.values(), *self.short.values()):
             columns.prepare()
-        self.ahead = {} if passes else prefetched_accesses(self.kernel, row.sweeps, row.depth)
+        self.ahead = {} if passes else find_prefetched_accesses(self.kernel, row.passes, row.depth)
         pipeline = None if passes is None else RowPipeline(self.kernel, row, groups[-1], passes, self._row_part)
         self._row_loops(row, groups, {}, part, pipeline)
 
-    def _pairs(self, row: Row, along: Group) -> RowPairs:
+    def _pairs(self, row: Row, along: AxisGroup) -> RowPairs:
         self._allocate_rows(row, ROWS)
-        twins = twins_of(row)
-        twin_reductions = {twins[stage]: each for stage, each in self.reductions.items() if stage in twins}
-        self.reductions = {**self.reductions, **twin_reductions}
-        return RowPairs(self.kernel, row, along, twins, self._row_part)
+        clones = clone_stages(row)
+        clone_reductions = {clones[stage]: each for stage, each in self.reductions.items() if stage in clones}
+        self.reductions = {**self.reductions, **clone_reductions}
+        return RowPairs(self.kernel, row, along, clones, self._row_part)
 
     def _locate_rows(self, row: Row) -> None:
         self.kernel.unread = row.unread
         for buffer in row.buffers:
-            self.kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
+            self.kernel.rows[buffer] = buffer, row.depth  # so that addresses are known before memory is allocated
 
-    def _with_joined_moments(self, row: Row) -> Row:
-        """The row with one pass for what took two; rows side by side, which are short, take no longer for two."""
+    def _with_one_pass_moments(self, row: Row) -> Row:
+        """The row with one pass for mean and variance instead of two. Blocks of short rows gain nothing from it."""
         known = frozenset(self.program.header)
-        if not join_moments(self.stages):
+        if not rewrite_to_one_pass(self.stages):
             return row
         self.program, self.stages = rewritten(self.func)
         self.reductions = {stage: found for stage in self.stages if (found := reduction_of(stage)) is not None}
-        self.kernel.repeat(op for op in self.program.header if op not in known)
-        self.kernel.divisors = reduced_values(self.stages, self.reductions, self.program)
+        self.kernel.clone_ops(op for op in self.program.header if op not in known)
+        self.kernel.divisors = values_of_reductions(self.stages, self.reductions, self.program)
         own = [alloc.buffer for alloc in self.program.buffers]
         joined = find_row(self.kernel, self.stages, self.reductions, own)
-        assert joined is not None  # as before
+        assert joined is not None  # there is one still
         self._locate_rows(joined)
         return joined
 
@@ -127,30 +132,30 @@ class Rows:
                 self.kernel.allocate_row(buffer, row.depth, count)
 
     def _find_columns(self, row: Row) -> None:
-        for first, *_ in row.sweeps:
+        for first, *_ in row.passes:
             reduction = self.reductions.get(first)
             if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
                 self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
 
     def _with_maps_of_windows(self, row: Row) -> Row:
-        """The row without the maps that are computed together with results of windows."""
+        """The row without the elementwise stages that are fused into pooling."""
         for stage, columns in self.columns.items():
-            last = map_of_windows(self.kernel, row, stage, self.reductions) if columns.may_map_windows else None
+            last = fusible_map(self.kernel, row, stage, self.reductions) if columns.can_fuse_map else None
             if last is None:
                 continue
-            short = columns.map_windows(last)
+            short = columns.fuse_map(last)
             if short is not None:
                 self.short[stage] = short
                 continue
-            sweeps = tuple(sweep for sweep in row.sweeps if sweep != (last,))
-            row = replace(row, sweeps=sweeps, unread=row.unread | {self.reductions[stage].stores[0].buffer})
+            passes = tuple(fused for fused in row.passes if fused != (last,))
+            row = replace(row, passes=passes, unread=row.unread | {self.reductions[stage].stores[0].buffer})
         self.kernel.unread = row.unread
         return row
 
     def _row_loops(
         self,
         row: Row,
-        groups: Sequence[Group],
+        groups: Sequence[AxisGroup],
         at: Mapping[int, SSAValue],
         part: tuple[SSAValue, SSAValue] | None,
         order: RowOrder | None,
@@ -166,9 +171,9 @@ class Rows:
             self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, order)
 
     def _row(self, row: Row, at: Mapping[int, SSAValue]) -> None:
-        """All stages of a row."""
-        sweeps = iter(row.sweeps)
-        for items in sweeps:
+        """All passes over a row."""
+        passes = iter(row.passes)
+        for items in passes:
             short = self.short.get(items[0])
             if short is None:
                 self._row_part(items, row.depth, at)
@@ -177,14 +182,14 @@ class Rows:
                 short.emit(at)
             with self.kernel.code.otherwise(is_short):
                 self._row_part(items, row.depth, at)
-                self._row_part(next(sweeps), row.depth, at)
+                self._row_part(next(passes), row.depth, at)
 
     def _row_part(
         self,
         stages: Sequence[Stage],
         depth: int,
         at: Mapping[int, SSAValue],
-        elsewhere: Mapping[Stage, Mapping[int, SSAValue]] | None = None,
+        other_rows: Mapping[Stage, Mapping[int, SSAValue]] | None = None,
     ) -> None:
         first = stages[0]
         if first in self.columns:
@@ -193,12 +198,12 @@ class Rows:
         found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
         ahead = self.ahead.get(first, ())
         axes = range(depth, len(first.axes))
-        accumulators = Sweep(self.kernel, stages, axes, found, ahead, elsewhere=elsewhere or {}).emit(at)
+        accumulators = LoopNest(self.kernel, stages, axes, found, ahead, other_rows=other_rows or {}).emit(at)
         if accumulators is not None:
             accumulators.write(accumulators.finish())
 
 
-def reduced_values(
+def values_of_reductions(
     stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], program: Program
 ) -> frozenset[SSAValue]:
     """The values that are computed from nothing but results of reductions of this function, and constants."""
@@ -216,3 +221,37 @@ def reduced_values(
             elif op.operands and any(operand in found for operand in op.operands) and not op.regions:
                 found.update(op.results)
     return frozenset(found)
+
+
+def fusible_map(kernel: Kernel, row: Row, stage: Stage, reductions: Mapping[Stage, Reduction]) -> Stage | None:
+    """The elementwise stage after pooling that can be fused with it: it alone reads the results, each at its
+    own index.
+    """
+    following = next((after for fused, after in pairwise(row.passes) if fused == (stage,)), ())
+    if len(following) != 1 or following[0] in reductions:
+        return None
+    (last,), (store,) = following, reductions[stage].stores
+    stages = [each for fused in row.passes for each in fused]
+    users = [each for each in stages if any(op.buffer is store.buffer for op in each.accesses)]
+    if users != [stage, last] or store.buffer not in row.buffers:
+        return None
+    same_elements = _is_at_its_axes(stage, store.buffer) and _is_at_its_axes(last, store.buffer)
+    return last if same_elements and _has_same_loops(kernel, stage, last, row.depth) else None
+
+
+def _is_at_its_axes(stage: Stage, buffer: object) -> bool:
+    """Whether a stage always accesses the element of a buffer at its own axes."""
+    found = [op for op in stage.accesses if op.buffer is buffer]
+    indices = [(number, index) for op in found for number, index in enumerate(stage.accesses[op])]
+    always = {*stage.body, *stage.init}
+    return all(op in always for op in found) and all(index.is_axis(number) for number, index in indices)
+
+
+def _has_same_loops(kernel: Kernel, stage: Stage, last: Stage, depth: int) -> bool:
+    """Whether the loops of the stage collapse in the same way as those of the pooling."""
+    axes = range(len(last.axes))
+    if [*stage.of_kind(IteratorKind.SPATIAL)] != [*axes] or last.extents != stage.extents[: len(axes)]:
+        return False
+    inner = axes[depth:]
+    alone, both = (collapse_axes(kernel, stages, inner) for stages in ([stage], [stage, last]))
+    return [group.axes for group in alone] == [group.axes for group in both]

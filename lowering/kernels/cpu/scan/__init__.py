@@ -1,1 +1,1 @@
-"""Running sums and products, along rows of memory and across them."""
+"""Scans: cumulative sums and products, along rows and down columns."""

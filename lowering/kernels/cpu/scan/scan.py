@@ -1,4 +1,4 @@
-"""Recognises running sums and products, and the map that is made of them.
+"""Recognises scans (cumulative sums and products), and an elementwise stage that is computed from one.
 
 ```
 element i = combine(element i - 1, x i) if i > 0 else x i
@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.guards import find_guards
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, are_equivalent
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import is_dtype, lookup
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -26,7 +26,7 @@ _NEUTRAL: dict[type[Operation], float] = {arith.AddfOp: -0.0, arith.MulfOp: 1.0,
 
 
 def neutral(combine: Operation) -> FloatAttr | IntegerAttr | None:
-    """The number that changes no other, not even the sign of a zero; `None` if it is not known."""
+    """The neutral element of an op, which preserves even the sign of a zero; `None` if it is not known."""
     number, kind = _NEUTRAL.get(type(combine)), combine.results[0].type if combine.results else None
     if number is None:
         return None
@@ -38,41 +38,41 @@ def neutral(combine: Operation) -> FloatAttr | IntegerAttr | None:
 
 @dataclass(frozen=True)
 class Scan:
-    """A stage with an axis that is scanned."""
+    """A stage with a scanned axis."""
 
     stage: Stage
     axis: int
     branch: IfOp
     combine: Operation
-    """In the branch of all elements but the first: what is before, and the element."""
-    before: LoadOp
+    """The op that combines the previous result and the element, in the branch of all elements but the first."""
+    previous: LoadOp
     element: SSAValue
     result: Stage | None = None
-    """The map of the sums that is all that reads them."""
+    """The elementwise stage that is the only reader of the scan."""
 
     @property
     def last(self) -> Stage:
-        """The stage that writes what stays."""
+        """The stage whose result is kept."""
         return self.result or self.stage
 
     @property
     def is_along_rows(self) -> bool:
-        """Whether the elements of a scan are neighbours in memory; else those of scans side by side are."""
+        """Whether scans run along contiguous rows; otherwise adjacent elements belong to different scans."""
         return self.axis == len(self.stage.axes) - 1
 
     @property
     def element_ops(self) -> list[Operation]:
-        """What computes the element, in order, in whichever branch it is."""
-        skipped = (self.before, self.combine, self.branch)
+        """The ops that compute the element, in order, in whichever branch they are."""
+        skipped = (self.previous, self.combine, self.branch)
         inner = [op for op in self.branch.then_body.block.ops if not isinstance(op, YieldOp)]
         outer = [op for op in self.stage.body if not isinstance(op, StoreOp)]
         return [op for op in (*outer, *inner) if op in self.stage.needed and op not in skipped]
 
 
 def find_scan(stages: Sequence[Stage]) -> Scan | None:
-    """The running sums or products that stages are; `None` if they are anything else.
+    """The scan that stages are; `None` if they are anything else.
 
-    Those along rows of memory are of floats, and reassociated. Side by side they are as written.
+    Scans along rows are of floats, and reassociated. Adjacent columns are scanned as written.
     """
     scan = _scan_of(stages[0])
     if scan is None or len(stages) == 1:
@@ -81,7 +81,7 @@ def find_scan(stages: Sequence[Stage]) -> Scan | None:
 
 
 def _is_map_of(stage: Stage, result: Stage) -> bool:
-    """Whether a map without branches has, of what a stage writes to memory of the function, the element at its axes."""
+    """Whether an elementwise stage without branches reads the scan only at its own index."""
     (store,) = stage.stores
     plain = not result.init and not result.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN)
     if not plain or not isinstance(store.buffer.owner, AllocBufferOp) or len(result.stores) != 1:
@@ -109,7 +109,7 @@ def _scan_of(stage: Stage) -> Scan | None:
 
 
 def _has_lanes(scan: Scan) -> bool:
-    """Whether results of scans side by side are neighbours in memory."""
+    """Whether adjacent scans are contiguous."""
     number = len(scan.stage.axes) - 1
     return scan.stage.accesses[scan.stage.stores[0]][-1].is_axis(number)
 
@@ -119,30 +119,15 @@ def _combined(stage: Stage, axis: int, branch: IfOp, combine: object) -> Scan | 
         return None
     if axis == len(stage.axes) - 1 and not isinstance(combine.results[0].type, AnyFloat):
         return None
-    before = [each.owner for each in combine.operands if _is_before(stage, axis, each.owner)]
+    previous = [each.owner for each in combine.operands if _is_before(stage, axis, each.owner)]
     elements = [each for each in combine.operands if not _is_before(stage, axis, each.owner)]
     loads = [load for load in stage.loads if load.buffer is stage.stores[0].buffer]
-    if len(before) != 1 or len(elements) != 1 or loads != before or not isinstance(before[0], LoadOp):
+    if len(previous) != 1 or len(elements) != 1 or loads != previous or not isinstance(previous[0], LoadOp):
         return None
     first = branch.else_body.block.last_op
-    if not isinstance(first, YieldOp) or not _is_same(stage, first.values[0], elements[0]):
+    if not isinstance(first, YieldOp) or not are_equivalent(stage, first.values[0], stage, elements[0]):
         return None
-    return Scan(stage, axis, branch, combine, before[0], elements[0])
-
-
-def _is_same(stage: Stage, a: SSAValue, b: SSAValue) -> bool:
-    """Whether two values are computed in the same way from the same elements."""
-    left, right = a.owner, b.owner
-    if a is b:
-        return True
-    if not isinstance(left, Operation) or type(left) is not type(right) or not isinstance(right, Operation):
-        return False
-    if isinstance(left, LoadOp) and isinstance(right, LoadOp):
-        accesses = stage.accesses
-        return left.buffer is right.buffer and left in accesses and accesses[left] == accesses.get(right)
-    pairs = zip(left.operands, right.operands, strict=False)
-    same = left.properties == right.properties and len(left.operands) == len(right.operands) and not left.regions
-    return same and all(_is_same(stage, *pair) for pair in pairs)
+    return Scan(stage, axis, branch, combine, previous[0], elements[0])
 
 
 def _is_before(stage: Stage, axis: int, op: object) -> bool:

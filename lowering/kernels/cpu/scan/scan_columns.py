@@ -1,9 +1,10 @@
-"""Scans side by side: each lane has one of its own, so nothing is reassociated.
+"""Scans of adjacent columns: each lane has a scan of its own, so nothing is reassociated.
 
-Rows are read one after the other, as they lie in memory. Where results go past the caches, or are not sums but made of
-them, the sums of the row before are in memory of their own. Else they are in the results, and loops are left as they
-are written, of which LLVM makes vectors: threads share the axes around, since parts of rows in the caches would be read
-more slowly than whole ones. So are rows that are not whole vectors: few lines of them could go past the caches.
+Rows are read one after the other, as they lie in memory. If results are written by non-temporal stores, or are computed
+from the sums, the sums of the previous row are kept in a buffer. Otherwise they are in the result, and the loops are
+left for LLVM to vectorise. Then threads partition the axes around: partial rows in the caches would be read more slowly
+than whole ones. Rows that are no whole vectors are done in the same way, since few of their cache lines could be
+written by non-temporal stores.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.body import Body, repeat
-from lowering.kernels.cpu.emit.groups import Group, group_axes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.streams import streamed_from
-from lowering.kernels.cpu.emit.vectors import vector_iteration
-from lowering.kernels.cpu.emit.widths import lane_count, masks_are_cheap
-from lowering.kernels.cpu.reduce.bands import NextBand
+from lowering.kernels.cpu.emit.kernel import Kernel, non_temporal_from
+from lowering.kernels.cpu.emit.prefetching import NextBand
+from lowering.kernels.cpu.emit.vectorization import (
+    AxisGroup,
+    collapse_axes,
+    lane_count,
+    masks_are_cheap,
+    vector_iteration,
+)
 from lowering.kernels.cpu.scan.scan import Scan, neutral
+from lowering.kernels.cpu.structure.stages import work_of
 from tir_dialect.dims import minimum, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
@@ -29,10 +34,10 @@ from tir_dialect.types import BufferType
 VECTORS_AT_ONCE = 4
 
 LEAST_BYTES, LEAST_BYTES_UNASKED = 8192, 32768
-"""Of a row for a thread, where later rows are asked for, and elsewhere: at the ends of its parts prefetchers stop."""
+"""The bytes of a row for a thread, with and without prefetches: hardware prefetchers stop at the ends of ranges."""
 
 LEAST_VECTORS = 8
-"""Of shorter rows the ends count more than what goes past the caches."""
+"""For shorter rows the ends cost more than non-temporal stores gain."""
 
 Part = tuple[SSAValue, SSAValue] | None
 """A range of an axis; `None` for all of it."""
@@ -41,7 +46,7 @@ Part = tuple[SSAValue, SSAValue] | None
 def emit_scan_columns(kernel: Kernel, scan: Scan) -> None:
     """The loops over all scans."""
     code, columns, (store,) = kernel.code, _Columns(kernel, scan), scan.last.stores
-    least, rest = streamed_from(kernel, scan.last, store), columns.lane.extent % columns.lanes
+    least, rest = non_temporal_from(kernel, scan.last, store), columns.lane.extent % columns.lanes
     if scan.result is not None:
         columns.emit()
     elif least is None or rest.constant_value:
@@ -56,26 +61,26 @@ def emit_scan_columns(kernel: Kernel, scan: Scan) -> None:
 
 
 class _Columns:
-    """All scans: those that lie side by side, and the axes around them."""
+    """All adjacent scans, and the axes around them."""
 
     def __init__(self, kernel: Kernel, scan: Scan):
         self.kernel, self.scan = kernel, scan
         stages = [scan.stage] if scan.result is None else [scan.stage, scan.result]
-        outer = group_axes(kernel, stages, range(scan.axis))
-        *inner, self.lane = group_axes(kernel, stages, range(scan.axis + 1, len(scan.stage.axes)))
+        outer = collapse_axes(kernel, stages, range(scan.axis))
+        *inner, self.lane = collapse_axes(kernel, stages, range(scan.axis + 1, len(scan.stage.axes)))
         self.around, self.lanes = [*outer, *inner], lane_count(kernel, stages, self.lane)
         data = [op for op in scan.element_ops if isinstance(op, LoadOp)]
         self.ahead = NextBand.of(kernel, scan.stage, data, scan.axis, self.lane.last)
         least = LEAST_BYTES if self.ahead is not None else LEAST_BYTES_UNASKED
-        self.step = max(self.lanes, least // byte_size(scan.before.buffer_type.dtype))
+        self.step = max(self.lanes, least // byte_size(scan.previous.buffer_type.dtype))
 
     def emit(self) -> None:
-        """Shared among threads."""
+        """Partitioned among threads."""
         first, work = self.around[0].extent if self.around else None, work_of(self.scan.stage)
-        with self.kernel.shared_by_parts(first, self.lane.extent, work, self.step) as (part, columns):
+        with self.kernel.partition_2d(first, self.lane.extent, work, self.step) as (part, columns):
             self._loops(self.around, {}, part, columns)
 
-    def _loops(self, around: Sequence[Group], at: Mapping[int, SSAValue], part: Part, columns: Part) -> None:
+    def _loops(self, around: Sequence[AxisGroup], at: Mapping[int, SSAValue], part: Part, columns: Part) -> None:
         """The loops around; `part` is the range of the first."""
         code = self.kernel.code
         if not around:
@@ -86,15 +91,15 @@ class _Columns:
             self._loops(around[1:], {**at, around[0].last: index}, None, columns)
 
     def as_written(self) -> None:
-        """Loops over all axes, the first of those around, if there are any, shared among threads."""
+        """Loops over all axes, of which the first of those around is partitioned among threads."""
         if not self.around:
-            self.kernel.repeat([self.scan.stage.nest])
+            self.kernel.clone_ops([self.scan.stage.nest])
             return
-        rows = Group((self.scan.axis,), self.scan.stage.axes[self.scan.axis].extent)
-        with self.kernel.shared(self.around[0].extent, work_of(self.scan.stage)) as part:
+        rows = AxisGroup((self.scan.axis,), self.scan.stage.axes[self.scan.axis].extent)
+        with self.kernel.partition(self.around[0].extent, work_of(self.scan.stage)) as part:
             self._as_written([*self.around, rows, self.lane], {}, part)
 
-    def _as_written(self, groups: Sequence[Group], at: Mapping[int, SSAValue], part: Part) -> None:
+    def _as_written(self, groups: Sequence[AxisGroup], at: Mapping[int, SSAValue], part: Part) -> None:
         code = self.kernel.code
         if not groups:
             Body(self.kernel, self.scan.stage, at).run(self.scan.stage.body)
@@ -105,19 +110,19 @@ class _Columns:
 
 
 class _Rows:
-    """The rows along the axis that is scanned, of a range of columns."""
+    """The rows along the scanned axis, of a range of columns."""
 
     def __init__(self, columns: _Columns, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue]):
         self.kernel, self.code, self.scan = columns.kernel, columns.kernel.code, columns.scan
         self.lane, self.lanes, self.at, self.low = columns.lane, columns.lanes, at, part[0]
         self.length = self.code.sub(part[1], part[0])
-        kind = self.scan.before.buffer_type
+        kind = self.scan.previous.buffer_type
         own = BufferType([columns.lane.extent], kind.dtype, align=64)
         self.before = self.code.value(AllocBufferOp(own), "before")
         self.ahead = columns.ahead
 
     def emit(self) -> None:
-        """Before the first row, there are numbers that change none."""
+        """The sums before the first row are neutral elements."""
         code, axis, first = self.code, self.scan.stage.axes[self.scan.axis], neutral(self.scan.combine)
         assert first is not None  # as `find_scan` has found
         with code.loop(self.length, "column") as column:
@@ -126,17 +131,17 @@ class _Rows:
             self._row(_Step(self, {**self.at, self.scan.axis: row}))
 
     def _row(self, step: _Step) -> None:
-        """Some vectors at a time, single ones, and what is left: under a mask, or one by one."""
+        """Several vectors at a time, single ones, and the remainder under a mask or one by one."""
         code, kernel, lanes, done = self.code, self.kernel, self.lanes, self.code.index(0)
         for width in (VECTORS_AT_ONCE * lanes, lanes):
             count, first = code.divide(self.length, width), code.divide(done, width)
             with code.loop(count, "block", lower=first, vectorize=width > lanes) as number:
                 start = code.mul(number, width)
                 if self.ahead is not None and width > lanes:
-                    self.ahead.ask(step.at, code.add(self.low, start), width)
+                    self.ahead.prefetch(step.at, code.add(self.low, start), width)
                 vector_iteration(kernel, start, width, None, [], step)
             done = code.mul(count, width)
-        if self.scan.result is None:  # results go past the caches: their rows are whole vectors
+        if self.scan.result is None:  # non-temporal stores need rows of whole vectors
             return
         if masks_are_cheap(kernel, [self.scan.stage, self.scan.last]):
             left = code.sub(self.length, done)
@@ -148,7 +153,7 @@ class _Rows:
 
 
 class _Step:
-    """A row of sums, and what is made of them."""
+    """A row of sums, and what is computed from them."""
 
     def __init__(self, rows: _Rows, at: Mapping[int, SSAValue]):
         self.kernel, self.scan, self.before, self.low, self.at = rows.kernel, rows.scan, rows.before, rows.low, at
@@ -157,7 +162,7 @@ class _Step:
         written = {store.buffer for stage in (scan.stage, scan.last) for store in stage.stores}
         self.sums.hoist(scan.element_ops, written)
         self.ops = scan.stage.stores if scan.result is None else scan.result.body
-        self.last.fills_lines = True
+        self.last.fills_cache_lines = True
         self.last.hoist(self.ops, written)
 
     def __call__(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -166,7 +171,7 @@ class _Step:
         position = code.add(self.low, index)
         sums, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
         sums.run(scan.element_ops)
-        known = {scan.before.result: code.load(self.before, [index]), scan.element: sums.value(scan.element)}
+        known = {scan.previous.result: code.load(self.before, [index]), scan.element: sums.value(scan.element)}
         total = repeat(self.kernel, scan.combine, [known[operand] for operand in scan.combine.operands])
         code.store(total, self.before, [index])
         reads = [load.result for load in scan.last.loads if load.buffer is store.buffer]

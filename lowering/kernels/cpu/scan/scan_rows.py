@@ -1,8 +1,8 @@
-"""Scans along rows: prefix sums of the lanes of a vector, to which the sum of all elements before is added.
+"""Scans along contiguous rows: prefix sums within a vector, to which the carry of all earlier elements is added.
 
 A vector of L lanes takes log2 L steps, each of which combines lanes with those 1, 2, 4, ... before them, so sums are
-reassociated. Only the carry from one vector to the next is a dependence chain. With AVX-512 lanes before the first are
-those of the vector before, so that after these steps each lane has L elements, and the result L before is the rest.
+reassociated. Only the carry from one vector to the next is a dependence chain. With AVX-512 these steps cross vectors:
+after them each lane has the sum of L elements, and adds the result L elements earlier.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, FloatAttr,
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
-from lowering.kernels.cpu.emit.kernel import Kernel, work_of
-from lowering.kernels.cpu.emit.transpose import shuffle
-from lowering.kernels.cpu.emit.widths import masks_are_cheap, masks_are_registers
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.emit.shuffles import shuffle
+from lowering.kernels.cpu.emit.vectorization import masks_are_cheap, masks_are_registers
 from lowering.kernels.cpu.scan.scan import Scan, neutral
 from lowering.kernels.cpu.structure.contraction import access_of
+from lowering.kernels.cpu.structure.stages import work_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.types import BufferType
 
 
 def emit_scan_rows(kernel: Kernel, scan: Scan) -> None:
-    """The loops over rows, shared among threads, and each row."""
+    """The loops over rows, partitioned among threads, and each row."""
     stage = scan.stage
     rows = range(len(stage.axes) - 1)
     if not rows:
         _Row(kernel, scan, {}).emit()
         return
-    with kernel.shared(stage.axes[0].extent, work_of(stage)) as part:
+    with kernel.partition(stage.axes[0].extent, work_of(stage)) as part:
         _loops(kernel, scan, list(rows), {}, part)
 
 
@@ -53,10 +54,10 @@ def _loops(
 
 
 class _Row:
-    """The code of one row."""
+    """Generates one row."""
 
     def __init__(self, kernel: Kernel, scan: Scan, at: Mapping[int, SSAValue], rows: SSAValue | None = None):
-        """`rows` is how many are left for the loop around, with this one."""
+        """`rows` is how many rows are left for the loop around, including this one."""
         self.kernel, self.code, self.scan, self.at, self.rows = kernel, kernel.code, scan, at, rows
         self.axis = len(scan.stage.axes) - 1
         kind = scan.combine.results[0].type
@@ -65,14 +66,14 @@ class _Row:
 
     @cached_property
     def neutral(self) -> SSAValue:
-        """A vector of numbers that change nothing."""
+        """A vector of the neutral element."""
         kind = VectorType(self.dtype, [self.lanes])
         number = neutral(self.scan.combine)
         assert isinstance(number, FloatAttr)  # as `find_scan` has found
         return self.code.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [number.value.data])))
 
     def emit(self) -> None:
-        """Whole vectors; what is left under a mask, or one by one."""
+        """Whole vectors; the remainder is masked, or done one by one."""
         code, lanes = self.code, self.lanes
         kept = [self._neutral_vector() for _ in range(1 + (len(self._distances) if self.slides else 0))]
         length = code.dim(self.scan.stage.axes[self.axis].extent)
@@ -89,7 +90,7 @@ class _Row:
         return memory
 
     def _vector(self, element: SSAValue, kept: Sequence[SSAValue]) -> SSAValue:
-        """The results of a vector, given what is kept of the one before, which is replaced."""
+        """The results of a vector, given the values kept from the previous one, which are replaced."""
         code, lanes, zero = self.code, self.lanes, self.code.index(0)
         *parts, carry = kept
         if not self.slides:
@@ -108,14 +109,14 @@ class _Row:
 
     @property
     def slides(self) -> bool:
-        """Whether lanes are combined with those before them across vectors, until each has a vector's length of them:
-        what all lanes of a vector give is never asked for, which saves three of twelve instructions.
+        """Whether the steps cross vectors, until each lane has combined as many elements as a vector has. The
+        total of a vector is not needed then, which saves three of twelve instructions.
         """
         return masks_are_registers(self.kernel)
 
     @property
     def _distances(self) -> list[int]:
-        """1, 2, 4, ... of the lanes."""
+        """The powers of two below the number of lanes."""
         return [1 << step for step in range(self.lanes.bit_length() - 1)]
 
     def _rest(self, kept: Sequence[SSAValue], done: SSAValue, length: SSAValue) -> None:
@@ -134,7 +135,7 @@ class _Row:
             self._store(body, total)
 
     def _store_first(self, body: Explicit, value: SSAValue, left: SSAValue, length: SSAValue) -> None:
-        """What is left of a row; the first elements of the next rows get anything, until their turn comes."""
+        """The remainder of a row; lanes beyond it write into the next rows, which overwrite them later."""
         code, rows = self.code, self.rows
         if rows is None or masks_are_registers(self.kernel) or not self._is_contiguous():
             self._store(body, value)
@@ -146,19 +147,19 @@ class _Row:
             self._store(body, value)
 
     def _is_contiguous(self) -> bool:
-        """Whether each row of the result begins where the one before ends."""
+        """Whether each row of the result begins where the previous one ends."""
         stage = self.scan.last
         access = access_of(stage, stage.stores[0])
         return access.strides[self.axis - 1] is stage.axes[self.axis].extent and not access.computed
 
     def _elements(self, start: SSAValue, lanes: Lanes | None) -> tuple[Explicit, SSAValue]:
-        """What is added up, for a vector or one element."""
+        """The elements to scan, as a vector or one element."""
         body = Explicit(self.kernel, self.scan.stage, {**self.at, self.axis: start}, lanes)
         body.run(self.scan.element_ops)
         return body, body.widened(body.value(self.scan.element))
 
     def _within(self, sums: SSAValue) -> tuple[SSAValue, SSAValue]:
-        """Each lane combined with all lanes before it, and what all of them give, in each lane."""
+        """The inclusive prefix of each lane, and the total in all lanes."""
         lanes, part = self.lanes, self._lanes_of_a_part
         step = 1
         while step < part:
@@ -175,7 +176,7 @@ class _Row:
 
     @property
     def _lanes_of_a_part(self) -> int:
-        """How many lanes steps stay in: those of half a register where it takes long to leave it (AVX2), else all."""
+        """Lanes within which steps shuffle: those of 128 bits with AVX2, where crossing halves is slow, else all."""
         halves = self.kernel.target.arch.startswith("x86") and not masks_are_registers(self.kernel)
         return min(self.lanes, 128 // (8 * byte_size(self.dtype))) if halves else self.lanes
 
@@ -188,10 +189,10 @@ class _Row:
         return self.code.value(copy)
 
     def _store(self, body: Explicit, value: SSAValue, lanes: Lanes | None = None) -> None:
-        """Writes sums, or what is made of them; with other lanes than those of the body if they are given."""
+        """Writes the scan, or the elementwise stage of it; with other lanes than the body if they are given."""
         stage, (store,) = self.scan.last, self.scan.stage.stores
         last = Explicit(self.kernel, stage, body.at, lanes or body.lanes)
-        last.fills_lines = True
+        last.fills_cache_lines = True
         if self.scan.result is None:
             last.values[store.value] = value
             last.run(stage.stores)

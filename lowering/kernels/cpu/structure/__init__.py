@@ -1,1 +1,1 @@
-"""The structure of a kernel: its stages, accesses, contractions and reductions."""
+"""Analyses of a kernel: its stages, affine accesses, contractions, reductions, padding. No code is generated here."""

@@ -1,4 +1,4 @@
-"""Addresses in buffers as linear functions of the axes of a loop nest."""
+"""Affine accesses: addresses in buffers as linear functions of the axes of a loop nest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Index:
     base: Dim
     strides: tuple[Dim, ...]
     value: SSAValue | None = None
-    """The value, if it is no linear function of the axes."""
+    """The value, if it is not linear in the axes."""
     whole: Dim | None = field(default=None, compare=False)
     """The expression over symbols for the axes, if there is one."""
 
@@ -28,7 +28,7 @@ class Index:
         return self.follows(number) and not self.base.terms
 
     def follows(self, number: int) -> bool:
-        """Whether the index is one axis, counted from some value on."""
+        """Whether the index is one axis plus an offset."""
         wanted = tuple(constant(int(axis == number)) for axis in range(len(self.strides)))
         return self.value is None and self.strides == wanted
 
@@ -39,8 +39,8 @@ IndexTuple: TypeAlias = tuple[Index, ...]
 
 @dataclass(frozen=True)
 class AffineAccess:
-    """The address of an access, in elements from the start of its buffer: a linear part, and computed values with
-    strides.
+    """The address of an access, in elements from the start of its buffer: a linear part, and computed values
+    with strides.
     """
 
     base: Dim
@@ -58,7 +58,7 @@ def linear(space: IndexSpace, names: Sequence[str], value: SSAValue) -> Index:
 
 
 def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
-    """Base and strides of a linear function; `None` if it is none."""
+    """Base and strides of a linear function; `None` if it is not linear."""
     own = dim.symbols
     zeros = {name: constant(0) for name in names if name in own}
     if not zeros:
@@ -72,7 +72,7 @@ def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] 
 
 
 def affine_access(indices: IndexTuple, steps: Sequence[Dim], count: int) -> AffineAccess:
-    """Where indices of a nest with `count` axes lead in a buffer with these strides."""
+    """The address for indices in a nest with `count` axes, in a buffer with these strides."""
     base, strides = constant(0), (constant(0),) * count
     computed: list[tuple[SSAValue, Dim]] = []
     for index, step in zip(indices, steps, strict=True):
@@ -85,7 +85,7 @@ def affine_access(indices: IndexTuple, steps: Sequence[Dim], count: int) -> Affi
 
 
 def whole_access(indices: IndexTuple, steps: Sequence[Dim], names: Sequence[str]) -> AffineAccess | None:
-    """The access as one linear function where its indices are none, as in `8 * (i // 8) + i % 8`; else `None`."""
+    """The access as one linear function although its indices are not, as `8 * (i // 8) + i % 8`; `None` otherwise."""
     dims = [index.whole * step for index, step in zip(indices, steps, strict=True) if index.whole is not None]
     parts = linear_parts(total(dims), names) if len(dims) == len(indices) else None
     return None if parts is None else AffineAccess(*parts)

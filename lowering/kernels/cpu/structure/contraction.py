@@ -1,8 +1,12 @@
-"""What a contraction is: a stage that adds up products of two factors, whose axes it divides by who depends on them.
+"""Contractions: stages that accumulate products of two operands, and the roles of their axes.
 
 `C[i, j] += A[i, r] * B[r, j]` and its relatives: batched, transposed, with several row, column or reduced axes, with
-windows (convolutions), with factors that are converted or scaled on the way. Recognised by structure: the name of the
-kernel, and where it comes from, play no role.
+windows (convolutions), with operands that are converted or scaled. They are recognised by structure; names play no
+role.
+
+An operand may be in panels: `B[r, j]` at `[j floordiv w, r, j mod w]`, as `pack-weights` arranges constants. A panel
+has `w` columns, those of a register tile, one step of the reduction after the other. Within a panel addresses are
+linear.
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.structure.accesses import AffineAccess, affine_access
-from lowering.kernels.cpu.structure.panels import find_panels
+from lowering.kernels.cpu.structure.accesses import AffineAccess, Index, affine_access
 from lowering.kernels.cpu.structure.stages import Stage
+from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -26,15 +30,71 @@ from tir_dialect.types import IteratorKind
 
 
 @dataclass(frozen=True)
+class Panels:
+    """The one load of a stage that is from panels, as if all columns were in the first panel."""
+
+    stage: Stage
+    load: LoadOp
+    column: int
+    """The axis of the columns."""
+    reduced: int
+    """The reduced axis."""
+    width: int
+    """Columns in a panel."""
+
+
+def find_panels(stage: Stage) -> Panels | None:
+    """The load of a stage from panels; `None` if there is none, or more than one."""
+    found = [panels for load in stage.loads if (panels := _panels(stage, load)) is not None]
+    return found[0] if len(found) == 1 else None
+
+
+def _panels(stage: Stage, load: LoadOp) -> Panels | None:
+    shape, indices = load.buffer_type.shape, stage.accesses[load]
+    if not reads_panels(load) or any(index.value is not None for index in (*indices[:-3], indices[-2])):
+        return None
+    axes = range(len(stage.axes))
+    column = next((axis for axis in axes if stage.axes[axis].value is _column(load)), None)
+    reduced = next((axis for axis in axes if indices[-2].is_axis(axis)), None)
+    width = shape[-1].constant_value
+    if column is None or reduced is None or width is None or stage.extents[reduced] is not shape[-2]:
+        return None
+    zeros = (constant(0),) * len(axes)
+    last = tuple(constant(int(axis == column)) for axis in axes)
+    near = (*indices[:-3], Index(constant(0), zeros), indices[-2], Index(constant(0), last))
+    return Panels(replace(stage, accesses={**stage.accesses, load: near}), load, column, reduced, width)
+
+
+def reads_panels(load: LoadOp) -> bool:
+    """Whether a load is at `[.., j floordiv w, r, j mod w]` of a buffer whose last dimension is `w`."""
+    if len(load.indices) < 3:
+        return False
+    width, within = load.buffer_type.shape[-1], load.indices[-1].owner
+    quotient, column = load.indices[-3].owner, _column(load)
+    if column is None or not isinstance(within, arith.RemUIOp) or not isinstance(quotient, _QUOTIENTS):
+        return False
+    return quotient.lhs is column and dim_of(quotient.rhs) is width and dim_of(within.rhs) is width
+
+
+_QUOTIENTS = (arith.DivUIOp, arith.FloorDivSIOp)
+
+
+def _column(load: LoadOp) -> SSAValue | None:
+    """The index of which the last index of a load is a remainder."""
+    within = load.indices[-1].owner
+    return within.lhs if isinstance(within, arith.RemUIOp) else None
+
+
+@dataclass(frozen=True)
 class Factor:
-    """One of the two values that are multiplied, and the code that computes it."""
+    """One of the two operands of the multiplication, and the code that computes it."""
 
     stage: Stage
     value: SSAValue
     element: AnyFloat
-    """What it is multiplied as."""
+    """The type in which it is multiplied."""
     panels: int | None = None
-    """If it lies in panels, how many columns each has; the accesses are those of the first panel."""
+    """If the operand is in panels, their number of columns; the accesses are those of the first panel."""
 
     @cached_property
     def ops(self) -> tuple[Operation, ...]:
@@ -61,12 +121,12 @@ class Factor:
 
     @cached_property
     def accesses(self) -> tuple[AffineAccess, ...]:
-        """Where its loads are."""
+        """The addresses of its loads."""
         return tuple(access_of(self.stage, load) for load in self.loads)
 
     @cached_property
     def pinned(self) -> frozenset[int]:
-        """The axes that it uses otherwise than in accesses."""
+        """The axes that it uses outside of addresses."""
         used = {operand for op in self.ops for inner in op.walk() if _uses_values(inner) for operand in inner.operands}
         return frozenset(number for number, axis in enumerate(self.stage.axes) if axis.value in used)
 
@@ -84,7 +144,7 @@ class Factor:
 
     @property
     def is_linear(self) -> bool:
-        """Whether all its accesses are linear in the axes and it branches nowhere."""
+        """Whether all its accesses are linear in the axes, and it has no branches."""
         return not self.pinned and not any(isinstance(op, IfOp) for op in self.ops) and self._is_affine
 
     @property
@@ -92,7 +152,9 @@ class Factor:
         return all(not each.computed for each in self.accesses)
 
     def stride(self, axis: int) -> int | None:
-        """The one step that all loads that move along an axis make; 0 if none moves, `None` if it is no number."""
+        """The stride of an axis in all loads that it moves; 0 if it moves none, `None` if strides differ or are
+        symbolic.
+        """
         steps = {each.strides[axis] for each in self.accesses if each.strides[axis].terms}
         if not self.is_linear or len(steps) > 1:
             return None
@@ -104,7 +166,7 @@ def _uses_values(op: Operation) -> bool:
 
 
 def access_of(stage: Stage, op: LoadOp | StoreOp) -> AffineAccess:
-    """Where an access is, in its buffer seen as one row."""
+    """The address of an access, in its buffer as one row."""
     whole = stage.wholes.get(op)
     return affine_access(stage.accesses[op], op.buffer_type.strides, len(stage.axes)) if whole is None else whole
 
@@ -117,8 +179,9 @@ EXACT_PRODUCTS = 256
 class Contraction:
     """`output[spatial] = sum over reduced of rows[...] * columns[...]`.
 
-    The axes are numbers of iterators; those of extent 1 are left out. `row` axes move only `rows`; `column` and `outer`
-    axes move only `columns`, the output is contiguous along all `column` axes as one; `batch` axes move both.
+    Axes are numbers of iterators; those of extent 1 are left out. `row` axes (M) move only `rows`; `column` axes (N)
+    and `outer` axes move only `columns`; the output is contiguous along all `column` axes together; `batch` axes move
+    both.
     """
 
     stage: Stage
@@ -133,14 +196,14 @@ class Contraction:
 
     @property
     def along(self) -> tuple[int, ...]:
-        """The axes along which the output is contiguous, as one: the columns, or else its last axis, if it has one."""
+        """The axes along which the output is contiguous: the columns, or else its last axis, if it has one."""
         if self.column:
             return self.column
         return tuple(axis for axis in self.batch if self.output.strides[axis].constant_value == 1)
 
     @property
     def element(self) -> AnyFloat:
-        """What products are computed in; sums of bytes are exact in it for a while."""
+        """The type of the accumulation; sums of byte products are exact in it up to `longest`."""
         return self.rows.element
 
     @property
@@ -150,12 +213,12 @@ class Contraction:
 
     @property
     def longest(self) -> int | None:
-        """How many products may be added before they have to be rounded; `None` if rounding is allowed."""
+        """How many products are accumulated before the sum has to be converted; `None` if rounding is allowed."""
         return EXACT_PRODUCTS if self.is_integer else None
 
     @property
     def output(self) -> AffineAccess:
-        """Where the output is stored."""
+        """The address of the output."""
         return access_of(self.stage, self.store)
 
 
@@ -177,7 +240,7 @@ def find_contraction(stage: Stage) -> Contraction | None:
 
 
 def from_panels(what: Contraction, width: int) -> Contraction:
-    """The same contraction; if its columns lie in panels that tiles of this width divide, it says so."""
+    """The contraction with its columns in panels, if they are and the width divides that of the panels."""
     panels = find_panels(what.stage)
     found = None if panels is None or panels.width % width else find_contraction(panels.stage)
     if panels is None or found is None:
@@ -218,7 +281,7 @@ def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
 
 
 def _writes_each_element_once(stage: Stage, store: StoreOp) -> bool:
-    """Whether each result has an element of its own: each spatial axis moves an index, or they fill the buffer."""
+    """Whether each output has its own element: each spatial axis moves an index, or they fill the buffer."""
     spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if stage.extents[axis].constant_value != 1]
     indices = stage.accesses[store]
     found = [axis for index in indices for axis in spatial if index.follows(axis)]
@@ -235,7 +298,7 @@ def _writes_each_element_once(stage: Stage, store: StoreOp) -> bool:
 
 
 def _element_of(value: SSAValue) -> AnyFloat | None:
-    """What a factor is multiplied as: itself, or `f32` if it is a byte, since products of bytes are exact there."""
+    """The type of an operand: its own, or `f32` for bytes, whose products are exact there."""
     if isinstance(value.type, Float32Type | Float64Type):
         return value.type
     op = value.owner
@@ -249,7 +312,7 @@ def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Cont
     )
     target = access_of(stage, store)
     if not reduced or not any((axis in left.axes) != (axis in right.axes) for axis in spatial):
-        return None  # products, one for each result; a reduction of products that share nothing
+        return None  # one product for each output, or a reduction without reuse of operands
     last = next((axis for axis in spatial if target.strides[axis].constant_value == 1), None)
     if last is not None and last in left.axes and last not in right.axes:
         left, right = right, left
@@ -262,7 +325,7 @@ def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Cont
 
 
 def _contiguous(stage: Stage, target: AffineAccess, axes: Sequence[int], last: int) -> tuple[int, ...]:
-    """The axes up to `last` along which the output lies without gaps."""
+    """The axes up to `last` along which the output is contiguous."""
     found = [last]
     while True:
         length = stage.extents[found[0]] * target.strides[found[0]]
@@ -273,5 +336,5 @@ def _contiguous(stage: Stage, target: AffineAccess, axes: Sequence[int], last: i
 
 
 def is_chain(accesses: Iterable[AffineAccess], extents: Sequence[Dim], axes: Sequence[int]) -> bool:
-    """Whether some axes count as one: no access jumps where an axis ends and the one before it moves on."""
+    """Whether some axes collapse into one: each stride is that of the next axis times its extent."""
     return all(each.strides[a] is each.strides[b] * extents[b] for each in accesses for a, b in pairwise(axes))

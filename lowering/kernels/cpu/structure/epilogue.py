@@ -19,14 +19,14 @@ from tir_dialect.types import IteratorKind
 
 @dataclass(frozen=True)
 class Step:
-    """A stage of an epilogue: its axes are axes of the contraction."""
+    """A stage of an epilogue, with its axes as axes of the contraction."""
 
     stage: Stage
     axes: Mapping[int, int]
-    """The axis of the contraction for each of the stage, but those of extent 1."""
+    """The axis of the contraction for each of the stage, except those of extent 1."""
 
     def access(self, op: LoadOp | StoreOp, count: int) -> AffineAccess:
-        """Where an access is, by the `count` axes of the contraction."""
+        """The address of an access, by the `count` axes of the contraction."""
         own = access_of(self.stage, op)
         strides = [constant(0)] * count
         for axis, target in self.axes.items():
@@ -40,7 +40,7 @@ class Epilogue:
 
     steps: tuple[Step, ...] = ()
     unread: frozenset[SSAValue] = frozenset()
-    """Buffers that need no memory: each value is used where it is computed."""
+    """Buffers that need no memory: their values stay in registers."""
 
     @cached_property
     def accesses(self) -> tuple[tuple[Step, LoadOp | StoreOp], ...]:
@@ -49,7 +49,7 @@ class Epilogue:
 
 
 def find_epilogue(what: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
-    """As many of the following stages as can be computed with a contraction; `own` are the buffers nobody else sees."""
+    """As many of the following stages as can be fused; `own` are the buffers of the function."""
     produced: dict[SSAValue, AffineAccess] = {what.store.buffer: _moving(what.output, what.stage)}
     steps: list[Step] = []
     for stage in following:
@@ -64,13 +64,13 @@ def find_epilogue(what: Contraction, following: Sequence[Stage], own: frozenset[
 
 
 def _moving(output: AffineAccess, stage: Stage) -> AffineAccess:
-    """An access without strides along axes of extent 1, which the accesses of steps do not have either."""
+    """An access without strides along axes of extent 1, which epilogue accesses do not have either."""
     pairs = zip(output.strides, stage.extents, strict=True)
     return replace(output, strides=tuple(constant(0) if extent.constant_value == 1 else each for each, extent in pairs))
 
 
 def _step(what: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> Step | None:
-    """A stage as a step; `None` if it is no function of the elements at its own index, or does not suit lanes."""
+    """A stage as a step; `None` if it reads other elements than its own, or is not vectorisable along the output."""
     if any(axis.kind is not IteratorKind.SPATIAL for axis in stage.axes) or stage.pinned or not what.along:
         return None
     axes = _axes(what, stage, produced)
@@ -94,7 +94,7 @@ def _has_plain_code(stage: Stage) -> bool:
 
 
 def _axes(what: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> dict[int, int] | None:
-    """The axes of the contraction for those of a stage: each moves what the stage reads in the same way."""
+    """The axes of the contraction for those of a stage: each moves the input of the stage in the same way."""
     load = next((op for op in stage.loads if op.buffer in produced), None)
     if load is None or access_of(stage, load).base.terms:
         return None

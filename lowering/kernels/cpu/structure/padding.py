@@ -1,4 +1,4 @@
-"""Recognises maps that pad data with a constant."""
+"""Recognises stages that pad data with a constant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp
 
 Comparison: TypeAlias = tuple[str, Dim | None, Dim | None]
-"""What is asked of two indices."""
+"""A comparison of two indices."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Padding:
     load: LoadOp
     filler: arith.ConstantOp
     low: tuple[int, ...]
-    """The elements in front of the data, by dimension."""
+    """Padding elements before the data, by dimension."""
 
     @property
     def is_zero(self) -> bool:
@@ -38,12 +38,12 @@ class Padding:
 
     @property
     def row(self) -> int:
-        """The last dimension that is padded: what comes after it is copied with it."""
+        """The last dimension that is padded: inner dimensions are copied with it."""
         changed = [axis for axis in range(len(self.low)) if self.is_padded(axis)]
         return changed[-1]
 
     def is_padded(self, axis: int) -> bool:
-        """Whether there are more padding than elements along a dimension."""
+        """Whether a dimension is padded."""
         return bool(self.low[axis]) or self.data[axis] is not self.stage.extents[axis]
 
     @property
@@ -53,7 +53,7 @@ class Padding:
 
 
 def find_padding(stage: Stage) -> Padding | None:
-    """The padding that a map is; `None` if it is none."""
+    """The padding that a stage is; `None` if it is none."""
     store = stage.stores[0] if len(stage.stores) == 1 else None
     branch = None if store is None else store.value.owner
     if store is None or not isinstance(branch, IfOp) or len(branch.outputs) != 1:
@@ -80,7 +80,7 @@ def _yielded(branch: IfOp, taken: bool) -> Operation | None:
 
 
 def _offsets(stage: Stage, load: LoadOp, condition: SSAValue) -> tuple[int, ...] | None:
-    """How far each index is behind its axis, if the condition says that all indices are inside, and no more."""
+    """The offset of each index, if the condition says exactly that all indices are in bounds."""
     space = IndexSpace(stage.block)
     indices = [space.dim_of(index) for index in load.indices]
     axes = [space.variable(axis.value).dim for axis in stage.axes]
@@ -92,13 +92,13 @@ def _offsets(stage: Stage, load: LoadOp, condition: SSAValue) -> tuple[int, ...]
     moved = [d for d, low in enumerate(behind) if low.terms or shape[d] is not stage.extents[d]]
     wanted = set[Comparison]().union(*(bounds[d] for d in moved))
     asked = {(kind, space.dim_of(a), space.dim_of(b)) for kind, a, b in _comparisons(condition)}
-    known = set[Comparison]().union(*bounds)  # An axis that is not padded may be asked for, too.
+    known = set[Comparison]().union(*bounds)  # an axis that is not padded may be tested, too
     found = tuple(low.constant_value for low in behind)
     return tuple(low for low in found if low is not None) if wanted <= asked <= known and None not in found else None
 
 
 def _comparisons(condition: SSAValue) -> Iterator[tuple[str, SSAValue, SSAValue]]:
-    """What a conjunction asks; something that is not among `sge` and `slt` for anything else."""
+    """The conjuncts of a condition; `unknown` for anything but comparisons."""
     op = condition.owner
     if isinstance(op, arith.AndIOp):
         yield from _comparisons(op.lhs)

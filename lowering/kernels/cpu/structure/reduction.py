@@ -1,9 +1,9 @@
-"""Splits reductions, so that lanes and threads have accumulators of their own that are combined at the end."""
+"""Reductions: how a stage combines elements, and whether partial results of lanes and threads can be combined."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -11,13 +11,63 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.body import repeat
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.structure.arithmetic import evaluated
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.types import IteratorKind
+
+_ORDERED: dict[str, Callable[[float, float], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+}
+
+
+def evaluated(ops: Sequence[Operation], known: MutableMapping[SSAValue, object]) -> bool:
+    """Adds the results of ops to the known values; returns whether all ops are comparisons, selections and
+    constants.
+    """
+    for op in ops:
+        value = _evaluate(op, [known[operand] for operand in op.operands if operand in known])
+        if value is None:
+            return False
+        known[op.results[0]] = value
+    return True
+
+
+def _evaluate(op: Operation, operands: Sequence[object]) -> object | None:
+    match op, operands:
+        case arith.ConstantOp(), []:
+            value = op.value
+            return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else None
+        case arith.SelectOp(), [condition, first, second]:
+            return first if condition else second
+        case ((arith.AndIOp() | arith.OrIOp() | arith.XOrIOp()), [bool() | int() as a, bool() | int() as b]):
+            pair = bool(a), bool(b)
+            return all(pair) if isinstance(op, arith.AndIOp) else any(pair) and not (_is_xor(op) and all(pair))
+        case arith.CmpfOp(), [float() as a, float() as b]:
+            return _compared(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], a, b)
+        case arith.CmpiOp(), [int() as a, int() as b]:
+            predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+            unknown = predicate[0] == "u" and min(a, b) < 0
+            return None if unknown else _ORDERED[predicate[-2:]](a, b)
+        case _:
+            return None
+
+
+def _is_xor(op: Operation) -> bool:
+    return isinstance(op, arith.XOrIOp)
+
+
+def _compared(predicate: str, a: float, b: float) -> bool | None:
+    unordered = a != a or b != b
+    if predicate in ("ord", "uno"):
+        return unordered == (predicate == "uno")
+    test = _ORDERED.get(predicate[1:])
+    return None if test is None else test(a, b) and not unordered if predicate[0] == "o" else unordered or test(a, b)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,22 +77,16 @@ class Reduction:
     accumulators: tuple[LoadOp, ...]
     stores: tuple[StoreOp, ...]
     first: tuple[SSAValue, ...]
-    """The value that each accumulator starts with, computed by the init of the block."""
+    """The initial value of each accumulator, computed by the init of the block."""
     sources: tuple[SSAValue, ...]
     combine: tuple[Operation, ...]
-    """The ops from accumulators and sources to what is stored; empty if parts cannot be combined."""
-
-    def combined(self, kernel: Kernel, left: Sequence[SSAValue], right: Sequence[SSAValue]) -> list[SSAValue]:
-        """The result of two parts, numbers or vectors."""
-        values: dict[SSAValue, SSAValue] = {load.result: a for load, a in zip(self.accumulators, left, strict=True)}
-        values |= dict(zip(self.sources, right, strict=True))
-        for op in self.combine:
-            values[op.results[0]] = repeat(kernel, op, [values[operand] for operand in op.operands])
-        return [values[store.value] for store in self.stores]
+    """The ops from accumulators and sources to what is stored; empty if partial results cannot be combined."""
 
 
 def rounds(reduction: Reduction) -> bool:
-    """Whether parts can be combined, and this rounds: then long sums go in blocks (`emit/blocks_of_sums.py`)."""
+    """Whether partial results can be combined, with rounding: then accumulation is blocked
+    (`emit/blocked_accumulation.py`).
+    """
     return any(isinstance(op, arith.AddfOp | arith.MulfOp) for op in reduction.combine)
 
 
@@ -75,10 +119,15 @@ def find_reduction(stage: Stage) -> Reduction | None:
     return found if len(first) == 1 or _commutes(found) else Reduction(ordered, result, first, (), ())
 
 
-def _commutes(reduction: Reduction) -> bool:
-    """Whether a selection gives the same for two parts in either order: tried on numbers, equal ones among them.
+def reduction_of(stage: Stage) -> Reduction | None:
+    """How a stage reduces, if it does."""
+    return find_reduction(stage) if stage.of_kind(IteratorKind.REDUCE) else None
 
-    An arg-maximum that keeps the first of equals as they come does not: lanes and threads meet them in other orders.
+
+def _commutes(reduction: Reduction) -> bool:
+    """Whether a selection is commutative, tried on numbers, equal ones among them.
+
+    An argmax that keeps the first of equal elements in loop order is not: lanes and threads have other orders.
     """
     kinds = [(0.0, 1.0, -1.0) if isinstance(source.type, AnyFloat) else (0, 3, 5) for source in reduction.sources]
     for left, right in combinations(product(*kinds), 2):
@@ -105,7 +154,7 @@ def _dependent(stage: Stage, accumulators: Sequence[LoadOp]) -> list[Operation]:
 
 
 def _sources(stage: Stage, accumulators: Sequence[LoadOp]) -> tuple[SSAValue, ...] | None:
-    """The value that each accumulator meets: the one operand beside it that does not depend on accumulators."""
+    """The source of each accumulator: the one other operand that does not depend on accumulators."""
     dependent = _dependent(stage, accumulators)
     inside = {result for op in dependent for result in op.results} | {load.result for load in accumulators}
     meets: dict[SSAValue, set[SSAValue]] = {load.result: set() for load in accumulators}
@@ -156,10 +205,10 @@ _SELECTION = (arith.CmpfOp, arith.CmpiOp, arith.SelectOp, arith.AndIOp, arith.Or
 
 
 def _is_identity(combine: Sequence[Operation], first: Sequence[SSAValue]) -> bool:
-    """Whether the first values change nothing, however often they are combined with others.
+    """Whether the initial values are neutral, however often they are combined.
 
-    Of a selection by comparisons, as for the index of the greatest element, that is so for any first values: what is
-    chosen is one of the operands, and the first values lose, or are chosen only where they are chosen anyway.
+    For a selection by comparisons, such as argmax, this is so for any initial values: they lose, or are the result
+    anyway.
     """
     constants = [value.owner for value in first]
     if len(combine) == 1 and len(first) == 1 and isinstance(constants[0], arith.ConstantOp):

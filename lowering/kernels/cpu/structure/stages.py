@@ -1,12 +1,13 @@
 """A kernel as a list of stages: each a perfect loop nest around one block of scalar code.
 
-Addresses are linear functions of a stage's axes wherever possible; the rest of the code is kept as ops, without the
-arithmetic that only served to compute addresses.
+Addresses are linear in a stage's axes wherever possible. The rest of the code is kept as ops, without the arithmetic
+that only computes addresses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,7 +19,7 @@ from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -52,11 +53,11 @@ class Stage:
     accesses: Mapping[Access, tuple[Index, ...]]
     """The indices of each load and store."""
     wholes: Mapping[Access, AffineAccess]
-    """Those accesses that are linear only as a whole."""
+    """Accesses that are linear although their indices are not."""
     needed: frozenset[Operation]
     """The ops that compute what is stored."""
     pinned: frozenset[int]
-    """The axes whose values the code uses otherwise than in indices that are linear in them."""
+    """The axes whose values the code uses outside of linear indices."""
 
     @property
     def body(self) -> Sequence[Operation]:
@@ -65,7 +66,7 @@ class Stage:
 
     @property
     def init(self) -> Sequence[Operation]:
-        """The code for the first values of a reduction, in order."""
+        """The code for the initial values of a reduction, in order."""
         init = self.block.init
         return [] if init is None else [op for op in init.body.block.ops if op in self.needed]
 
@@ -85,7 +86,7 @@ class Stage:
 
     @property
     def extents(self) -> tuple[Dim, ...]:
-        """How many values each axis has."""
+        """The extents of the axes."""
         return tuple(axis.extent for axis in self.axes)
 
 
@@ -94,26 +95,26 @@ class Program:
     """A kernel as stages."""
 
     header: list[Operation] = field(default_factory=list[Operation])
-    """Constants and dimensions that the stages use, and what is asserted before them, perhaps in loops."""
+    """Constants and dimensions that the stages use, and assertions before them, which may be in loops."""
     buffers: list[AllocBufferOp] = field(default_factory=list[AllocBufferOp])
-    """The kernel's own memory."""
+    """The buffers that the kernel allocates."""
     nests: list[tuple[Operation, BlockOp]] = field(default_factory=list[tuple[Operation, BlockOp]])
 
 
 def find_program(func: PrimFuncOp) -> Program | None:
-    """The nests of a function; `None` if it has anything else."""
+    """The loop nests of a function; `None` if there is anything else."""
     program = Program()
     return program if _collect(func.body.block.ops, program) and program.nests else None
 
 
 def find_stages(program: Program) -> list[Stage] | None:
-    """The stages of a function; `None` if the code of one is not understood."""
+    """The stages of a function; `None` if the code of one is not supported."""
     stages = [find_stage(nest, block) for nest, block in program.nests]
     return None if any(stage is None for stage in stages) else [stage for stage in stages if stage is not None]
 
 
 def rewritten(func: PrimFuncOp) -> tuple[Program, Sequence[Stage]]:
-    """A function that was rewritten, of ops that are understood."""
+    """The stages of a function after a rewrite that keeps them supported."""
     program = find_program(func)
     stages = None if program is None else find_stages(program)
     assert program is not None
@@ -146,7 +147,7 @@ def _collect(ops: Iterable[Operation], program: Program) -> bool:
 
 
 def _only_asserts(op: Operation) -> bool:
-    """Whether nothing is left of an op but that it may fail, as of loops that `check-accesses` has made."""
+    """Whether an op has no effect but a failing assertion, as loops of `check-accesses`."""
     if isinstance(op, AssertOp):
         return True
     if not isinstance(op, ForOp | IfOp):
@@ -157,7 +158,7 @@ def _only_asserts(op: Operation) -> bool:
 
 
 def _block_of_nest(op: Operation, program: Program) -> BlockOp | None:
-    """The block of a perfect nest of serial loops from 0, each of which drives one iterator over its whole domain."""
+    """The block of a perfect nest of serial loops from 0, each of which binds one iterator with its extent."""
     loops: dict[SSAValue, ForOp] = {}
     while isinstance(op, ForOp):
         if op.kind.data is not LoopKind.SERIAL or op.lower is not None or op.annotations is not None:
@@ -222,15 +223,15 @@ def _is_understood(op: Operation) -> bool:
 
 
 def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[frozenset[Operation], frozenset[SSAValue]]:
-    """The ops that stores need, and the block arguments that these ops use but for linear accesses."""
+    """The ops that stores need, and the block arguments that these use outside of linear accesses."""
     found: set[Operation] = {op for op in accesses if isinstance(op, StoreOp)}
-    arguments: set[SSAValue] = set()
+    argmax_columns: set[SSAValue] = set()
     pending = [value for op in found if isinstance(op, StoreOp) for value in (op.value, *_computed(accesses[op]))]
     while pending:
         value = pending.pop()
         op = value.owner
         if not isinstance(op, Operation):
-            arguments.add(value)
+            argmax_columns.add(value)
             continue
         if op in found:
             continue
@@ -243,8 +244,44 @@ def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[froz
             operand for inner in op.walk() if isinstance(inner, YieldOp) and inner is not op for operand in inner.values
         ]
     inside = set(block.body.walk())
-    return frozenset(op for op in found if op in inside), frozenset(arguments)
+    return frozenset(op for op in found if op in inside), frozenset(argmax_columns)
 
 
 def _computed(indices: IndexTuple) -> list[SSAValue]:
     return [index.value for index in indices if index.value is not None]
+
+
+def are_equivalent(
+    stage: Stage, value: SSAValue, other: Stage, twin: SSAValue, changed: AbstractSet[SSAValue] = frozenset()
+) -> bool:
+    """Whether a value of a stage equals one of another stage at equal axes; buffers that are `changed` may differ."""
+    op, second = value.owner, twin.owner
+    if value is twin:
+        return True
+    if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not isinstance(second, Operation):
+        return False
+    if type(op) is not type(second) or op.properties != second.properties or op.regions:
+        return False
+    if isinstance(op, LoadOp) and isinstance(second, LoadOp):
+        indices = stage.accesses.get(op), other.accesses.get(second)
+        return op.buffer is second.buffer and indices[0] == indices[1] is not None and op.buffer not in changed
+    pairs = zip(op.operands, second.operands, strict=False)
+    same = len(op.operands) == len(second.operands)
+    return same and all(are_equivalent(stage, a, other, b, changed) for a, b in pairs)
+
+
+_HEAVY = (
+    frozenset(("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf"))
+    | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf"))
+    | frozenset(("tir.scaled_exp", "tir.fmod"))
+)
+
+
+def is_heavy(op: Operation) -> bool:
+    """Whether an op takes many times as long as an addition."""
+    return op.name in _HEAVY
+
+
+def work_of(stage: Stage) -> Dim:
+    """The work of a stage, in additions."""
+    return product(stage.extents) * (4 if any(map(is_heavy, stage.needed)) else 1)

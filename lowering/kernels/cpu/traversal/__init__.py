@@ -1,1 +1,1 @@
-"""One traversal of some axes: vectorised loops, accumulators, and loads that neighbours share."""
+"""Vectorised loop nests: loops over axes, the vector loop, accumulators, shuffled loads."""

@@ -1,5 +1,10 @@
-"""Partial results of running reductions: one vector per unrolled iteration, in buffers that LLVM promotes to registers
-because every access to them has constant indices.
+"""Accumulators of reductions: one vector per unrolled iteration.
+
+They are in buffers that LLVM promotes to registers, because every access to them has constant indices.
+
+A vector of f32 is folded to its maximum or minimum by integer keys of the same order. The maximum of two floats, where
+NaN wins and 0 is above -0, is several dependent instructions on x86; that of integers is one. Every NaN is mapped to
+the key that wins.
 """
 
 from __future__ import annotations
@@ -8,29 +13,91 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, IntegerAttr, f32, i32
+from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.emit.blocks_of_sums import Totals
-from lowering.kernels.cpu.emit.body import Body
+from lowering.kernels.cpu.emit.blocked_accumulation import Totals
+from lowering.kernels.cpu.emit.body import Body, combined
 from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type
 from lowering.kernels.cpu.structure.reduction import Reduction, rounds
 from lowering.kernels.cpu.structure.stages import Stage
-from lowering.kernels.cpu.traversal.extremes import extreme_of, folds_as_integers
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType, LoopKind
 
+_DIGITS = 0x7FFFFFFF
+_GREATEST_NAN, _LEAST_NAN = _DIGITS, -1
+
+
+def folds_as_integers(kernel: Kernel, combine: Sequence[Operation]) -> bool:
+    """Whether the reduction is a maximum or minimum of f32, on a machine where integer keys are faster."""
+    if len(combine) != 1 or not isinstance(combine[0], arith.MaximumfOp | arith.MinimumfOp):
+        return False
+    return isinstance(combine[0].result.type, Float32Type) and kernel.target.arch.startswith("x86")
+
+
+def integer_extremum(kernel: Kernel, buffer: SSAValue, kind: type[Operation]) -> SSAValue:
+    """The maximum (`arith.MaximumfOp`) or minimum of a local buffer of f32, whose length is a power of 2."""
+    code = kernel.code
+    length = buffer_type(buffer).shape[0].constant_value
+    assert length is not None  # the length of a vector
+    keys = _keys(kernel, length)
+    with code.loop(code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
+        code.store(key_of(kernel, code.load(buffer, [lane]), kind), keys, [lane])
+    while length > 1:
+        length //= 2
+        half = _keys(kernel, length)
+        with code.loop(code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
+            pair = code.load(keys, [lane]), code.load(keys, [code.add(lane, length)])
+            code.store(combine_keys(kernel, kind, *pair), half, [lane])
+        keys = half
+    return float_of_key(kernel, code.load(keys, [code.index(0)]))
+
+
+def _keys(kernel: Kernel, length: int) -> SSAValue:
+    return kernel.code.value(AllocBufferOp(BufferType([length], i32, scope="local", align=64)), "keys")
+
+
+def key_of(kernel: Kernel, value: SSAValue, kind: type[Operation]) -> SSAValue:
+    """The integer key of a float."""
+    code, nan = kernel.code, _GREATEST_NAN if kind is arith.MaximumfOp else _LEAST_NAN
+    is_nan = code.value(arith.CmpfOp(value, value, "uno"))
+    return _swapped(kernel, code.select(is_nan, _integer(kernel, nan), code.value(arith.BitcastOp(value, i32))))
+
+
+def combine_keys(kernel: Kernel, kind: type[Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+    """The maximum or minimum of two keys."""
+    return kernel.code.value((arith.MaxSIOp if kind is arith.MaximumfOp else arith.MinSIOp)(left, right))
+
+
+def float_of_key(kernel: Kernel, key: SSAValue) -> SSAValue:
+    """The float of a key."""
+    return kernel.code.value(arith.BitcastOp(_swapped(kernel, key), f32))
+
+
+def _swapped(kernel: Kernel, bits: SSAValue) -> SSAValue:
+    """Converts between the bits of a float and an integer of the same order: digits of negative values are inverted."""
+    code = kernel.code
+    signs = code.value(arith.ShRSIOp(bits, _integer(kernel, 31)))
+    digits = code.value(arith.AndIOp(signs, _integer(kernel, _DIGITS)))
+    return code.value(arith.XOrIOp(bits, digits))
+
+
+def _integer(kernel: Kernel, value: int) -> SSAValue:
+    return kernel.code.value(arith.ConstantOp(IntegerAttr(value, i32)))
+
 
 def accumulator(kernel: Kernel, kind: BufferType, length: int) -> SSAValue:
-    """Memory for `length` parts of results that go to a buffer of some type."""
+    """A buffer of `length` accumulators for results of some type."""
     type_ = BufferType([length], kind.dtype, scope="local", align=64)
     return kernel.code.value(AllocBufferOp(type_), "sums")
 
 
 def folded(kernel: Kernel, buffer: SSAValue, combine: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
-    """One value of all parts, whose number is a power of 2: halves are combined until one is left."""
+    """Folds a buffer to one value by halving it; its length is a power of 2."""
     code, kind = kernel.code, buffer_type(buffer)
     width = kind.shape[0].constant_value
-    assert width is not None  # some vectors
+    assert width is not None  # the length of some vectors
     while width > 1:
         width //= 2
         half = accumulator(kernel, kind, width)
@@ -43,21 +110,21 @@ def folded(kernel: Kernel, buffer: SSAValue, combine: Callable[[SSAValue, SSAVal
 
 @dataclass
 class BufferTotals:
-    """What the accumulators of a reduction, with `width` parts each, have between two blocks of a sum."""
+    """The totals of blocked accumulation for a reduction, each of `width` lanes."""
 
     kernel: Kernel
     reduction: Reduction
     buffers: Sequence[SSAValue]
     width: int
     begin: Callable[[], None]
-    """Gives the accumulators the first values."""
+    """Sets the accumulators to their initial values."""
 
     def __post_init__(self) -> None:
         kinds = [load.buffer_type for load in self.reduction.accumulators]
         self._totals = [accumulator(self.kernel, kind, self.width) for kind in kinds]
 
     def put_away(self, is_first: SSAValue) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         with self.kernel.code.when(is_first) as branch:
             self._move(self._totals, lambda _, parts: parts)
         with self.kernel.code.otherwise(branch):
@@ -65,11 +132,11 @@ class BufferTotals:
         self.begin()
 
     def take_back(self) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         self._move(self.buffers, self._combined)
 
     def _combined(self, totals: Sequence[SSAValue], parts: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return self.reduction.combined(self.kernel, totals, parts)
+        return combined(self.kernel, self.reduction, totals, parts)
 
     def _move(
         self,
@@ -85,17 +152,17 @@ class BufferTotals:
 
 @dataclass(frozen=True)
 class _AllTotals:
-    """Those of several reductions."""
+    """The totals of several reductions."""
 
     each: Sequence[BufferTotals]
 
     def put_away(self, is_first: SSAValue) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         for totals in self.each:
             totals.put_away(is_first)
 
     def take_back(self) -> None:
-        """As `Totals` does."""
+        """As in `Totals`."""
         for totals in self.each:
             totals.take_back()
 
@@ -109,11 +176,11 @@ class Accumulators:
     reductions: Mapping[int, Reduction]
     """By the number of the stage."""
     width: int
-    """How many parts each result has."""
+    """Lanes of each accumulator."""
     at: Mapping[int, SSAValue]
     """The values of the axes around."""
-    elsewhere: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
-    """Those that stages have which are at another row."""
+    other_rows: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
+    """Those of stages that are at another row."""
     buffers: dict[int, list[SSAValue]] = field(default_factory=dict[int, list[SSAValue]], init=False)
 
     def __post_init__(self) -> None:
@@ -126,18 +193,18 @@ class Accumulators:
 
     @property
     def round(self) -> bool:
-        """Whether numbers are rounded as they are gathered, so that long sums go in blocks."""
+        """Whether accumulation rounds, so that long sums need blocked accumulation."""
         return all(map(rounds, self.reductions.values()))
 
     def start(self) -> None:
-        """Makes the accumulators, each with the first value."""
+        """Allocates the accumulators, with initial values."""
         for position, reduction in self.reductions.items():
             kinds = [load.buffer_type for load in reduction.accumulators]
             self.buffers[position] = [accumulator(self.kernel, kind, self.width) for kind in kinds]
             self._begin(position)
 
     def _begin(self, position: int) -> None:
-        """Gives the accumulators of a reduction the first values."""
+        """Sets the accumulators of a reduction to their initial values."""
         body = self._body(position)
         body.run([op for op in body.stage.init if not isinstance(op, StoreOp)])
         for buffer, first in zip(self.buffers[position], self.reductions[position].first, strict=True):
@@ -145,7 +212,7 @@ class Accumulators:
                 self.code.store(body.value(first), buffer, [lane])
 
     def totals(self) -> Totals:
-        """Room for what the accumulators have between two blocks."""
+        """The totals of blocked accumulation."""
         each = [
             BufferTotals(self.kernel, self.reductions[position], buffers, self.width, partial(self._begin, position))
             for position, buffers in self.buffers.items()
@@ -154,10 +221,10 @@ class Accumulators:
 
     def _body(self, position: int) -> Body:
         stage = self.stages[position]
-        return Body(self.kernel, stage, {**self.at, **self.elsewhere.get(stage, {})})
+        return Body(self.kernel, stage, {**self.at, **self.other_rows.get(stage, {})})
 
-    def take(self, wide: Accumulators, are_first: bool) -> None:
-        """Combines the parts with those of others, which are more; if these `are_first`, there is nothing in it yet."""
+    def absorb(self, wide: Accumulators, are_first: bool) -> None:
+        """Folds wider accumulators into these; with `are_first` these hold only initial values."""
         code = self.code
         for position, buffers in self.buffers.items():
             reduction, parts, width = self.reductions[position], wide.buffers[position], wide.width
@@ -167,7 +234,7 @@ class Accumulators:
             with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
                 values = [code.load(part, [lane]) for part in parts]
                 if not are_first:
-                    values = reduction.combined(self.kernel, [code.load(each, [lane]) for each in buffers], values)
+                    values = combined(self.kernel, reduction, [code.load(each, [lane]) for each in buffers], values)
                 for value, buffer in zip(values, buffers, strict=True):
                     code.store(value, buffer, [lane])
 
@@ -179,7 +246,7 @@ class Accumulators:
         buffers, width = self.buffers[position], self.width
         combine = self.reductions[position].combine
         if width > 1 and folds_as_integers(self.kernel, combine):
-            return [extreme_of(self.kernel, buffers[0], type(combine[0]))]
+            return [integer_extremum(self.kernel, buffers[0], type(combine[0]))]
         while width > 1:
             width //= 2
             buffers = self._halved(position, buffers, width)
@@ -192,12 +259,12 @@ class Accumulators:
         with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
             left = [code.load(buffer, [lane]) for buffer in buffers]
             right = [code.load(buffer, [code.add(lane, width)]) for buffer in buffers]
-            for value, half in zip(reduction.combined(kernel, left, right), halves, strict=True):
+            for value, half in zip(combined(kernel, reduction, left, right), halves, strict=True):
                 code.store(value, half, [lane])
         return halves
 
     def write(self, results: Mapping[int, Sequence[SSAValue]]) -> None:
-        """Puts results where they belong."""
+        """Stores results."""
         for position, values in results.items():
             reduction, body = self.reductions[position], self._body(position)
             body.values |= {store.value: value for store, value in zip(reduction.stores, values, strict=True)}

@@ -1,6 +1,6 @@
 // RUN: relax-opt %s -p "check-accesses,schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// The check of the places stays in front, without a loop over columns. The numbers of rows, which all lanes share, do
+// The check of the indices stays before the loops, without a loop over columns. Row indices, which all lanes share, do
 // not make vectors shorter: 8 lanes of f32.
 // CHECK:       tir.for (%{{.*}}) in (%{{.*}} to %m) {
 // CHECK:         tir.assert %{{.*}}, "rows: a 'tir.load' whose index 0 of %A is data

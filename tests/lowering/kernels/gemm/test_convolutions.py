@@ -14,7 +14,7 @@ from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
-from tests.lowering.kernels.convolutions import Convolution
+from tests.lowering.kernels.conv.convolutions import Convolution
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
-from lowering.kernels.cpu.emit.transpose import shuffle, transposed
+from lowering.kernels.cpu.emit.shuffles import shuffle, transposed
 from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
     GROUP_BYTES,

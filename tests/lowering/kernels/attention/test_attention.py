@@ -1,0 +1,269 @@
+"""Attention on the default schedule: values, whatever the sizes, and no memory for all scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.kernels.cpu.attention.pattern import find_attention
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.kernel import Kernel
+from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
+from lowering.kernels.cpu.structure.contraction import find_contraction
+from lowering.kernels.cpu.structure.stages import find_program, find_stages
+from lowering.kernels.schedule_cpu import schedule
+from lowering.parsing import parse_module
+from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
+from tests.lowering.tir_to_llvm.conftest import call
+from tests.lowering.tir_to_llvm.test_safety import Guarded
+from tests.support.programs import run_pipeline, runner
+from tests.support.sweeps import in_turn
+from tir_dialect.dims import symbol
+from tir_dialect.interpreter import compile_prim_func
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.target import Target
+
+MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=4", "neoverse-n1 cores=2")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel of attention over `b` batches, `s` queries and `t` keys."""
+
+    attributes: str = ""
+    layouts: str = "bshd bthd bthe bshe"
+    """Of queries, keys, values and result; `h` and `g` are heads of queries and of keys."""
+    bias: str = ""
+    heads: int = 2
+    shared: int = 1
+    features: int = 8
+    dtype: str = "f32"
+    bias_dtype: str = ""
+    symbolic: bool = False
+    """Whether the number of heads is a symbol."""
+
+    @property
+    def constants(self) -> dict[str, int]:
+        return {"h": self.heads * self.shared, "g": self.heads, "d": self.features, "e": self.features + 3, "o": 1}
+
+    @property
+    def operands(self) -> list[str]:
+        q, k, v, out = self.layouts.split()
+        return [q, k.replace("h", "g"), v.replace("h", "g"), *([self.bias] if self.bias else []), out]
+
+    def type(self, letters: str, dtype: str) -> str:
+        heads = {"h": f"{self.shared} * g", "g": "g"} if self.symbolic else {}
+        dims = ", ".join(str({**self.constants, **heads}.get(letter, letter)) for letter in letters)
+        return f"!relax.tensor<[{dims}], {dtype}>"
+
+    @property
+    def text(self) -> str:
+        *inputs, out = self.operands
+        dtypes = [self.dtype] * 3 + [self.bias_dtype or self.dtype]
+        params = ", ".join(
+            f"%{name}: {self.type(letters, dtype)}"
+            for name, letters, dtype in zip("qkvm", inputs, dtypes, strict=False)
+        )
+        orders = [letters.translate(str.maketrans("thge", "shhd")).upper() for letters in (*inputs[:3], out)]
+        layouts = " ".join(
+            f'{name}_layout = "{text}"' for name, text in zip(("q", "k", "v", "out"), orders, strict=True)
+        )
+        name, bias = ("relax.nn.attention_bias", ", %m") if self.bias else ("relax.nn.attention", "")
+        symbols = "%b, %g, %s, %t" if self.symbolic else "%b, %s, %t"
+        return f"""relax.func @main[{symbols}]({params}) -> {self.type(out, self.dtype)} {{
+  %0 = {name} %q, %k, %v{bias} {self.attributes} {layouts}
+  relax.return %0
+}}"""
+
+    def arrays(self, sizes: Mapping[str, int]) -> list[np.ndarray]:
+        rng = np.random.default_rng(sum(sizes.values()))
+        known = {**self.constants, **sizes}
+        shapes = [[known[letter] for letter in letters] for letters in self.operands[:-1]]
+        arrays = [rng.standard_normal(shape).astype({"f64": "f8"}.get(self.dtype, "f4")) for shape in shapes]
+        if self.bias_dtype == "i1":
+            arrays[3] = arrays[3] > 0
+        return arrays
+
+
+CASES = {
+    "plain": Case(),
+    "heads first": Case(layouts="bhsd bhtd bhte bhse"),
+    "keys turned": Case(layouts="bhsd bhdt bhte bshe"),
+    "many features": Case(features=64, layouts="bshd bthd bthe bhse"),
+    "causal": Case('causal_mask = "BottomRight"'),
+    "window": Case('causal_mask = "TopLeft" window_size = 3'),
+    "shared heads": Case(shared=3),
+    "shared heads, causal": Case('causal_mask = "BottomRight"', shared=3),
+    "causal from the start": Case('causal_mask = "TopLeft"', features=16),
+    "one head": Case(heads=1),
+    "bias": Case(bias="bhst"),
+    "bias of keys": Case("scale = 0.5", bias="boot"),
+    "chosen": Case("masked_score = -5.0", bias="st", bias_dtype="i1"),
+    "hidden": Case('causal_mask = "BottomRight"', bias="bost", bias_dtype="i1"),
+    "f64": Case(dtype="f64", shared=2),
+    "any heads": Case(layouts="bhsd bhtd bhte bhse", shared=4, symbolic=True),
+}
+LETTERS = "bst"
+SIZES = ((1, 1, 1), (2, 1, 40), (1, 5, 0), (0, 5, 5), (2, 0, 3), (1, 16, 17), (2, 17, 33), (1, 31, 130), (1, 130, 31))
+
+
+def kernel(text: str) -> PrimFuncOp:
+    module = parse_module(text)
+    LegalizeOpsPass().apply(Context(), module)
+    return next(op for op in module.ops if isinstance(op, PrimFuncOp))
+
+
+@cache
+def reference(text: str):
+    return runner(parse_module(text), "main", "interpret")
+
+
+def expected(text: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
+    result = reference(text)(*arrays)
+    assert isinstance(result, np.ndarray)
+    return result
+
+
+@pytest.mark.parametrize(("name", "machine"), in_turn(CASES, MACHINES))
+def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
+    case = CASES[name]
+    func = kernel(case.text)
+    schedule(func, Target.parse(machine))
+    func.verify()
+    assert not any(isinstance(op, BlockOp) for op in func.walk())
+    run = compile_prim_func(func)
+    for sizes in ((1, 2, 3), (1, 18, 5)):
+        arrays = case.arrays(dict(zip(LETTERS, sizes, strict=True)))
+        wanted = expected(case.text, arrays)
+        result = np.full_like(wanted, np.nan)
+        run([*arrays, result])
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("machine", ["x86-64-v3 cores=1", "x86-64-v4 cores=1"])
+@pytest.mark.parametrize("count", [31, 33])
+def test_nothing_behind_a_known_number_of_queries_is_read(count: int, machine: str) -> None:
+    """They are not packed, so that the last tile may not be higher than what is left; the interpreter would say so."""
+    case = CASES["plain"]
+    text = case.text.replace("[b, s,", f"[b, {count},").replace("%s, ", "")
+    func = kernel(text)
+    schedule(func, Target.parse(machine))
+    arrays = case.arrays({"b": 1, "s": count, "t": 6})
+    wanted = expected(text, arrays)
+    result = np.full_like(wanted, np.nan)
+    compile_prim_func(func)([*arrays, result])
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_no_memory_for_all_scores(name: str) -> None:
+    func = kernel(CASES[name].text)
+    schedule(func, Target.parse("x86-64-v4"))
+    for op in func.walk():
+        if isinstance(op, AllocBufferOp):
+            sizes = [{"b": 1, "g": 2, "s": length, "t": length} for length in (2048, 4096)]
+            small, large = (
+                np.prod(
+                    [
+                        dim.substitute({k: symbol(k) * 0 + v for k, v in each.items()}).constant_value or 0
+                        for dim in op.buffer_type.shape
+                    ]
+                )
+                for each in sizes
+            )
+            assert large <= 2 * small, op.buffer_type
+
+
+@pytest.mark.parametrize(("name", "is_bound"), [("causal", True), ("shared heads, causal", True), ("bias", False)])
+def test_columns_that_nobody_sees_are_left_out(name: str, is_bound: bool) -> None:
+    func = kernel(CASES[name].text)
+    split_groups(func)
+    program = find_program(func)
+    stages = None if program is None else find_stages(program)
+    assert program is not None
+    assert stages is not None
+    contractions = {stage: found for stage in stages if (found := find_contraction(stage)) is not None}
+    machine = Kernel(Code(func.body.block, func.location), Target.parse("x86-64-v4"), {})
+    own = frozenset(alloc.buffer for alloc in program.buffers)
+    found = find_attention(machine, contractions[stages[0]], stages[1:], contractions, own)
+    assert found is not None
+    assert (found.bound is not None) is is_bound
+
+
+def test_the_plan_has_no_scores() -> None:
+    """Attention that is written out takes no memory for its scores, as the report shows."""
+    module = parse_module("""
+relax.func @main(%q: !relax.tensor<[1, 2, 4096, 64], f32>, %k: !relax.tensor<[1, 2, 64, 4096], f32>,
+    %v: !relax.tensor<[1, 2, 4096, 64], f32>) -> !relax.tensor<[1, 2, 4096, 64], f32> {
+  %0 = relax.matmul %q, %k
+  %1 = relax.nn.softmax %0
+  %2 = relax.matmul %1, %v
+  %3 = relax.exp %2
+  relax.return %3
+}""")
+    run_pipeline(module, "relax-to-vm")
+    text = str(module)
+    assert "tensor<[1, 2, 4096, 4096]" not in text
+    assert "vm.call_kernel" in text
+
+
+# Native code, between pages that must not be touched.
+
+
+@cache
+def guarded(text: str) -> tuple[PrimFuncOp, Kernels]:
+    func = kernel(text)
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
+
+
+def check_guarded(case: Case, sizes: dict[str, int], arrays: Sequence[np.ndarray] = ()) -> None:
+    arrays = arrays or case.arrays(sizes)
+    wanted = expected(case.text, arrays)
+    func, kernels = guarded(case.text)
+    symbols = {name: {**sizes, "g": case.heads}[name] for name in func.symbol_names}
+    for at_end in (True, False):
+        pages = [Guarded(array, at_end) for array in (*arrays, np.full_like(wanted, 7))]
+        assert call(kernels, func, [page.array for page in pages], symbols) == 0
+        result = pages[-1].array.copy()
+        for page in pages:
+            page.release()
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:
+    check_guarded(CASES[name], dict(zip(LETTERS, sizes, strict=True)))
+
+
+@pytest.mark.parametrize("queries", [3, 40])
+def test_rows_that_see_nothing(queries: int) -> None:
+    case, sizes = CASES["bias"], {"b": 1, "s": queries, "t": 20}
+    arrays = case.arrays(sizes)
+    arrays[3][:, 0, 1] = -np.inf
+    arrays[3][:, 1, :, 3:] = -np.inf
+    with np.errstate(invalid="ignore"):
+        check_guarded(case, sizes, arrays)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    name=st.sampled_from(sorted(CASES)),
+    b=st.integers(0, 3),
+    s=st.integers(0, 150),
+    t=st.integers(0, 150),
+)
+def test_random_sizes(name: str, b: int, s: int, t: int) -> None:
+    check_guarded(CASES[name], {"b": b, "s": s, "t": t})

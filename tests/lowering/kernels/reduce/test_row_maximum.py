@@ -1,0 +1,89 @@
+"""The greatest and the least of a row: NaN of either sign wins, and zeros have an order."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
+
+from lowering import build
+from lowering.kernels.schedule_cpu import schedule
+from lowering.llvm.text.llvm_text import llvm_text
+from lowering.parsing import parse_module
+from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.tir_to_llvm.emitter import LoweringOptions
+from tests.lowering.kernels.memory_bound import kernel
+from tir_dialect.ops.relaxed_float import GreaterOp
+from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
+
+SPECIAL = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38], np.float32)
+
+
+@cache
+def compiled(name: str):
+    signature = "[%m, %n](%x: !relax.tensor<[m, n], f32>) -> !relax.object"
+    text = f"relax.func @main{signature} {{\n  %0 = relax.{name} %x axes = [1]\n  relax.return %0\n}}"
+    return VirtualMachine(build(parse_module(text)))["main"]
+
+
+def extreme(row: np.ndarray, name: str) -> np.float32:
+    """By definition, with -0 below 0."""
+    if np.isnan(row).any():
+        return np.float32(np.nan)
+    choose = max if name == "max" else min
+    return choose(row, key=lambda x: (x, not np.signbit(x)))
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("n", [2, 7, 33, 101])
+def test_rows_of_special_numbers(name: str, n: int) -> None:
+    x = np.random.default_rng(n).choice(SPECIAL, (400, n))
+    x[200:] = np.random.default_rng(n).choice(SPECIAL[2:], (200, n))
+    x[300:] = np.random.default_rng(n).choice(SPECIAL[4:6], (100, n))
+    expected = np.array([extreme(row, name) for row in x])
+    result = np.from_dlpack(compiled(name)(x))
+    np.testing.assert_array_equal(result, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize(("machine", "calls"), [("x86-64-v4 cores=1", False), ("neoverse-n1 cores=1", True)])
+def test_lanes_are_combined_as_integers_where_floats_take_longer(machine: str, calls: bool) -> None:
+    func, target = kernel("max of rows"), Target.parse(machine)
+    schedule(func, target)
+    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions.of(target)))
+    assert ("llvm.maximum.v2f32" in text) == calls
+    assert ("llvm.smax.v2i32" in text) != calls
+
+
+@pytest.mark.parametrize(("machine", "quick"), [("x86-64-v3", True), ("x86-64-v4", True), ("neoverse-n1", False)])
+def test_one_comparison_for_each_number_where_that_is_one_instruction(machine: str, quick: bool) -> None:
+    func = kernel("max of rows")
+    schedule(func, Target.parse(f"{machine} cores=1"))
+    assert any(isinstance(op, GreaterOp) for op in func.walk()) == quick
+
+
+def test_windows_of_special_numbers() -> None:
+    text = "relax.func @main[%m, %n](%x: !relax.tensor<[1, 2, m, n], f32>) -> !relax.object {\n"
+    text += "  %0 = relax.nn.max_pool2d %x pool_size = [2, 3] padding = [1, 1, 0, 1]\n  relax.return %0\n}"
+    x = np.random.default_rng(3).choice(SPECIAL, (1, 2, 6, 21)).astype(np.float32)
+    x[0, 0, 1:4] = -0.0
+    result = np.from_dlpack(VirtualMachine(build(parse_module(text)))["main"](x))
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 1)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (2, 3), (2, 3)).reshape(1, 2, 6, 21, 6)
+    expected = np.apply_along_axis(lambda window: extreme(window, "max"), -1, windows)
+    np.testing.assert_array_equal(result, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize(("machine", "as_integers"), [("x86-64-v3", True), ("x86-64-v4", True), ("neoverse-n1", False)])
+def test_members_of_windows_are_compared_as_integers(machine: str, as_integers: bool) -> None:
+    func = kernel("max pooling")
+    schedule(func, Target.parse(f"{machine} cores=1"))
+    integers = [op for op in func.walk() if isinstance(op, arith.MaxSIOp) and op.result.type == i32]
+    assert bool(integers) == as_integers
