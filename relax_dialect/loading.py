@@ -7,6 +7,7 @@ kernels, takes longer than to compile a small network.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from inspect import isclass
 from typing import TypeVar
@@ -15,7 +16,7 @@ from typing_extensions import override
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
-from relax_dialect.families import names_in
+from relax_dialect.families import OPERATORS, VALUES, names_in
 
 _OPS = "relax_dialect.ops"
 
@@ -61,6 +62,12 @@ class OpClasses(Mapping[str, type[IRDLOperation]]):
     @override
     def __len__(self) -> int:
         return len(self._families)
+
+
+@cache
+def operator_classes() -> Mapping[str, type[IRDLOperation]]:
+    """The operators and the ops that make values, by name: what the builder has functions for."""
+    return OpClasses({**OPERATORS, **VALUES})
 
 
 class FamilyRules(dict[type[Operation], RuleT | None]):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from index_of_passes import pass_index
 from kernels_page import with_primitives
+from operator_stub import stub_text
 from operators_page import operators_page
 from passes_page import passes_page
 from tensorir_page import tensorir_page
@@ -23,7 +24,6 @@ from xdsl.passes import PassPipeline
 from lowering import build
 from lowering.parsing import make_context, parse_module
 from lowering.registry import pass_factories
-from relax_dialect.builder.stubs import stub_text
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, OpResult
 
-from relax_dialect.builder import operators as builder_operators
+from relax_dialect.builder import expr as builder_operators
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
