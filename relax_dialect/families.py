@@ -89,6 +89,6 @@ FAMILIES: Mapping[str, str] = dict(sorted({**OPERATORS, **VALUES, **LANGUAGE}.it
 """All of them, in the order of the alphabet."""
 
 
-def names_in(families: Mapping[str, str]) -> dict[str, str]:
-    """The families of ops by the ops' names, `"relax.add": "binary"`."""
-    return {f"relax.{name}": family for family, names in families.items() for name in names.split()}
+def names_in(families: Mapping[str, str], prefix: str = "relax.") -> dict[str, str]:
+    """The families of ops by the ops' names, `"relax.add": "binary"`; or of other things, with another prefix."""
+    return {f"{prefix}{name}": family for family, names in families.items() for name in names.split()}

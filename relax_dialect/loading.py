@@ -6,7 +6,8 @@ kernels, takes longer than to compile a small network.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from inspect import isclass
 from typing import TypeVar
@@ -15,11 +16,12 @@ from typing_extensions import override
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
-from relax_dialect.families import names_in
+from relax_dialect.families import OPERATORS, VALUES, names_in
 
 _OPS = "relax_dialect.ops"
 
 RuleT = TypeVar("RuleT")
+ValueT = TypeVar("ValueT")
 
 
 def family_ops(family: str) -> Iterator[type[IRDLOperation]]:
@@ -36,31 +38,70 @@ def _is_defined_in(cls: type, module: str) -> bool:
     return cls.__module__ == module and "name" in cls.__dict__
 
 
-class OpClasses(Mapping[str, type[IRDLOperation]]):
-    """The classes of the ops of some families, by the ops' names; one is imported when it is looked up."""
+class LazyTable(Mapping[str, ValueT]):
+    """Values by name, which modules of a package enter as they are loaded: one is when a name that it has is looked up.
 
-    def __init__(self, families: Mapping[str, str]):
-        self._families = names_in(families)
-        self._classes: dict[str, type[IRDLOperation]] = {}
+    An index, name to module, says which. Modules outside of the package may enter values too: the last one counts.
+    """
+
+    def __init__(self, package: str, index: Mapping[str, str]):
+        self._package = package
+        self._index = index
+        self._loaded = set[str]()
+        self._entries: dict[str, ValueT] = {}
+
+    def enter(self, name: str, module: str, update: Callable[[ValueT | None], ValueT]) -> None:
+        """Enters what `update` makes of the value that is there already, or of `None`; called by a module."""
+        if not module.startswith(f"{self._package}."):
+            self._load(name)
+        self._entries[name] = update(self._entries.get(name))
+
+    def loaded(self) -> Mapping[str, ValueT]:
+        """The values of the modules that have been loaded."""
+        return self._entries
+
+    def _load(self, name: str) -> None:
+        module = self._index.get(name)
+        if module is not None and module not in self._loaded:
+            self._import(module)
+            self._loaded.add(module)
+
+    def _import(self, module: str) -> None:
+        import_module(f"{self._package}.{module}")
 
     @override
-    def __getitem__(self, name: str) -> type[IRDLOperation]:
-        family = self._families[name]
-        if name not in self._classes:
-            self._classes.update((each.name, each) for each in family_ops(family))
-        return self._classes[name]
+    def __getitem__(self, name: str) -> ValueT:
+        self._load(name)
+        return self._entries[name]
 
     @override
     def __contains__(self, name: object) -> bool:
-        return name in self._families
+        return name in self._index or name in self._entries
 
     @override
     def __iter__(self) -> Iterator[str]:
-        return iter(self._families)
+        return iter(dict.fromkeys((*self._index, *self._entries)))
 
     @override
     def __len__(self) -> int:
-        return len(self._families)
+        return len(self._index.keys() | self._entries.keys())
+
+
+class OpClasses(LazyTable[type[IRDLOperation]]):
+    """The classes of the ops of some families, by the ops' names."""
+
+    def __init__(self, families: Mapping[str, str]):
+        super().__init__(_OPS, names_in(families, "relax."))
+
+    @override
+    def _import(self, module: str) -> None:
+        self._entries.update((each.name, each) for each in family_ops(module))
+
+
+@cache
+def operator_classes() -> Mapping[str, type[IRDLOperation]]:
+    """The operators and the ops that make values, by name: what the builder has functions for."""
+    return OpClasses({**OPERATORS, **VALUES})
 
 
 class FamilyRules(dict[type[Operation], RuleT | None]):

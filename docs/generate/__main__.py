@@ -9,8 +9,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from index_of_converters import converter_index
 from index_of_passes import pass_index
 from kernels_page import with_primitives
+from operator_stub import stub_text
 from operators_page import operators_page
 from passes_page import passes_page
 from tensorir_page import tensorir_page
@@ -23,7 +25,6 @@ from xdsl.passes import PassPipeline
 from lowering import build
 from lowering.parsing import make_context, parse_module
 from lowering.registry import pass_factories
-from relax_dialect.builder.stubs import stub_text
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,6 +140,7 @@ relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 
 PAGES = {
     "lowering/index.py": pass_index,
+    "relax_dialect/frontend/index.py": converter_index,
     "docs/tutorials/walkthrough.md": walkthrough,
     "docs/tutorials/kernels.md": lambda: with_primitives((ROOT / "docs/tutorials/kernels.md").read_text()),
     "docs/reference/operators.md": operators_page,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relax_dialect.frontend.torch.registry import by_family
+from index_of_converters import torch_converters
 
 MARK = "<!-- generated: operators -->\n"
 
@@ -15,11 +15,11 @@ def with_operators(page: str) -> str:
 
 def operators() -> str:
     """A table: the operators of each family, without overloads."""
-    rows = [f"| {family} | {_names(names)} |" for family, names in by_family().items()]
+    rows = [f"| {family} | {_names(names)} |" for family, names in torch_converters().items()]
     return "\n".join(["\n| | |", "|---|---|", *rows]) + "\n"
 
 
-def _names(operators: tuple[str, ...]) -> str:
+def _names(operators: list[str]) -> str:
     """Operators without the namespace that nearly all have, and without overloads."""
     shown = {name.rpartition(".")[2 if name.startswith("torch.ops") else 0].removeprefix("aten.") for name in operators}
     return " ".join(f"`{name}`" for name in sorted(shown))

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, OpResult
 
-from relax_dialect.builder.control_flow import Carried, ForScope, IfScope, WhileScope
-from relax_dialect.builder.convert import as_prim, as_tensor, as_value
-from relax_dialect.builder.errors import BuilderError
-from relax_dialect.builder.expr import Expr, Operand, Value
-from relax_dialect.builder.functions import AnyFunc, FunctionTable
+from relax_dialect.builder.calls import AnyFunc, FunctionTable
+from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.scopes import (
-    CallableScope,
+    Carried,
     ClosureScope,
     DataflowScope,
+    ForScope,
     FuncAttribute,
     FunctionScope,
+    IfScope,
+    ScopedEmitter,
+    WhileScope,
     pack,
 )
-from relax_dialect.builder.types import InfoLike, SymbolBounds, as_struct_info, new_symbols
-from relax_dialect.builder.values import ValueEmitter
+from relax_dialect.builder.types import BuilderError, InfoLike, SymbolBounds, as_struct_info, new_symbols
+from relax_dialect.builder.values import Operand, Value, as_prim, as_tensor, as_value
 from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.struct_info.functions import FuncType
 from tir_dialect.dims import DimLike
@@ -35,7 +35,7 @@ CarriedValue: TypeAlias = "Operand | tuple[Operand, InfoLike]"
 """The first value that a loop carries, and its type if that says less: `(zeros, tensor(("m",)))`."""
 
 
-class BlockBuilder(ValueEmitter):
+class BlockBuilder(ScopedEmitter):
     """Builds a module from Python, function by function.
 
     ::
@@ -57,8 +57,6 @@ class BlockBuilder(ValueEmitter):
     def __init__(self, module: ModuleOp | None = None, *, locations: bool = False):
         """Adds to `module`, or to a new one; with `locations`, ops know the line of Python that asked for them."""
         super().__init__(ModuleOp([]) if module is None else module, locations=locations)
-        self._callables: list[CallableScope] = []
-        self._dataflows: list[DataflowScope] = []
 
     # Functions
 
@@ -125,21 +123,11 @@ class BlockBuilder(ValueEmitter):
 
     def emit_func_output(self, output: Value | Sequence[Value]) -> None:
         """Ends the innermost function or closure with its result; several values become a tuple."""
-        scope = self._callables[-1] if self._callables else None
+        scope = self.open_callables[-1] if self.open_callables else None
         if scope is None or self.frame is not scope.frame:
             raise BuilderError("emit_func_output belongs to the end of a function, after its inner scopes have ended")
         self.require_open()
         scope.emit_return(pack(self, output))
-
-    @contextmanager
-    def open_function(self, scope: CallableScope) -> Generator[None]:
-        """Makes `scope` what `emit_func_output` ends, and this the current builder."""
-        self._callables.append(scope)
-        try:
-            with self.as_current():
-                yield
-        finally:
-            self._callables.pop()
 
     # Scopes inside of functions
 
@@ -147,18 +135,9 @@ class BlockBuilder(ValueEmitter):
         """A dataflow region: only what `emit_output` names is visible after it."""
         return DataflowScope(self)
 
-    @contextmanager
-    def open_dataflow(self, scope: DataflowScope) -> Generator[None]:
-        """Makes `scope` what `emit_output` adds to."""
-        self._dataflows.append(scope)
-        try:
-            yield
-        finally:
-            self._dataflows.pop()
-
     def current_block_is_dataflow(self) -> bool:
         """Whether the next op comes into a dataflow region."""
-        return bool(self._dataflows) and self.frame.block is self._dataflows[-1].block
+        return bool(self.open_dataflows) and self.frame.block is self.open_dataflows[-1].block
 
     def emit_output(self, value: Operand, name: str | None = None) -> Expr:
         """Makes a value of the dataflow region visible after it.
@@ -168,7 +147,7 @@ class BlockBuilder(ValueEmitter):
         """
         if not self.current_block_is_dataflow():
             raise BuilderError("emit_output belongs into a dataflow region")
-        return self._dataflows[-1].output(as_tensor(self, value, None), name)
+        return self.open_dataflows[-1].output(as_tensor(self, value, None), name)
 
     def if_(self, condition: Value, out: InfoLike | list[InfoLike] | None = None) -> IfScope:
         """A branch; result types are the joins of what is yielded, unless `out` gives them."""
@@ -265,7 +244,7 @@ class BlockBuilder(ValueEmitter):
         return module
 
     def _verified(self) -> ModuleOp:
-        if self._callables:
-            raise BuilderError(f"{self._callables[-1].frame.what} is still open")
+        if self.open_callables:
+            raise BuilderError(f"{self.open_callables[-1].frame.what} is still open")
         self.functions.module.verify()
         return self.functions.module

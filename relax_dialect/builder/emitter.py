@@ -1,22 +1,41 @@
-"""The part of the builder that puts ops into open blocks, and knows what is visible there."""
+"""Open blocks: ops are appended to the innermost one, which knows the symbols and values that are visible there."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import UNKNOWN_LOC, FileLineColLoc, IntAttr, LocationAttr, NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.traits import IsTerminator
 
-from relax_dialect.builder.errors import BuilderError
-from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.locations import caller_location, named
+from relax_dialect.builder.types import BuilderError
 from relax_dialect.scope import symbols_used, symbols_witnessed
 from relax_dialect.struct_info.symbols import fresh_name
+
+_BUILDER = __name__.rpartition(".")[0]
+_TRANSPARENT = (_BUILDER, "contextlib")
+"""Modules whose frames are not the caller's."""
+
+
+def caller_location() -> LocationAttr:
+    """The line of Python outside of the builder that is being executed; the column is not known and given as 1."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_TRANSPARENT):
+        frame = frame.f_back
+    if frame is None:
+        return UNKNOWN_LOC
+    return FileLineColLoc(StringAttr(frame.f_code.co_filename), IntAttr(frame.f_lineno), IntAttr(1))
+
+
+def named(name: str) -> NameLoc:
+    """The location of an imported node: its name."""
+    return NameLoc(StringAttr(name), NoneAttr())
+
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -183,20 +202,6 @@ class Emitter:
         """Whether an op that is emitted now may use the value."""
         home = value.owner if isinstance(value.owner, Block) else value.owner.parent
         return home is not None and any(frame.block is home for frame in self._visible_frames())
-
-    # Results
-
-    def expr(self, value: SSAValue) -> Expr:
-        """A value with operators."""
-        return Expr(self, value)
-
-    def results(self, op: Operation) -> tuple[Expr, ...]:
-        """The results of an op with operators."""
-        return self.exprs(op.results)
-
-    def exprs(self, values: Sequence[SSAValue]) -> tuple[Expr, ...]:
-        """Values with operators."""
-        return tuple(Expr(self, value) for value in values)
 
 
 def _name(value: SSAValue) -> str:

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import index
-from typing import Any, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
-from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.gathering import as_places, gather
-from relax_dialect.ops.indexing import StridedSliceOp
-from relax_dialect.ops.manipulation import ExpandDimsOp, SqueezeOp
+from xdsl.ir import SSAValue
+
+from relax_dialect.builder.emitter import Emitter
+from relax_dialect.builder.values import TypedValue
+from relax_dialect.builder.values import constant as constant_op
+from relax_dialect.ops.advanced_indexing import IndexTensorOp
+from relax_dialect.ops.indexing import StridedSliceOp, TakeOp
+from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
 from relax_dialect.ops.shapes import ShapeGetOp, TupleGetOp
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import is_bool
 
-Place: TypeAlias = "int | Dim | Expr"
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+Place: TypeAlias = "int | Dim | TypedValue"
 """A place along a dimension; an expression is a prim value."""
 
 END = (1 << 63) - 1
 """A place behind every element."""
 
 
-def get_item(value: Expr, index: Any) -> Expr:
+def get_item(value: TypedValue, index: Any) -> SSAValue:
     """`value[index]`; `TypeError` for what cannot be indexed, or not like that."""
     info = value.type
     if isinstance(info, TensorType):
         return _get_elements(value, index)
     if not isinstance(info, TupleType | ShapeType) or not isinstance(index, int):
         raise TypeError(f"expected a tensor, or a tuple or shape and an integer, got {info}")
-    position = index + len(value) if index < 0 else index
+    dims = info.dims if isinstance(info, ShapeType) else info.fields
+    if dims is None and index < 0:
+        raise TypeError(f"expected a tuple or a shape of known length, got {info}")
+    position = index + len(dims or ()) if index < 0 else index
     if isinstance(info, TupleType):
-        return value.builder.expr(value.builder.insert(TupleGetOp(value.value, position)).result)
-    return value.builder.expr(value.builder.insert(ShapeGetOp(value.value, position)).result)
+        return value.builder.insert(TupleGetOp(value.value, position)).result
+    return value.builder.insert(ShapeGetOp(value.value, position)).result
 
 
 class _Kind(Enum):
@@ -55,13 +67,13 @@ class _Plan:
     """Begin, end and stride along the axes that are cut."""
     dropped: list[int] = field(default_factory=list[int])
     """Axes that are given by one place."""
-    gathered: dict[int, Expr] = field(default_factory=dict[int, Expr])
+    gathered: dict[int, TypedValue] = field(default_factory=dict[int, TypedValue])
     """The axes that are given by tensors of places, and those."""
     kinds: list[_Kind] = field(default_factory=list["_Kind"])
     """What each item of the index is, in order."""
 
 
-def _get_elements(tensor: Expr, index: Any) -> Expr:
+def _get_elements(tensor: TypedValue, index: Any) -> SSAValue:
     items = cast("Sequence[Any]", index) if isinstance(index, tuple) else (index,)
     plan = _plan(tensor, _without_ellipsis(items, tensor.ndim))
     builder, value = tensor.builder, tensor.value
@@ -76,7 +88,7 @@ def _get_elements(tensor: Expr, index: Any) -> Expr:
     if front is not None:
         kept_before = sum(kind is _Kind.KEPT for kind in plan.kinds[:front])
         places = {axis - sum(drop < axis for drop in plan.dropped): each for axis, each in plan.gathered.items()}
-        value, width = gather(builder.expr(value), places, kept_before)
+        value, width = _gather(TypedValue(builder, value), places, kept_before)
     new, made = list[int](), 0
     for position, kind in enumerate(plan.kinds):
         made += width if position == front else 0
@@ -85,7 +97,7 @@ def _get_elements(tensor: Expr, index: Any) -> Expr:
         made += kind is not _Kind.PLACED
     if new:
         value = builder.insert(ExpandDimsOp(value, new)).result
-    return builder.expr(value)
+    return value
 
 
 def _front(kinds: Sequence[_Kind]) -> int:
@@ -109,7 +121,7 @@ def _without_ellipsis(items: Sequence[Any], rank: int | None) -> list[Any]:
     return [*items[: places[0]], *[slice(None)] * (rank - used), *items[places[0] + 1 :]]
 
 
-def _plan(tensor: Expr, items: Iterable[Any]) -> _Plan:
+def _plan(tensor: TypedValue, items: Iterable[Any]) -> _Plan:
     plan, axis = _Plan(), 0
     for item in items:
         plan.kinds.append(_Kind.NEW if item is None else _plan_axis(plan, tensor, axis, item))
@@ -117,7 +129,7 @@ def _plan(tensor: Expr, items: Iterable[Any]) -> _Plan:
     return plan
 
 
-def _plan_axis(plan: _Plan, tensor: Expr, axis: int, item: Any) -> _Kind:
+def _plan_axis(plan: _Plan, tensor: TypedValue, axis: int, item: Any) -> _Kind:
     """Adds what `item` says of an axis."""
     length = None if tensor.shape is None else tensor.shape[axis]
     if isinstance(item, slice):
@@ -125,7 +137,7 @@ def _plan_axis(plan: _Plan, tensor: Expr, axis: int, item: Any) -> _Kind:
         if cut != slice(None):
             plan.slices[axis] = _slice(cut, length)
         return _Kind.KEPT
-    if (places := as_places(tensor.builder, item, axis, length)) is not None:
+    if (places := _as_indices(tensor.builder, item, axis, length)) is not None:
         plan.gathered[axis] = places
         return _Kind.PLACED
     place = _place(item)
@@ -153,10 +165,77 @@ def _slice(item: slice[Any, Any, Any], length: Dim | None) -> tuple[Dim, Dim, in
 
 
 def _place(item: Place) -> Dim:
-    if isinstance(item, Expr) and isinstance(item.type, PrimType):
+    if isinstance(item, TypedValue) and isinstance(item.type, PrimType):
         return item.dim
     if isinstance(item, Dim):
         return item
     if isinstance(item, SupportsIndex) and not isinstance(item, bool):
         return constant(index(item))
     raise TypeError(f"expected an integer, a dimension, a slice, None, ... or a tensor as index, got {item!r}")
+
+
+def _as_indices(builder: Emitter, item: Any, axis: int, length: Dim | None) -> TypedValue | None:
+    """The tensor of places that an item of an index is, or `None`; arrays and lists become constants.
+
+    An array of truth values along a dimension of known length is the places where it is true. `TypeError` for a tensor
+    of truth values, `IndexError` for places outside of the axis.
+    """
+    if isinstance(item, TypedValue):
+        if not isinstance(item.type, TensorType):
+            return None
+        if item.dtype is not None and is_bool(item.dtype):
+            raise TypeError("the number of true elements of a tensor is not known: use op.where, or op.nonzero")
+        return item
+    array = _as_array(item)
+    if array is None:
+        return None
+    size = None if length is None else length.constant_value
+    places = _where_true(array, axis, size) if array.dtype.kind == "b" else array
+    if size is not None and places.size and not -size <= int(places.min()) <= int(places.max()) < size:
+        raise IndexError(f"places {places.min()} to {places.max()} are out of bounds for axis {axis} with size {size}")
+    return TypedValue(builder, constant_op(builder, places).result)
+
+
+def _as_array(item: Any) -> NDArray[Any] | None:
+    """A list or an array of integers or truth values; a single integer is no array."""
+    import numpy as np
+
+    if not isinstance(item, list | np.ndarray):
+        return None
+    array: NDArray[Any] = np.asarray(cast("Any", item))
+    if array.ndim == 0:
+        return None
+    if array.dtype.kind not in "iub":
+        raise TypeError(f"expected places that are integers, or truth values, got {item!r}")
+    return array
+
+
+def _where_true(array: NDArray[Any], axis: int, size: int | None) -> NDArray[Any]:
+    if array.ndim != 1 or array.size != size:
+        raise IndexError(f"expected a row of {size or 'a known number of'} truth values for axis {axis}")
+    return array.nonzero()[0]
+
+
+def _gather(tensor: TypedValue, places: Mapping[int, TypedValue], front: int) -> tuple[SSAValue, int]:
+    """The elements at tensors of places along some axes, and the number of dimensions that these have together.
+
+    They stand behind the first `front` of the other axes.
+    """
+    ranks = [each.ndim for each in places.values()]
+    width = max((rank for rank in ranks if rank is not None), default=0)
+    (first, *more) = places
+    if not more and (first == front or tensor.ndim is None):
+        return tensor.builder.insert(TakeOp(tensor.value, places[first].value, first)).result, width
+    if tensor.ndim is None or None in ranks:
+        raise TypeError("several tensors of places need tensors of known rank")
+    others = [axis for axis in range(tensor.ndim) if axis not in places]
+    value = tensor.builder.insert(
+        IndexTensorOp(_permuted(tensor, tensor.value, [*places, *others]), [each.value for each in places.values()])
+    )
+    kept = [width + index for index in range(len(others))]
+    return _permuted(tensor, value.result, [*kept[:front], *range(width), *kept[front:]]), width
+
+
+def _permuted(tensor: TypedValue, value: SSAValue, axes: list[int]) -> SSAValue:
+    """The value with its axes in another order, or itself."""
+    return value if axes == sorted(axes) else tensor.builder.insert(PermuteDimsOp(value, axes)).result

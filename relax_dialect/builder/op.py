@@ -10,7 +10,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from relax_dialect.builder.operator_functions import function_of, operator_classes
+from relax_dialect.builder.operator_functions import function_of
+from relax_dialect.loading import operator_classes
 
 
 class Namespace:

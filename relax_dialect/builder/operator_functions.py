@@ -16,14 +16,23 @@ from typing import Any, cast
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import IRDLOperation, OpDef, OperandDef, RangeLengthConstraint, RangeOf, VariadicDef
 
-from relax_dialect.builder.convert import as_prim, as_shape, as_tensor, as_value
 from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.reshaping import filled_in
-from relax_dialect.builder.types import as_dtype
-from relax_dialect.families import OPERATORS, VALUES
-from relax_dialect.loading import OpClasses
+from relax_dialect.builder.types import BuilderError, as_dtype
+from relax_dialect.builder.values import as_prim, as_shape, as_tensor, as_value
+from relax_dialect.loading import operator_classes
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.dims import product, to_dim
+
+__all__ = [
+    "Kind",
+    "Parameter",
+    "function_of",
+    "has_no_result",
+    "has_one_result",
+    "operator_classes",
+    "parameters_of",
+]
 
 
 class Kind(Enum):
@@ -46,12 +55,6 @@ class Parameter:
     kind: Kind
     several: bool
     """Whether it is a sequence of values."""
-
-
-@cache
-def operator_classes() -> Mapping[str, type[IRDLOperation]]:
-    """The ops that have a function, by name."""
-    return OpClasses({**OPERATORS, **VALUES})
 
 
 @cache
@@ -119,7 +122,11 @@ def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
         made = builder.insert(cls(*given.args, **given.kwargs))
         if has_no_result(cls):
             return None
-        return builder.results(made)[0] if has_one_result(cls) else builder.results(made)
+        return (
+            Expr(builder, made.results[0])
+            if has_one_result(cls)
+            else tuple(Expr(builder, each) for each in made.results)
+        )
 
     emit.__name__ = emit.__qualname__ = cls.name.rpartition(".")[2]
     emit.__doc__ = cls.__doc__
@@ -168,3 +175,27 @@ def _dtype_of_numbers(arguments: Mapping[str, Any]) -> Attribute | None:
     ordered = (arguments.get("x"), arguments.get("y"), *arguments.values())
     dtypes = (expr.type.dtype for expr in _expressions(ordered) if isinstance(expr.type, TensorType))
     return next((dtype for dtype in dtypes if dtype is not None), None)
+
+
+def filled_in(tensor: object, shape: object) -> object:
+    """The new shape of a tensor, in which a -1 is what the other lengths leave; any other shape as it is.
+
+    `BuilderError` for a second -1, or for a tensor with a dimension of which nothing is known.
+    """
+    if not isinstance(shape, list | tuple):
+        return shape
+    lengths = list(cast("Sequence[Any]", shape))
+    places = [place for place, length in enumerate(lengths) if isinstance(length, int) and length == -1]
+    if not places:
+        return lengths
+    if len(places) > 1:
+        raise BuilderError(f"reshape: expected at most one -1, got {len(places)}")
+    info = tensor.type if isinstance(tensor, Expr) else None
+    known = info.known_dims if isinstance(info, TensorType) else None
+    if known is None:
+        raise BuilderError(f"reshape: -1 needs a tensor of known dimensions, got {info}: use match_cast first")
+    rest = product(to_dim(length) for place, length in enumerate(lengths) if place != places[0])
+    if rest.constant_value == 0:
+        raise BuilderError("reshape: -1 beside a length of 0 may be anything")
+    lengths[places[0]] = product(known) // rest
+    return lengths

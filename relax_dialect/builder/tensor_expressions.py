@@ -10,8 +10,8 @@ from typing import Any, cast
 from xdsl.ir import SSAValue
 
 from relax_dialect.builder.calls import CallEmitter
-from relax_dialect.builder.errors import BuilderError
 from relax_dialect.builder.expr import Expr
+from relax_dialect.builder.types import BuilderError
 from relax_dialect.ops.prim_func import explicit_symbols
 from relax_dialect.ops.shapes import TupleGetOp
 from relax_dialect.struct_info.symbols import fresh_name

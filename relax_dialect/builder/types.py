@@ -1,4 +1,4 @@
-"""Types as callers of the builder write them."""
+"""Types as callers of the builder write them, and the error where a call does not fit."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from tir_dialect.symbols import Interval, SymbolAttr
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+class BuilderError(ValueError):
+    """A call of the builder in the wrong place: outside of a function, out of scope, without an end."""
+
 
 DTypeLike: TypeAlias = "str | Attribute | np.dtype[Any] | type"
 """An element type, its name, `"f32"` or `"float32"`, or what NumPy takes for it, `np.float32`."""

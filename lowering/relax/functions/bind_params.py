@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.relax.functions.specialization import bind_symbols, find_entry, settle_function
-from relax_dialect.builder.convert import elements
+from relax_dialect.builder.values import elements
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp

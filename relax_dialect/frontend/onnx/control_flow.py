@@ -1,24 +1,175 @@
-"""Branches and loops: If, Loop, Scan."""
+"""Branches and loops: If, Loop and Scan, and the inner graphs that are their bodies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from onnx import GraphProto
 from xdsl.dialects.builtin import i1, i64
+from xdsl.ir import Block, SSAValue
 
 from relax_dialect.builder import op
+from relax_dialect.builder.emitter import Frame
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.datatype import converted
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.subgraphs import carried_types, run_body, with_types_of_lists
-from relax_dialect.frontend.onnx.tensor_lists import TensorList, like
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.values import TensorList, Value, like
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, symbol
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect.dims import Dim, constant, symbol
+
+MAX_ROUNDS = 4
+"""After so many rounds the types that a loop carries have to be stable."""
+
+
+def run_body(node: Node, body: GraphProto, arguments: Sequence[Value]) -> list[Value]:
+    """Imports an inner graph here; it sees the names around it. Gives its outputs."""
+    graph = node.graph
+    if len(arguments) != len(body.input):
+        raise Refusal(f"the inner graph takes {len(body.input)} inputs, but gets {len(arguments)}")
+    environment = dict(graph.environment)
+    for formal, actual in zip(body.input, arguments, strict=True):
+        environment[formal.name] = actual
+    hints = {**graph.hints, **declared_hints(body)}
+    inner = graph.within(environment, hints=hints, is_repeated=bool(arguments))
+    inner.initialize(body)
+    before = len(graph.problems.nodes)
+    inner.run(body.node)
+    outputs = [inner.value(output.name) for output in body.output]
+    if len(graph.problems.nodes) > before:
+        raise Refusal("its inner graph has nodes that are not supported")
+    return [
+        graph.refined(value, inner.hints.get(name.name))
+        for name, value in zip(body.output, outputs, strict=True)
+        if value is not None
+    ]
+
+
+def declared_hints(body: GraphProto) -> dict[str, TensorType]:
+    """What an inner graph says of the shapes of its values."""
+    found: dict[str, TensorType] = {}
+    for info in (*body.value_info, *body.output):
+        tensor = info.type.tensor_type
+        if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
+            dims = [
+                constant(dim.dim_value) if dim.HasField("dim_value") and dim.dim_value >= 0 else None
+                for dim in tensor.shape.dim
+            ]
+            found[info.name] = TensorType(dims, None)
+    return found
+
+
+def carried_types(node: Node, body: GraphProto, starts: Sequence[Value]) -> tuple[list[TensorType], list[TensorType]]:
+    """The types of what a loop carries, and of the other outputs of its body: found by importing the body for trial.
+
+    Dimensions that an iteration changes become symbols.
+    """
+    types = [_tensor(start.expr(node.bb)) for start in starts]
+    for _ in range(MAX_ROUNDS):
+        made = _trial(node, body, types, starts)
+        count = len(types) - 1
+        found = [types[0], *made[:count]]
+        merged = [_merged(node, old, new) for old, new in zip(types, found, strict=True)]
+        if merged == types:
+            return types, made[count:]
+        types = merged
+    raise Refusal("the types of what the loop carries change with each iteration")
+
+
+def scan_types(node: Node, body: GraphProto, arguments: Sequence[TensorType]) -> list[TensorType]:
+    """The types of the outputs of a graph for inputs of these types."""
+    return _trial(node, body, arguments, [None] * len(arguments))
+
+
+def with_types_of_lists(node: Node, body: GraphProto, starts: Sequence[Value]) -> list[Value]:
+    """What a loop starts with, where empty sequences become tensors of no items: the body says of what shape those are
+    that it adds.
+    """
+    if not any(isinstance(start, TensorList) and start.is_empty for start in starts):
+        return list(starts)
+    types = [
+        None if isinstance(start, TensorList) and start.is_empty else _tensor(start.expr(node.bb)) for start in starts
+    ]
+    made = _trial(node, body, types, starts)
+    return [
+        starts[0],
+        *(
+            start if before is not None else _no_items(node, after)
+            for start, before, after in zip(starts[1:], types[1:], made, strict=False)
+        ),
+    ]
+
+
+def _no_items(node: Node, info: TensorType) -> TensorList:
+    items = (info.dims or ())[1:]
+    if any(dim is None for dim in items) or info.dtype is None:
+        raise Refusal("the shape of what a loop adds to a sequence is not known while importing")
+    return TensorList.of_stack(op.full([constant(0), *filter(None, items)], node.bb.const(0, info.dtype)))
+
+
+def _tensor(value: Expr) -> TensorType:
+    info = value.type
+    if not isinstance(info, TensorType):
+        raise Refusal("a loop carries something that is no tensor")
+    return info
+
+
+def _trial(
+    node: Node, body: GraphProto, types: Sequence[TensorType | None], models: Sequence[Value | None]
+) -> list[TensorType]:
+    """The types of a body's outputs; what is emitted for that is thrown away.
+
+    Inputs are like their models, and the models themselves where no type is given.
+    """
+    bb, given = node.bb, [info for info in types if info is not None]
+    new = sorted({name for info in given for dim in info.known_dims or () for name in dim.symbols} - set(bb.symbols))
+    leading: list[StructInfo] = [PrimType(value=name) for name in new]
+    block = Block(arg_types=[*leading, *given])
+    witnesses: dict[str, SSAValue] = dict(zip(new, block.args, strict=False))
+    with bb.open_frame(Frame(block, "loop", symbols=witnesses)):
+        arguments = iter(bb.exprs(block.args[len(new) :]))
+        values = [
+            model if info is None and model is not None else like(model, next(arguments))
+            for info, model in zip(types, models, strict=True)
+        ]
+        found = [_type(node, each) for each in run_body(node, body, values)]
+        inside = set(bb.frame.symbols) - set(new)
+    for each in reversed(list(block.ops)):
+        each.detach()
+        each.erase(safe_erase=False)
+    return [_visible(info, inside) for info in found]
+
+
+def _type(node: Node, value: Value) -> TensorType:
+    """The type of a tensor, or of all items of a sequence as one."""
+    if not isinstance(value, TensorList) or not value.items:
+        return _tensor(value.expr(node.bb))
+    item = _tensor(value.items[-1].expr(node.bb))
+    return item.with_shape(None if item.dims is None else [None, *item.dims])
+
+
+def _visible(info: TensorType, inside: set[str]) -> TensorType:
+    """A type without symbols that are bound in the body."""
+    if info.dims is None:
+        return info
+    return info.with_shape([None if dim is None or dim.symbols & inside else dim for dim in info.dims])
+
+
+def _merged(node: Node, old: TensorType, new: TensorType) -> TensorType:
+    """A type for both: symbols where dimensions differ."""
+    if old == new:
+        return old
+    if old.dims is None or new.dims is None or len(old.dims) != len(new.dims) or old.dtype != new.dtype:
+        raise Refusal(f"the loop carries {old} into an iteration and {new} out of it")
+    dims: list[Dim | None] = []
+    for before, after in zip(old.dims, new.dims, strict=True):
+        is_own = before is not None and before.as_symbol is not None and before.as_symbol not in node.bb.symbols
+        dims.append(before if before is after or is_own else symbol(node.fresh()))
+    return old.with_shape(dims)
+
 
 MAX_UNROLLED = 8
 """Loops of up to so many iterations, if that is known while importing, are written out."""
@@ -155,14 +306,153 @@ def _scalar(x: Expr) -> Expr:
 @converts("Scan", since=9)
 def scan(node: Node) -> Result:
     """A graph over the slices of tensors along an axis."""
-    from relax_dialect.frontend.onnx.scan import Scan
-
     return Scan.of(node).results()
 
 
 @converts("Scan")
 def scan_batched(node: Node) -> Result:
     """Before version 9: for each item of a batch by itself."""
-    from relax_dialect.frontend.onnx.scan import batched
-
     return batched(node)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a node says: states, and tensors whose slices are seen one after the other."""
+
+    node: Node
+    body: GraphProto
+    states: Sequence[Expr]
+    inputs: Sequence[Expr]
+    axes: Sequence[int]
+    reverse: Sequence[bool]
+    output_axes: Sequence[int]
+    output_reverse: Sequence[bool]
+
+    @staticmethod
+    def of(node: Node) -> Scan:
+        """The scan that a node describes."""
+        body: GraphProto = node.attribute("body")
+        count, values = node.integer("num_scan_inputs"), [node[index] for index in range(len(node.inputs))]
+        states, inputs = values[: len(values) - count], values[len(values) - count :]
+        outputs = len(body.output) - len(states)
+        given = node.integers("scan_input_axes") or (0,) * count
+        axes = [from_front(axis, each.ndim or 0) for axis, each in zip(given, inputs, strict=True)]
+        return Scan(
+            node,
+            body,
+            states,
+            inputs,
+            axes,
+            [bool(each) for each in node.integers("scan_input_directions") or (0,) * count],
+            node.integers("scan_output_axes") or (0,) * outputs,
+            [bool(each) for each in node.integers("scan_output_directions") or (0,) * outputs],
+        )
+
+    @property
+    def length(self) -> Dim:
+        """The number of iterations."""
+        shape = self.inputs[0].shape if self.inputs else None
+        if not shape or shape[self.axes[0]] is None:
+            raise Refusal("the number of iterations is not known while importing")
+        length = shape[self.axes[0]]
+        assert length is not None
+        return length
+
+    def results(self) -> list[Expr]:
+        """The last states, and what the iterations gave."""
+        known = self.length.constant_value
+        if known is not None and 0 < known <= MAX_UNROLLED:
+            states, gathered = self._unrolled(known)
+        else:
+            states, gathered = self._loop()
+        turned = [
+            op.flip(each, 0) if reverse else each for each, reverse in zip(gathered, self.output_reverse, strict=True)
+        ]
+        return [
+            *states,
+            *(
+                _moved(each, from_front(axis, each.ndim or 0))
+                for each, axis in zip(turned, self.output_axes, strict=True)
+            ),
+        ]
+
+    def _slice(self, index: int, at: Dim | int) -> Expr:
+        """What iteration `at` sees of an input."""
+        x, axis = self.inputs[index], self.axes[index]
+        place = self.length - 1 - at if self.reverse[index] else at
+        return op.squeeze(op.strided_slice(x, [axis], [place], [place + 1], assume_inbound=True), [axis])
+
+    def _body(self, states: Sequence[Expr], at: Dim | int) -> tuple[list[Expr], list[Expr]]:
+        slices = [self._slice(index, at) for index in range(len(self.inputs))]
+        made = [
+            each.expr(self.node.bb)
+            for each in run_body(self.node, self.body, [*map(Value, states), *map(Value, slices)])
+        ]
+        return made[: len(states)], made[len(states) :]
+
+    def _unrolled(self, count: int) -> tuple[Sequence[Expr], list[Expr]]:
+        states, rows = self.states, list[list[Expr]]()
+        for trip in range(count):
+            states, row = self._body(states, trip)
+            rows.append(row)
+        return states, [op.stack(list(column), 0) for column in zip(*rows, strict=True)]
+
+    def _loop(self) -> tuple[Sequence[Expr], list[Expr]]:
+        node, bb, length = self.node, self.node.bb, self.length
+        node.graph.require_control_flow()
+        slices = [_without(each, axis) for each, axis in zip(self.inputs, self.axes, strict=True)]
+        types = scan_types(node, self.body, [*map(_tensor, self.states), *slices])[len(self.states) :]
+        starts = [op.full([length, *(each.known_dims or ())], bb.const(0, each.dtype)) for each in types]
+        values = dict(
+            zip((f"v{at}" for at in range(len(self.states) + len(starts))), [*self.states, *starts], strict=True)
+        )
+        counter = node.fresh()
+        with bb.for_(0, length, values, symbol=counter) as loop:
+            _, *carried = loop
+            at = symbol(counter)
+            states, row = self._body(carried[: len(self.states)], at)
+            gathered = [
+                op.slice_scatter(old, op.expand_dims(new, [0]), at, at + 1)
+                for old, new in zip(carried[len(self.states) :], row, strict=True)
+            ]
+            bb.yield_(*states, *gathered)
+        return loop.results[: len(self.states)], list(loop.results[len(self.states) :])
+
+
+def _moved(x: Expr, axis: int) -> Expr:
+    """The first dimension at another place."""
+    if axis == 0:
+        return x
+    rest = list(range(1, x.ndim or 0))
+    return op.permute_dims(x, [*rest[:axis], 0, *rest[axis:]])
+
+
+def _without(value: Expr, axis: int) -> TensorType:
+    """The type of a slice."""
+    info = _tensor(value)
+    dims = info.dims or ()
+    return info.with_shape([*dims[:axis], *dims[axis + 1 :]])
+
+
+def batched(node: Node) -> list[Expr]:
+    """The scan of version 8: each item of a batch by itself."""
+    if node.has(0):
+        raise Refusal("sequences of different lengths are not supported")
+    body: GraphProto = node.attribute("body")
+    count, values = node.integer("num_scan_inputs"), [node[index] for index in range(1, len(node.inputs))]
+    batch = (values[0].shape or (None,))[0]
+    size = None if batch is None else batch.constant_value
+    if size is None or size > MAX_UNROLLED or size < 1:
+        raise Refusal("the size of the batch is not known while importing, or large")
+    directions = [bool(each) for each in node.integers("directions") or (0,) * count]
+    outputs = len(body.output) - (len(values) - count)
+    items: list[list[Expr]] = []
+    for at in range(size):
+        own = [op.squeeze(op.strided_slice(each, [0], [at], [at + 1]), [0]) for each in values]
+        split = len(own) - count
+        items.append(
+            Scan(
+                node, body, own[:split], own[split:], (0,) * count, directions, (0,) * outputs, (False,) * outputs
+            ).results()
+        )
+    return [op.stack(list(each), 0) for each in zip(*items, strict=True)]

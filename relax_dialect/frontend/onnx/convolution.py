@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dequantized import dequantized_convolution
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.forward_convolution import convolution
+from relax_dialect.frontend.onnx.integer_arithmetic import dequantized_convolution
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.windows import WindowAttributes, kernel_sizes
+from relax_dialect.frontend.onnx.windows import WindowAttributes, convolution, kernel_sizes
 
 _TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
 

@@ -1,20 +1,23 @@
-"""A model as a module: parameters, the graph, and the results."""
+"""A model as a module: what is not supported, parameters, the graph, and the results."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 from xdsl.dialects.builtin import ModuleOp, i64
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
-from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
-from relax_dialect.frontend.onnx.model import Model, check_model
+from relax_dialect.frontend.onnx.functions import has_body, local_function
+from relax_dialect.frontend.onnx.graph import GraphImporter
+from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_model, opsets
+from relax_dialect.frontend.onnx.node import MALFORMED, MAX_NODES, Environment, Problems
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters
-from relax_dialect.frontend.onnx.survey import check_size, find_unsupported
-from relax_dialect.frontend.onnx.tensor_lists import TensorList
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.registry import find
+from relax_dialect.frontend.onnx.values import TensorList, Value
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import constant
 
@@ -112,3 +115,63 @@ def _result(value: Value, bb: BlockBuilder) -> Expr:
 
 class _Unsupported(Exception):
     """Nodes could not be imported."""
+
+
+def find_unsupported(model: Model) -> Problems:
+    """The nodes whose operators there is no way to import: of the graph, of those in it, and of functions it calls."""
+    survey = _Survey(model.proto.functions)
+    survey.look(model.proto.graph.node, model.opsets)
+    return survey.problems
+
+
+@dataclass
+class _Survey:
+    """One look at all nodes; at those of a function once."""
+
+    functions: Sequence[FunctionProto]
+    problems: Problems = field(default_factory=Problems)
+    _seen: set[int] = field(default_factory=set[int])
+
+    def look(self, nodes: Iterable[NodeProto], versions: Mapping[str, int]) -> None:
+        """Notes what is not supported."""
+        for node in nodes:
+            domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
+            version = versions.get(domain, 0)
+            called = local_function(node, self.functions)
+            if called is not None:
+                self._look_into(called, versions)
+            elif find(node.op_type, version, domain) is None and not has_body(node, version, self.functions):
+                self.problems.add(node, "the operator is not supported")
+            for graph in _graphs(node):
+                self.look(graph.node, versions)
+
+    def _look_into(self, called: FunctionProto, versions: Mapping[str, int]) -> None:
+        if id(called) not in self._seen:
+            self._seen.add(id(called))
+            self.look(called.node, {**versions, **opsets(called.opset_import)})
+
+
+def check_size(model: Model) -> None:
+    """Raises `OnnxImportError` if the functions of a model, written out, have too many nodes.
+
+    A function that calls itself has more than any number of them.
+    """
+    counts: dict[int, int] = {}
+
+    def written_out(nodes: Iterable[NodeProto]) -> int:
+        return sum(1 + body(node) + sum(written_out(graph.node) for graph in _graphs(node)) for node in nodes)
+
+    def body(node: NodeProto) -> int:
+        called = local_function(node, model.proto.functions)
+        if called is None:
+            return 0
+        if id(called) not in counts:
+            counts[id(called)] = MAX_NODES + 1
+            counts[id(called)] = written_out(called.node)
+        return counts[id(called)]
+
+    Problems().count(sum(map(body, model.proto.graph.node)))
+
+
+def _graphs(node: NodeProto) -> Iterator[GraphProto]:
+    return (attribute.g for attribute in node.attribute if attribute.type == AttributeProto.GRAPH)

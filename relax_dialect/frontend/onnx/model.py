@@ -1,4 +1,4 @@
-"""Reading a model: the parsed file, checked, and its tensors as arrays."""
+"""Reading a model: the parsed file, checked, its nodes in order, and its tensors as arrays."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,16 +17,75 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
-from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS, IMPLIED
 from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
-from relax_dialect.frontend.onnx.ordering import sorted_model
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+"""The names of the standard's domain."""
+
+MICROSOFT = "com.microsoft"
+"""The domain of the operators that ONNX Runtime adds."""
+
+IMPLIED = {MICROSOFT: 1}
+"""Versions of domains that models need not name, as ONNX Runtime does not ask for them."""
+
+
+def sorted_model(model: ModelProto) -> ModelProto:
+    """The model with its nodes in an order in which they can be computed, if there is one.
+
+    The model itself if they are in order already. Whether nodes use each other in circles is for others to say.
+    """
+    if _is_sorted(model.graph):
+        return model
+    copied = ModelProto()
+    copied.CopyFrom(model)
+    _sort(copied.graph)
+    return copied
+
+
+def _is_sorted(graph: GraphProto) -> bool:
+    """Whether no node uses an output of itself or of a later one."""
+    later: set[str] = set()
+    for node in reversed(graph.node):
+        later.update(filter(None, node.output))
+        if not later.isdisjoint(_used(node)):
+            return False
+    return all(_is_sorted(inner) for node in graph.node for inner in _graphs(node))
+
+
+def _sort(graph: GraphProto) -> None:
+    nodes = list(graph.node)
+    for inner in (inner for node in nodes for inner in _graphs(node)):
+        _sort(inner)
+    makers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
+    before = {number: {makers[name] for name in _used(node) if name in makers} for number, node in enumerate(nodes)}
+    try:
+        order = [nodes[number] for number in TopologicalSorter(before).static_order()]
+    except CycleError:
+        return
+    del graph.node[:]
+    graph.node.extend(order)
+
+
+def _used(node: NodeProto) -> Iterator[str]:
+    """The names that a node uses, also in its inner graphs."""
+    yield from filter(None, node.input)
+    for inner in _graphs(node):
+        own = {value.name for value in (*inner.input, *inner.initializer)}
+        own.update(name for each in inner.node for name in each.output)
+        yield from (name for each in inner.node for name in _used(each) if name not in own)
+        yield from (output.name for output in inner.output if output.name not in own)
+
+
+def _graphs(node: NodeProto) -> Iterator[GraphProto]:
+    return (attribute.g for attribute in node.attribute if attribute.HasField("g"))
+
 
 INITIALIZERS_ALONE = 4
 """From this version of the format on an initializer needs no input of its name; older models have such ones too."""
 
 OLDEST_OPSET = 1
-"""Of the nodes of versions before 7, `legacy.py` says which are imported."""
+"""Of the nodes of versions before 7, `functions.modernized` says which are imported."""
 
 MAX_CHECKED_ELEMENTS = 1 << 10
 """Elements of larger initializers are not handed to the checker of the onnx package, which copies them three times;

@@ -1,36 +1,187 @@
-"""A node while it is imported: its operands, its attributes with their defaults, and what converters need besides."""
+"""A node while it is imported, with the scope of its graph: operands, attributes, and what converters need besides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, overload
 
 import numpy as np
+from onnx import GraphProto, NodeProto
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.builder import BlockBuilder, op
+from relax_dialect.builder import BlockBuilder, BuilderError, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import element_type
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode
+from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
 from relax_dialect.frontend.onnx.values import Array, Value
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, symbol, to_dim
 
-if TYPE_CHECKING:
-    from relax_dialect.frontend.onnx.graph import GraphImporter
-
-
 MAX_RANK = 64
 """Tensors of more dimensions are refused: a list of axes could be of any length."""
 
 
+Environment = dict[str, "Value | None"]
+"""What names stand for; `None` for the outputs of nodes that could not be imported."""
+
+
+MALFORMED = (
+    Refusal,
+    VerifyException,
+    BuilderError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+)
+"""What comes of nodes that cannot be: attributes of the wrong kind, operands of the wrong shape or number."""
+
+
+MAX_NODES = 1 << 16
+"""So many nodes may come of functions and loops that are written out: bodies within bodies could give any number."""
+
+
+MAX_DIMENSION = 1 << 60
+"""No tensor has so many elements along a dimension."""
+
+
+@dataclass
+class Problems:
+    """The nodes that could not be imported so far."""
+
+    nodes: list[UnsupportedNode] = field(default_factory=list[UnsupportedNode])
+    imported: int = 0
+    """How many nodes of functions and inner graphs were imported."""
+
+    def count(self, nodes: int = 1) -> None:
+        """So many more of these; raises `OnnxImportError` if there are too many."""
+        self.imported += nodes
+        if self.imported > MAX_NODES:
+            raise OnnxImportError(f"functions and loops of the model, written out, have more than {MAX_NODES} nodes")
+
+    def add(self, node: NodeProto, reason: str, prefix: str = "") -> None:
+        """Notes a node; `prefix` names those in whose functions it is."""
+        domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
+        name = node.name or next(iter(node.output), "")
+        self.nodes.append(UnsupportedNode(prefix + name, domain + node.op_type, reason))
+
+
+@dataclass
+class GraphScope(ABC):
+    """What is known of a graph where its nodes are imported: what names stand for, and what the model says of them."""
+
+    model: Model
+    bb: BlockBuilder
+    opsets: Mapping[str, int]
+    hints: Mapping[str, TensorType]
+    problems: Problems
+    environment: Environment
+    in_dataflow: bool
+    prefix: str = ""
+    """What names of nodes begin with: the names of the nodes whose functions these are."""
+    is_inner: bool = False
+    """Whether this is no graph of its own, but the body of a node."""
+    is_repeated: bool = False
+    """Whether these nodes are in the body of a loop."""
+    seed: Expr | None = None
+    """The parameter that random numbers depend on, if the program has one: an `i64`."""
+
+    def within(
+        self,
+        environment: Environment,
+        *,
+        hints: Mapping[str, TensorType] | None = None,
+        opsets: Mapping[str, int] | None = None,
+        prefix: str | None = None,
+        is_repeated: bool = False,
+    ) -> Self:
+        """The scope of another graph at the same place."""
+        return replace(
+            self,
+            opsets=self.opsets if opsets is None else opsets,
+            hints={} if hints is None else hints,
+            environment=environment,
+            prefix=self.prefix if prefix is None else prefix,
+            is_inner=True,
+            is_repeated=self.is_repeated or is_repeated,
+        )
+
+    @abstractmethod
+    def run(self, nodes: Iterable[NodeProto]) -> None:
+        """Imports nodes."""
+
+    def initialize(self, graph: GraphProto, *, named: bool = False) -> None:
+        """Makes the initializers known; `named` ones become weights of their names, which have to be unique."""
+        for tensor in graph.initializer:
+            name = tensor.name if named else None
+            self.environment[tensor.name] = Value.of(self.model.array(tensor), name=name)
+        if graph.sparse_initializer:
+            raise Refusal("sparse initializers are not supported")
+
+    def require_control_flow(self) -> None:
+        """Called before a branch or loop is emitted: a dataflow region has none."""
+        if self.in_dataflow:
+            raise NeedsControlFlow
+
+    def value(self, name: str) -> Value | None:
+        """What a name stands for; `None` if it belongs to what could not be imported."""
+        if name not in self.environment:
+            raise Refusal(f"the name {name} is not defined before its use")
+        return self.environment[name]
+
+    def refined(self, value: Value, hint: TensorType | None) -> Value:
+        """A value with the constant dimensions that the model says, where they could not be found; they are checked."""
+        if value.known is not None or hint is None or hint.dims is None or len(hint.dims) != len(value.shape):
+            return value
+        said = [new if new is not None else old for old, new in zip(value.shape, hint.dims, strict=True)]
+        if all(old is new or old.is_constant for old, new in zip(value.shape, said, strict=True)):
+            return value
+        return Value(self.bb.match_cast(value.expr(self.bb), TensorType(said, value.dtype)))
+
+    def settled(self, value: Expr, hint: TensorType | None) -> Expr:
+        """A tensor with symbols for the dimensions that are not known; what the model says of them is checked."""
+        info = value.type
+        if isinstance(info, TensorType) and any(_is_too_large(dim) for dim in info.dims or ()):
+            raise Refusal(f"the result would have the type {info}")
+        if not isinstance(info, TensorType) or info.known_dims is not None:
+            return value
+        said = None if hint is None else hint.dims
+        rank = len(info.dims) if info.dims is not None else None if said is None else len(said)
+        if rank is None:
+            raise Refusal("the rank of the result is not known while importing")
+        if said is None or len(said) != rank:
+            said = (None,) * rank
+        known = info.dims or (None,) * rank
+        dims: list[Any] = []
+        for dim, hinted in zip(known, said, strict=True):
+            if dim is None and hinted is not None and hinted.is_constant:
+                dim = hinted
+            if dim is None:
+                name = self.bb.fresh_symbol("d")
+                self.bb.frame.taken.add(name)
+                dim = symbol(name)
+            dims.append(dim)
+        return self.bb.match_cast(value, TensorType(dims, info.dtype))
+
+
+def _is_too_large(dim: Dim | None) -> bool:
+    """Whether a dimension is known to be no number of elements of any memory."""
+    known = None if dim is None else dim.constant_value
+    return known is not None and known >= MAX_DIMENSION
+
+
 @dataclass(frozen=True)
 class Node:
-    """One node of a graph, and the graph's importer."""
+    """One node of a graph, and the scope of its graph."""
 
-    graph: GraphImporter
+    graph: GraphScope
     op_type: str
     version: int
     """Of the operator set."""

@@ -7,11 +7,17 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.byte_convolutions import by_filter, integer_convolution, scalar
-from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign, zero_point
 from relax_dialect.frontend.onnx.datatype import small_float
 from relax_dialect.frontend.onnx.dtypes import integer_limits
 from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.integer_arithmetic import (
+    by_filter,
+    integer_convolution,
+    product_of_bytes,
+    scalar,
+    weights_with_sign,
+    zero_point,
+)
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Dequantized

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from relax_dialect.frontend.onnx.families import FAMILIES
+from relax_dialect.families import names_in
+from relax_dialect.frontend.index import ONNX
+from relax_dialect.loading import LazyTable
 
 if TYPE_CHECKING:
     from relax_dialect.builder.expr import Expr
@@ -18,16 +19,8 @@ Result: TypeAlias = "Expr | Value | Sequence[Expr | Value | None]"
 
 Converter: TypeAlias = "Callable[[Node], Result]"
 
-_FAMILY_OF: Mapping[tuple[str, str], str] = {
-    (domain, name): family
-    for domain, families in FAMILIES.items()
-    for family, names in families.items()
-    for name in names.split()
-}
-"""The module of an operator's converters, by domain and operator."""
-
-CONVERTERS: dict[tuple[str, str], dict[int, Converter]] = {}
-"""By domain and operator, then by version; of the modules that are loaded."""
+CONVERTERS = LazyTable[dict[int, Converter]]("relax_dialect.frontend.onnx", names_in(ONNX, ""))
+"""By operator, `Relu` or `com.microsoft.Gelu`, then by version."""
 
 
 def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Converter], Converter]:
@@ -35,7 +28,9 @@ def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Convert
 
     def register(converter: Converter) -> Converter:
         for name in names:
-            CONVERTERS.setdefault((domain, name), {})[since] = converter
+            CONVERTERS.enter(
+                _key(domain, name), converter.__module__, lambda known: {**(known or {}), since: converter}
+            )
         return converter
 
     return register
@@ -43,10 +38,10 @@ def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Convert
 
 def find(name: str, version: int, domain: str = "") -> Converter | None:
     """The converter of an operator in a version, or `None`."""
-    family = _FAMILY_OF.get((domain, name))
-    if family is None:
-        return None
-    import_module(f"relax_dialect.frontend.onnx.{family}")
-    known = CONVERTERS[domain, name]
+    known = CONVERTERS.get(_key(domain, name), {})
     since = max((each for each in known if each <= version), default=None)
     return None if since is None else known[since]
+
+
+def _key(domain: str, name: str) -> str:
+    return f"{domain}.{name}" if domain else name

@@ -12,8 +12,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.tensor_lists import TensorList
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.values import TensorList, Value
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect.dims import Dim, constant, floordiv, mod
 

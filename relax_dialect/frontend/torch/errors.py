@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 WAY_OUT = (
     "give the program a decomposition of it (ExportedProgram.run_decompositions), or register a converter "
@@ -27,6 +27,21 @@ class UnsupportedOperator:
         named = ", ".join(self.nodes[:MOST_NODES])
         more = f" and {len(self.nodes) - MOST_NODES} more" if len(self.nodes) > MOST_NODES else ""
         return f"{self.name} ({named}{more}): {self.reason}"
+
+
+@dataclass
+class Problems:
+    """The nodes that could not be imported so far, by operator and reason."""
+
+    nodes: dict[tuple[str, str], list[str]] = field(default_factory=dict[tuple[str, str], list[str]])
+
+    def add(self, operator: str, reason: str, node: str) -> None:
+        """Notes a node."""
+        self.nodes.setdefault((operator, reason), []).append(node)
+
+    def operators(self) -> list[UnsupportedOperator]:
+        """The operators of these nodes."""
+        return [UnsupportedOperator(name, tuple(nodes), reason) for (name, reason), nodes in self.nodes.items()]
 
 
 class TorchImportError(ImportError):

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-import numpy as np
-from xdsl.dialects.builtin import f64, i64
-from xdsl.ir import Attribute
+from typing_extensions import override
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.builder import BlockBuilder, BuilderError, op
+from relax_dialect.builder import BuilderError, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type, to_array
-from relax_dialect.frontend.torch.errors import Refusal, UnsupportedOperator
-from relax_dialect.frontend.torch.library import is_node, is_symbolic, is_tensor
-from relax_dialect.frontend.torch.node import Node
-from relax_dialect.frontend.torch.numbers import Numbers
+from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.library import GETITEM, is_node, is_symbolic, is_tensor, name_of
+from relax_dialect.frontend.torch.node import GraphScope, Node
 from relax_dialect.frontend.torch.program import FxNode, GraphModule
-from relax_dialect.frontend.torch.registry import GETITEM, Result, find, name_of
+from relax_dialect.frontend.torch.registry import Result, find
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim
 
 MALFORMED = (
     Refusal,
@@ -42,48 +36,18 @@ class Failed:
     """Stands for the results of nodes that could not be imported."""
 
 
-@dataclass
-class Problems:
-    """The nodes that could not be imported so far, by operator and reason."""
-
-    nodes: dict[tuple[str, str], list[str]] = field(default_factory=dict[tuple[str, str], list[str]])
-
-    def add(self, operator: str, reason: str, node: str) -> None:
-        """Notes a node."""
-        self.nodes.setdefault((operator, reason), []).append(node)
-
-    def operators(self) -> list[UnsupportedOperator]:
-        """The operators of these nodes."""
-        return [UnsupportedOperator(name, tuple(nodes), reason) for (name, reason), nodes in self.nodes.items()]
-
-
-@dataclass
-class GraphImporter:
+class GraphImporter(GraphScope):
     """Imports the nodes of one graph into the block that is open."""
 
-    bb: BlockBuilder
-    owner: GraphModule
-    """The graph, and what it names."""
-
-    problems: Problems
-    bounds: Mapping[str, tuple[int, int | None]]
-    """What is known of symbols."""
-
-    environment: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What nodes stand for: tensors, numbers, lists of these, graphs."""
-
-    floats: dict[str, Expr] = field(default_factory=dict[str, Expr])
-    """The symbols that stand for floating-point numbers which are data."""
-
+    @override
     def within(self, owner: GraphModule, arguments: Sequence[Any]) -> GraphImporter:
-        """An importer of an inner graph, applied to arguments."""
         inner = GraphImporter(self.bb, owner, self.problems, self.bounds, floats=self.floats)
         inputs = [node for node in owner.graph.nodes if node.op == "placeholder"]
         inner.environment = {node.name: value for node, value in zip(inputs, arguments, strict=True)}
         return inner
 
+    @override
     def run(self) -> list[Any]:
-        """Imports all nodes; gives what the graph returns."""
         for node in self.owner.graph.nodes:
             if node.op == "output":
                 returned = self.resolved(node.args[0])
@@ -158,28 +122,6 @@ class GraphImporter:
         if value.type.known_dims is not None and list(value.type.known_dims) == dims:
             return value
         return self.match(value, TensorType(dims, dtype))
-
-    def match(self, value: Expr, info: StructInfo) -> Expr:
-        """A value of a type that is checked, with the symbols that are new in it bound."""
-        return self.bb.match_cast(value, info, bounds=self.bounds)
-
-    def tensor(self, value: Any, dtype: Attribute | None = None) -> Expr:
-        """A value as a tensor, of a dtype if one is given: numbers become scalars, also those that depend on sizes."""
-        if isinstance(value, Expr):
-            return value if dtype is None or value.dtype == dtype else op.astype(value, dtype)
-        if is_symbolic(value):
-            made = Numbers(self.bb, self.floats).scalar(value)
-            return made if dtype is None or made.dtype == dtype else op.astype(made, dtype)
-        if isinstance(value, bool | int | float):
-            kind = dtype or (None if isinstance(value, bool) else i64 if isinstance(value, int) else f64)
-            return self.bb.const(np.asarray(value), kind)
-        raise Refusal(f"expected a tensor or a number, got {type(value).__name__}")
-
-    def dimension(self, dim: Dim, dtype: Attribute) -> Expr:
-        """A dimension as a scalar of a dtype."""
-        if dim.constant_value is not None:
-            return self.tensor(dim.constant_value, dtype)
-        return self.tensor(Numbers(self.bb, self.floats).size(dim), dtype)
 
     def output(self, value: Any) -> Expr:
         """A result of the program: sizes are prim values."""

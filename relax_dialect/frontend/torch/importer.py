@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type, to_array
-from relax_dialect.frontend.torch.errors import WAY_OUT, Refusal, TorchImportError
-from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, Problems, is_number, location_of
-from relax_dialect.frontend.torch.library import is_symbolic, is_tensor, torch
+from relax_dialect.frontend.torch.errors import WAY_OUT, Problems, Refusal, TorchImportError
+from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number, location_of
+from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of, torch
 from relax_dialect.frontend.torch.program import ExportedProgram, FxNode, GraphModule, InputSpec
-from relax_dialect.frontend.torch.registry import GETITEM, find, name_of
+from relax_dialect.frontend.torch.registry import CONVERTERS
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
@@ -31,7 +31,7 @@ def decomposed(program: ExportedProgram) -> ExportedProgram:
         warnings.simplefilter("ignore")  # PyTorch's own deprecations
         table = library.export.default_decompositions()
         for operator in list(table.keys()):
-            if find(name_of(operator)) is not None:
+            if name_of(operator) in CONVERTERS:
                 table.pop(operator)
         return program.run_decompositions(table)
 
@@ -144,7 +144,7 @@ class _Unsupported(Exception):
 
 def _has_converter(node: FxNode) -> bool:
     name = name_of(node.target)
-    return name == GETITEM or find(name) is not None or is_number(node.meta.get("val"))
+    return name == GETITEM or name in CONVERTERS or is_number(node.meta.get("val"))
 
 
 def _type_of(node: FxNode) -> StructInfo | None:

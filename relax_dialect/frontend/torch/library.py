@@ -11,6 +11,9 @@ from typing import Any
 from relax_dialect.frontend.torch.errors import TorchImportError
 from relax_dialect.frontend.torch.program import ExportedProgram
 
+GETITEM = "_operator.getitem"
+"""What takes one of several results."""
+
 
 @cache
 def torch() -> Any:
@@ -43,3 +46,11 @@ def is_tensor(value: Any) -> bool:
 def is_node(value: Any) -> bool:
     """Whether a value is a node of a graph."""
     return isinstance(value, torch().fx.Node)
+
+
+def name_of(target: Any) -> str:
+    """How an operator is called: `aten.add.Tensor`, or a function by its module, such as `_operator.mul`."""
+    if hasattr(target, "overloads") or hasattr(target, "_schema"):
+        return str(target)
+    module = getattr(target, "__module__", None)
+    return f"{module}.{target.__name__}" if module is not None and hasattr(target, "__name__") else str(target)

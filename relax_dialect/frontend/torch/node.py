@@ -2,33 +2,83 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field
+from typing import Any, cast
 
+import numpy as np
+from xdsl.dialects.builtin import f64, i64
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type
-from relax_dialect.frontend.torch.errors import Refusal
-from relax_dialect.frontend.torch.library import is_symbolic, is_tensor
-from relax_dialect.frontend.torch.program import FxNode
-from relax_dialect.frontend.torch.registry import GETITEM, name_of
+from relax_dialect.frontend.torch.errors import Problems, Refusal
+from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of
+from relax_dialect.frontend.torch.numbers import Numbers
+from relax_dialect.frontend.torch.program import FxNode, GraphModule
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
+from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim
 
-if TYPE_CHECKING:
-    from relax_dialect.frontend.torch.graph import GraphImporter
+
+@dataclass
+class GraphScope(ABC):
+    """What is known of a graph where its nodes are imported."""
+
+    bb: BlockBuilder
+    owner: GraphModule
+    """The graph, and what it names."""
+
+    problems: Problems
+    bounds: Mapping[str, tuple[int, int | None]]
+    """What is known of symbols."""
+
+    environment: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What nodes stand for: tensors, numbers, lists of these, graphs."""
+
+    floats: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """The symbols that stand for floating-point numbers which are data."""
+
+    @abstractmethod
+    def within(self, owner: GraphModule, arguments: Sequence[Any]) -> GraphScope:
+        """The scope of an inner graph, applied to arguments."""
+
+    @abstractmethod
+    def run(self) -> list[Any]:
+        """Imports all nodes; gives what the graph returns."""
+
+    def match(self, value: Expr, info: StructInfo) -> Expr:
+        """A value of a type that is checked, with the symbols that are new in it bound."""
+        return self.bb.match_cast(value, info, bounds=self.bounds)
+
+    def tensor(self, value: Any, dtype: Attribute | None = None) -> Expr:
+        """A value as a tensor, of a dtype if one is given: numbers become scalars, also those that depend on sizes."""
+        if isinstance(value, Expr):
+            return value if dtype is None or value.dtype == dtype else op.astype(value, dtype)
+        if is_symbolic(value):
+            made = Numbers(self.bb, self.floats).scalar(value)
+            return made if dtype is None or made.dtype == dtype else op.astype(made, dtype)
+        if isinstance(value, bool | int | float):
+            kind = dtype or (None if isinstance(value, bool) else i64 if isinstance(value, int) else f64)
+            return self.bb.const(np.asarray(value), kind)
+        raise Refusal(f"expected a tensor or a number, got {type(value).__name__}")
+
+    def dimension(self, dim: Dim, dtype: Attribute) -> Expr:
+        """A dimension as a scalar of a dtype."""
+        if dim.constant_value is not None:
+            return self.tensor(dim.constant_value, dtype)
+        return self.tensor(Numbers(self.bb, self.floats).size(dim), dtype)
 
 
 @dataclass(frozen=True)
 class Node:
-    """One node of a graph, and the graph's importer."""
+    """One node of a graph, and the scope of its graph."""
 
-    graph: GraphImporter
+    graph: GraphScope
     fx: FxNode
     operator: str
     """With its overload: `aten.add.Tensor`."""
@@ -168,8 +218,6 @@ class Node:
 
     def const(self, value: Any, dtype: Attribute) -> Expr:
         """A constant scalar or array of a dtype."""
-        import numpy as np
-
         return self.bb.const(np.asarray(value), dtype)
 
     def like(self, value: float, x: Expr) -> Expr:

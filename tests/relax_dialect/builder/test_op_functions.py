@@ -1,18 +1,15 @@
 """Operators as functions: every operator has one, and a signature for editors."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import relax_dialect.builder
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import BuilderError, Expr, op, tensor
-from relax_dialect.builder.operator_functions import operator_classes
-from relax_dialect.builder.stubs import stub_text
 from relax_dialect.dialect import Relax
 from relax_dialect.interpreter import run
+from relax_dialect.loading import operator_classes
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import PrimType
 
@@ -32,11 +29,6 @@ def test_every_operator_has_a_function():
 def test_structure_is_no_operator():
     for name in ("func", "if", "for", "while", "closure", "dataflow", "return", "yield", "output", "kill"):
         assert f"relax.{name}" not in operator_classes()
-
-
-def test_stub_is_current():
-    stub = Path(relax_dialect.builder.__file__).with_name("op.pyi")
-    assert stub.read_text() == stub_text(), "run make docs"
 
 
 def test_near_misses_are_named():

@@ -1,16 +1,189 @@
-"""Attention over several heads, its projection included or not."""
+"""Attention as ONNX Runtime has it: with masks, rotary embeddings and caches of keys and values."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.contrib.scores import attend, scores_bias, split_heads
-from relax_dialect.frontend.onnx.domains import MICROSOFT
+from relax_dialect.frontend.onnx.contrib.normalization import rms_norm
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.model import MICROSOFT
+from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant, maximum
+
+MASKED = -10000.0
+"""What is added to the scores of keys that are masked, if a node says nothing else."""
+
+
+def scores_bias(node: Node, mask: int, bias: int, keys: Expr) -> Expr | None:
+    """What is added to the scores of keys, by the operands at `mask` and `bias`; `None` if nothing is.
+
+    It broadcasts to batch, head, query and key.
+    """
+    given = node.optional(bias)
+    if not node.has(mask):
+        return given
+    nothing, masked = (op.full([], node.const(each, keys.dtype or node.dtype())) for each in (0, _masked(node)))
+    chosen = op.where(_seen(node, mask, dims_of(keys, 4)[2]), nothing, masked)
+    return chosen if given is None else op.add(given, chosen)
+
+
+def _masked(node: Node) -> float:
+    return node.number("mask_filter_value", MASKED)
+
+
+def _seen(node: Node, index: int, keys: Dim) -> Expr:
+    """Which keys count: a mask by key, or by query and key, or the lengths of the sequences."""
+    mask, batch = node[index], node.shape()[0]
+    rank = node.rank(index)
+    if rank in (2, 3):
+        truth = op.greater(mask, op.full_like(mask, 0))
+        return op.expand_dims(truth, [1, 2] if rank == 2 else [1])
+    if rank != 1:
+        raise Refusal(f"a mask of rank {rank} is not supported")
+    has_starts = node.shape(index)[0] is batch * 2
+    if not has_starts:
+        mask = node.bb.match_cast(mask, TensorType([batch], node.dtype(index)))
+    return node.te(lambda ends: _within(ends, batch, keys, has_starts=has_starts), mask, name="within_lengths")
+
+
+def _within(ends: te.Tensor, batch: Dim, keys: Dim, *, has_starts: bool) -> te.Tensor:
+    """Keys before the ends, which come first, and from the starts on, which follow them."""
+
+    def element(b: te.Expr, _h: te.Expr, _q: te.Expr, key: te.Expr) -> te.Expr:
+        before = key < te.cast(ends[b], "index")
+        if not has_starts:
+            return before
+        return te.logical_and(before, key >= te.cast(ends[b + te.cast(batch, "index")], "index"))
+
+    return te.compute((batch, 1, 1, keys), element, name="within_lengths")
+
+
+def attend(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr | None, *, causal: bool) -> Expr:
+    """Attention of operands by batch, head, place and feature; the result by batch and place, heads side by side."""
+    given = node.number("scale")
+    scale, mask = given or None, "BottomRight" if causal else None
+    order = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
+    if bias is None:
+        made = op.nn.attention(q, k, v, scale=scale, causal_mask=mask, **order)
+    else:
+        made = op.nn.attention_bias(q, k, v, bias, scale=scale, causal_mask=mask, **order)
+    return merged_heads_first(made)
+
+
+def attend_in_parts(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr, *, softcap: float, sink: Expr | None) -> Expr:
+    """The same where scores are bounded by `softcap` unless it is 0, or where a score of each head, the sink, takes
+    part in the sum of the softmax and has no value.
+    """
+    heads, features = dims_of(q, 4)[1], fixed(dims_of(q, 4)[3:], "the number of features")[0]
+    shared = fixed([heads], "the number of heads")[0] // fixed([dims_of(k, 4)[1]], "the number of heads")[0]
+    keys, values = (each if shared == 1 else op.repeat(each, shared, 1) for each in (k, v))
+    scale = node.number("scale") or 1 / math.sqrt(features)
+    scores = op.multiply(op.matmul(q, op.permute_dims(keys, [0, 1, 3, 2])), node.like(scale))
+    if softcap:
+        scores = op.multiply(op.tanh(op.divide(scores, node.like(softcap))), node.like(softcap))
+    scores = op.add(scores, bias)
+    if sink is None:
+        return merged_heads_first(op.matmul(op.nn.softmax(scores, 3), values))
+    places = dims_of(scores, 4)
+    spread = op.broadcast_to(op.reshape(sink, (1, heads, 1, 1)), (*places[:3], 1))
+    weights = op.nn.softmax(op.concat([scores, spread], 3), 3)
+    return merged_heads_first(op.matmul(op.strided_slice(weights, [3], [0], [places[3]]), values))
+
+
+def merged_heads_first(x: Expr) -> Expr:
+    """Heads that are a dimension behind the batch, side by side."""
+    return merged_heads(op.permute_dims(x, [0, 2, 1, 3]))
+
+
+def split_heads(x: Expr, heads: int) -> Expr:
+    """Heads that lie side by side, as a dimension behind the batch."""
+    batch, length, features = dims_of(x, 3)
+    return op.permute_dims(op.reshape(x, (batch, length, heads, features // heads)), [0, 2, 1, 3])
+
+
+def merged_heads(x: Expr) -> Expr:
+    """Heads behind the places, side by side."""
+    batch, length, heads, features = dims_of(x, 4)
+    return op.reshape(x, (batch, length, heads * features))
+
+
+def dims_of(x: Expr, rank: int) -> tuple[Dim, ...]:
+    """The dimensions of a tensor of a rank; `Refusal` if it has another one."""
+    found = tuple(dim for dim in x.shape or () if dim is not None)
+    if len(found) != rank:
+        raise Refusal(f"expected an operand of rank {rank}, got {x.type}")
+    return found
+
+
+@converts("RotaryEmbedding", domain=MICROSOFT)
+def rotary_embedding(node: Node) -> Result:
+    """Pairs of features turned by angles that grow with the place."""
+    if node.integer("is_packed_batching"):
+        raise Refusal("batches of different lengths side by side are not supported")
+    interleaved, scale = bool(node.integer("interleaved")), node.number("scale", 1.0)
+    half = fixed(node.shape(2)[1:], "the number of angles")[0]
+    heads = _heads(node, half)
+    x = node[0] if heads is None else split_heads(node[0], heads)
+    batch, _, length, _ = dims_of(x, 4)
+    places = _places(node, node[1], batch, length)
+    turned = rotated(node, x, places, node[2], node[3], interleaved=interleaved)
+    if scale != 1.0:
+        turned = op.multiply(turned, node.like(scale))
+    return turned if heads is None else op.reshape(op.permute_dims(turned, [0, 2, 1, 3]), node.shape())
+
+
+def _heads(node: Node, half: int) -> int | None:
+    """The number of heads that lie side by side; `None` if they are a dimension."""
+    if node.rank() == 4:
+        return None
+    given = node.integer("num_heads")
+    return given if given else fixed(node.shape()[2:], "the number of features")[0] // (2 * half)
+
+
+def _places(node: Node, ids: Expr, batch: Dim, length: Dim) -> Expr:
+    """The place of each token; one number is the place of the first."""
+    if ids.ndim == 2:
+        return ids
+
+    def from_first(first: te.Tensor) -> te.Tensor:
+        def place(_: te.Expr, i: te.Expr) -> te.Expr:
+            return first[0] + te.cast(i, first.dtype)
+
+        return te.compute((batch, length), place, name="places")
+
+    return node.te(from_first, op.reshape(ids, [1]), name="places")
+
+
+def rotated(node: Node, x: Expr, places: Expr, cos: Expr, sin: Expr, *, interleaved: bool) -> Expr:
+    """`x` by batch, head, place and feature, with as many first features turned as twice the angles are.
+
+    Pairs are neighbours if they are interleaved, else each of the first half with one of the second.
+    """
+    half = fixed([dims_of(cos, 2)[1]], "the number of angles")[0]
+    features = fixed([dims_of(x, 4)[3]], "the number of features")[0]
+    turned = x if 2 * half == features else op.strided_slice(x, [3], [0], [2 * half])
+    if interleaved:
+        a, b = (op.strided_slice(turned, [3], [at], [2 * half], [2]) for at in range(2))
+    else:
+        a, b = op.split(turned, sections=2, axis=3)
+    c, s = (op.expand_dims(op.take(each, places, 0), [1]) for each in (cos, sin))
+    real = op.subtract(op.multiply(a, c), op.multiply(b, s))
+    imaginary = op.add(op.multiply(a, s), op.multiply(b, c))
+    if interleaved:
+        made = op.reshape(op.stack([real, imaginary], 4), dims_of(turned, 4))
+    else:
+        made = op.concat([real, imaginary], 3)
+    return made if turned is x else op.concat([made, op.strided_slice(x, [3], [2 * half], [features])], 3)
+
 
 CACHE_FLAGS = ("do_rotary", "past_present_share_buffer")
 
@@ -89,3 +262,136 @@ def _item(x: Expr, axis: int, at: int) -> Expr:
 def _refuse_operands(node: Node, indices: Sequence[int]) -> None:
     if any(node.has(index) for index in indices):
         raise Refusal("caches that share their memory with older ones are not supported")
+
+
+PAST_KEY, PAST_VALUE, LAST, TOTAL, COS, SIN, PLACES, BIAS = range(3, 11)
+QUERY_SCALE, KEY_SCALE = 14, 15
+SINK, CACHE_SCALES = 11, (12, 13)
+
+
+@converts("GroupQueryAttention", domain=MICROSOFT)
+def group_query_attention(node: Node) -> Result:
+    """Attention to a cache and new keys, which are written behind what is valid of each sequence."""
+    _refuse(node)
+    q, k, v = _with_heads_and_rotation(node)
+    cache = _Cache.of(node, dims_of(q, 4)[2])
+    if node.has(QUERY_SCALE):
+        epsilon = node.number("qk_norm_epsilon", 1e-6)
+        q, k = rms_norm(q, node[QUERY_SCALE], [-1], epsilon), rms_norm(k, node[KEY_SCALE], [-1], epsilon)
+    if node.integer("do_rotary"):
+        interleaved = bool(node.integer("rotary_interleaved"))
+        places = node[PLACES] if node.has(PLACES) else cache.places()
+        q, k = (rotated(node, each, places, node[COS], node[SIN], interleaved=interleaved) for each in (q, k))
+    keys, values = cache.written(PAST_KEY, k), cache.written(PAST_VALUE, v)
+    return [_attended(node, q, keys, values, cache.seen()), keys, values]
+
+
+def _attended(node: Node, q: Expr, k: Expr, v: Expr, seen: Expr) -> Expr:
+    softcap, is_smooth = node.number("softcap"), node.integer("smooth_softmax", -1) > 0
+    if not softcap and not is_smooth and not node.has(SINK) and not node.has(BIAS):
+        return attend(node, q, k, v, seen, causal=False)
+    lowest = node.like(-65504.0 if str(node.dtype()) == "f16" else -3.0e38)
+    bias = op.where(seen, node[BIAS] if node.has(BIAS) else node.like(0), lowest)
+    if not softcap and not is_smooth and not node.has(SINK):
+        return attend(node, q, k, v, bias, causal=False)
+    sink = node.optional(SINK)
+    if sink is None and is_smooth:
+        sink = op.full([dims_of(q, 4)[1]], node.like(0))
+    return attend_in_parts(node, q, k, v, bias, softcap=softcap, sink=sink)
+
+
+def _refuse(node: Node) -> None:
+    if any(node.has(index) for index in CACHE_SCALES) or node.integer("sliding_window_cache"):
+        raise Refusal("caches that are quantised, or hold a window only, are not supported")
+    if "".join(node.outputs[3:]):
+        raise Refusal("scores as an output are not supported")
+
+
+def _with_heads_and_rotation(node: Node) -> tuple[Expr, Expr, Expr]:
+    """Queries, keys and values by batch, head, place and feature: each by itself, or side by side."""
+    heads, few = node.integer("num_heads"), node.integer("kv_num_heads")
+    if node.has(1):
+        q, k, v = (node[index] for index in range(3))
+    else:
+        features = node.shape()[2] // (heads + 2 * few)
+        q, k, v = op.split(node[0], indices=[features * heads, features * (heads + few)], axis=2)
+    return split_heads(q, heads), split_heads(k, few), split_heads(v, few)
+
+
+@dataclass(frozen=True)
+class _Cache:
+    """Where the new tokens of each sequence are written: behind those that are valid."""
+
+    node: Node
+    batch: Dim
+    new: Dim
+    """The number of new tokens."""
+    past: Dim
+    """The places of the old cache."""
+    length: Dim
+    """The places of the new cache."""
+    first: Expr
+    """The place of the first new token of each sequence."""
+    count: Expr
+    """The number of tokens of each sequence that are valid, new ones included."""
+
+    @staticmethod
+    def of(node: Node, new: Dim) -> _Cache:
+        """What the lengths of a node say."""
+        totals = node.dims(TOTAL)
+        total = totals[0] if totals else node.run_time_dims(op.reshape(node[TOTAL], [1]))[0]
+        past = node.shape(PAST_KEY)[2] if node.has(PAST_KEY) else constant(0)
+        (length,) = node.named([total if past.constant_value == 0 else maximum(total, past)])
+        count = op.add(op.astype(op.reshape(node[LAST], [node.shape()[0]]), i64), 1)
+        whole = op.reshape(op.shape_to_tensor([total]), [])
+        is_prompt = op.equal(whole, op.reshape(op.shape_to_tensor([new]), []))
+        behind = op.subtract(count, op.reshape(op.shape_to_tensor([new]), []))
+        first = op.where(is_prompt, node.const(0, i64), behind)
+        return _Cache(node, node.shape()[0], new, past, length, first, count)
+
+    def places(self) -> Expr:
+        """The places of the new tokens."""
+
+        def kernel(first: te.Tensor) -> te.Tensor:
+            def place(b: te.Expr, i: te.Expr) -> te.Expr:
+                return first[b] + te.cast(i, "i64")
+
+            return te.compute((self.batch, self.new), place, name="places")
+
+        return self.node.te(kernel, self.first, name="places")
+
+    def written(self, past: int, x: Expr) -> Expr:
+        """The new cache: what is valid of the old one, and `x` behind it."""
+        old = self.node.optional(past)
+
+        def kernel(x: te.Tensor, first: te.Tensor, *old: te.Tensor) -> te.Tensor:
+            zero = te.cast(te.const(0, "i64"), "index")
+
+            def element(b: te.Expr, h: te.Expr, i: te.Expr, d: te.Expr) -> te.Expr:
+                at = i - te.cast(first[b], "index")
+                is_new = te.logical_and(at >= 0, at < x.shape[2])
+                rest = te.const(0, x.dtype)
+                if old:
+                    in_old = i < old[0].shape[2]
+                    rest = te.if_then_else(in_old, old[0][b, h, te.select(in_old, i, zero), d], rest)
+                return te.if_then_else(is_new, x[b, h, te.select(is_new, at, zero), d], rest)
+
+            return te.compute((*x.shape[:2], self.length, x.shape[3]), element, name="cache")
+
+        return self.node.te(kernel, x, self.first, *([] if old is None else [old]), name="cache")
+
+    def seen(self) -> Expr:
+        """Which keys a query sees: up to its own place, in a window if there is one; or all that are valid."""
+        window, causal = self.node.integer("local_window_size", -1), bool(self.node.integer("causal", 1))
+
+        def kernel(first: te.Tensor, count: te.Tensor) -> te.Tensor:
+            def element(b: te.Expr, _h: te.Expr, query: te.Expr, key: te.Expr) -> te.Expr:
+                if not causal:
+                    return key < te.cast(count[b], "index")
+                place = te.cast(first[b], "index") + query
+                near = key <= place
+                return near if window < 0 else te.logical_and(near, key > place - window)
+
+            return te.compute((self.batch, 1, self.new, self.length), element, name="seen")
+
+        return self.node.te(kernel, self.first, self.count, name="seen")

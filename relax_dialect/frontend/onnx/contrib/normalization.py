@@ -1,14 +1,15 @@
-"""Layer normalisation with what is fused into it."""
+"""Normalizations and embeddings of ONNX Runtime."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.domains import MICROSOFT
+from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect import te
 
 
 @converts("SkipLayerNormalization", domain=MICROSOFT)
@@ -76,3 +77,64 @@ def _statistics(node: Node, total: Expr, *, centred: bool) -> list[Expr | None]:
 
 def _inverse(node: Node, x: Expr, axes: list[int], epsilon: float) -> Expr:
     return op.rsqrt(op.add(op.mean(op.multiply(x, x), axes, keepdims=True), node.like(epsilon)))
+
+
+SEGMENTS, MASK, PLACES = 1, 7, 8
+
+
+@converts("EmbedLayerNormalization", domain=MICROSOFT)
+def embed_layer_norm(node: Node) -> Result:
+    """The sum of the embeddings of words, places and segments, normalised; the lengths of sequences; and the sum."""
+    _, length = node.shape()
+    total = op.take(node[2], node[0], 0)
+    if node.has(PLACES):
+        total = op.add(total, op.take(node[3], node[PLACES], 0))
+    else:
+        total = op.add(total, op.strided_slice(node[3], [0], [0], [length], assume_inbound=True))
+    if node.has(SEGMENTS):
+        total = op.add(total, op.take(node[4], node[SEGMENTS], 0))
+    result = layer_norm(total, node[5], node[6], node.number("epsilon", 1e-12))
+    return [result, _lengths(node), total]
+
+
+def _lengths(node: Node) -> Expr:
+    """How many tokens of each sequence the mask shows; zeros without a mask."""
+    if not node.has(MASK):
+        return op.full([node.shape()[0]], node.const(0, i32))
+    ones = op.equal(node[MASK], op.full_like(node[MASK], 1))
+    return op.sum(op.astype(ones, i32), [1])
+
+
+@converts("RelativePositionBias", domain=MICROSOFT)
+def relative_position_bias(node: Node) -> Result:
+    """A bias of scores for each head and distance, the far distances in buckets whose size grows."""
+    buckets, heads = node.shape(0)
+    queries, keys = (
+        known[0] if (known := node.dims(index)) else node.run_time_dims(op.reshape(node[index], [1]))[0]
+        for index in (1, 2)
+    )
+    two_sided, farthest = bool(node.integer("is_bidirectional")), node.integer("max_distance")
+
+    def kernel(table: te.Tensor) -> te.Tensor:
+        def element(_: te.Expr, head: te.Expr, query: te.Expr, key: te.Expr) -> te.Expr:
+            distance = te.cast(key, "i32") - te.cast(query, "i32")
+            return table[_bucket(distance, buckets.constant_value or 0, farthest, two_sided=two_sided), head]
+
+        return te.compute((1, heads, queries, keys), element, name="relative_position_bias")
+
+    return node.te(kernel, node[0], name="relative_position_bias")
+
+
+def _bucket(distance: te.Expr, buckets: int, farthest: int, *, two_sided: bool) -> te.Expr:
+    """The bucket of a distance: half of them hold one distance each, the others grow by a factor."""
+    import math
+
+    zero = te.const(0, "i32")
+    half = buckets // 2 if two_sided else buckets
+    before = te.select(distance > 0, te.const(half, "i32"), zero) if two_sided else zero
+    far = te.maximum(distance, -distance) if two_sided else te.maximum(-distance, zero)
+    exact = half // 2
+    ratio = te.log(te.cast(te.maximum(far, te.const(1, "i32")), "f32") / float(exact))
+    grown = te.cast(ratio / math.log(farthest / exact) * float(half - exact), "i32") + exact
+    bucket = te.select(far < exact, far, te.minimum(grown, te.const(half - 1, "i32")))
+    return te.cast(before + bucket, "index")

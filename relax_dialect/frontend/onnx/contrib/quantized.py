@@ -1,19 +1,226 @@
-"""Operators on quantised tensors that go on with the numbers for which they stand, and quantise the result."""
+"""Quantised operators of ONNX Runtime: integers, byte weights in blocks, and quantised tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import Attribute
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.contrib.convolution import channels_first, channels_last
-from relax_dialect.frontend.onnx.domains import MICROSOFT
-from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.contrib.attention import dims_of, self_attention
+from relax_dialect.frontend.onnx.contrib.fused import channels_first, channels_last
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.integer_arithmetic import product_of_bytes, weights_with_sign
+from relax_dialect.frontend.onnx.model import MICROSOFT
+from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.pooling import average_pool
-from relax_dialect.frontend.onnx.quantization import dequantized, qlinear_conv, quantized_like
+from relax_dialect.frontend.onnx.quantization import (
+    as_dtype,
+    dequantized,
+    integer_product,
+    qlinear_conv,
+    quantized_like,
+    requantized,
+    scalar,
+    shifted,
+)
+from relax_dialect.frontend.onnx.recurrent import recurrent
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Value
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import is_float, parse_dtype
+
+HIGHEST = 255.0
+"""The greatest integer of data that are quantised while the program runs."""
+
+
+@converts("MatMulIntegerToFloat", domain=MICROSOFT)
+def matmul_integer_to_float(node: Node) -> Result:
+    """The product of quantised matrices, and a bias."""
+    product = as_dtype(integer_product(node, (0, 4), (1, 5)), f32)
+    return _plus(node, op.multiply(product, op.multiply(_one(node[2]), _one(node[3]))), 6)
+
+
+@converts("MatMulInteger16", domain=MICROSOFT)
+def matmul_integer16(node: Node) -> Result:
+    """The product of matrices of 16-bit integers, as `i32`."""
+    return op.matmul(op.astype(node[0], i32), op.astype(node[1], i32))
+
+
+@converts("DynamicQuantizeMatMul", domain=MICROSOFT)
+def dynamic_quantize_matmul(node: Node) -> Result:
+    """The product with a quantised matrix of data that are quantised by their greatest and least element."""
+    data, scale, zero = dynamically_quantized(node, node[0])
+    weights, zero_w = weights_with_sign(node, 1, 3)
+    product = product_of_bytes(data, weights, op.astype(zero, i32), zero_w)
+    return _plus(node, op.multiply(op.astype(product, f32), op.multiply(scale, _one(node[2]))), 4)
+
+
+def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr, Expr]:
+    """Data as integers from 0 to 255 with their scale and zero point, as `DynamicQuantizeLinear` does it."""
+    zero, highest = node.const(0, f32), node.const(HIGHEST, f32)
+    low, high = op.minimum(op.min(x), zero), op.maximum(op.max(x), zero)
+    spread = op.divide(op.subtract(high, low), highest)
+    scale = op.where(op.equal(spread, zero), node.const(1, f32), spread)
+    place = op.round(op.minimum(op.maximum(op.divide(op.negative(low), scale), zero), highest))
+    point = op.astype(place, parse_dtype("ui8"))
+    return requantized(node, op.divide(x, scale), point), scale, point
+
+
+@converts("QGemm", domain=MICROSOFT)
+def qgemm(node: Node) -> Result:
+    """`alpha * a @ b + c` of quantised matrices, as numbers, or quantised if there is a scale for that."""
+    a, b = _transposed(node, shifted(node, 0, node.optional(2)), "transA"), shifted(node, 3, None)
+    if node.has(5):
+        b = op.subtract(b, _along_columns(op.astype(node[5], i32), by_row=bool(node.integer("transB"))))
+    product = op.matmul(a, _transposed(node, b, "transB"))
+    total = op.add(product, node[6]) if node.has(6) else product
+    alpha = node.const(node.number("alpha", 1.0), f32)
+    made = op.multiply(op.astype(total, f32), op.multiply(op.multiply(scalar(node[1]), _one(node[4])), alpha))
+    return quantized_like(node, made, 7, node.dtype()) if node.has(7) else made
+
+
+def _transposed(node: Node, x: Expr, flag: str) -> Expr:
+    return op.permute_dims(x, [1, 0]) if node.integer(flag) else x
+
+
+def _along_columns(x: Expr, *, by_row: bool) -> Expr:
+    """A number for each column of a product; the matrix may have it as a row."""
+    one = _one(x)
+    return op.expand_dims(one, [1]) if by_row and one.ndim == 1 else one
+
+
+@converts("MulInteger", domain=MICROSOFT)
+def mul_integer(node: Node) -> Result:
+    """The product of elements."""
+    return op.multiply(_less_zero(node, 0), _less_zero(node, 2))
+
+
+@converts("QAttention", domain=MICROSOFT)
+def quantized_attention(node: Node) -> Result:
+    """Attention whose projection is a product of quantised matrices."""
+    product = as_dtype(integer_product(node, (0, 6), (1, 7)), f32)
+    projected = op.add(op.multiply(product, op.multiply(_one(node[3]), _one(node[4]))), node[2])
+    return self_attention(node, projected, mask=5, past=8, bias=9)
+
+
+def _less_zero(node: Node, index: int) -> Expr:
+    x = op.astype(node[index], i32)
+    return op.subtract(x, op.astype(scalar(node[index + 1]), i32)) if node.has(index + 1) else x
+
+
+def _one(x: Expr) -> Expr:
+    """One number as such; several, by column, as they are."""
+    return scalar(x) if x.shape and x.shape[0] is not None and x.shape[0].constant_value == 1 else x
+
+
+def _plus(node: Node, x: Expr, bias: int) -> Expr:
+    return op.add(x, node[bias]) if node.has(bias) else x
+
+
+FP4 = (0.0, 0.005208333, 0.6666667, 1.0, 0.3333333, 0.5, 0.16666667, 0.25)
+"""Numbers of a sign and three bits; those with the sign are the same, negative."""
+
+NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
+    *(-0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725),
+    *(0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""Quantiles of the normal distribution."""
+
+
+@converts("MatMulNBits", domain=MICROSOFT)
+def matmul_nbits(node: Node) -> Result:
+    """The product with a matrix whose rows, one for each column of the result, are integers in blocks."""
+    if node.has(4) or node.integer("weight_prepacked"):
+        raise Refusal("permuted groups, and weights packed for one machine, are not supported")
+    bits, size, k, n = (node.integer(name) for name in ("bits", "block_size", "K", "N"))
+    bits = bits or 4
+    blocks = -(-k // size)
+    dtype = node.dtype()
+    integers = op.reshape(unpacked(node, node[1], bits), (n, blocks, size))
+    weights = op.subtract(op.astype(integers, dtype), _zero_points(node, (n, blocks), bits, dtype))
+    scaled = op.multiply(weights, op.astype(op.reshape(node[2], (n, blocks, 1)), dtype))
+    rows = op.strided_slice(op.reshape(scaled, (n, blocks * size)), [1], [0], [k])
+    product = op.matmul(node[0], op.permute_dims(rows, [1, 0]))
+    return op.add(product, node[5]) if node.has(5) else product
+
+
+def _zero_points(node: Node, shape: tuple[int, int], bits: int, dtype: Attribute) -> Expr:
+    """The zero point of each block, packed like weights by row, or as it is; half of the range if there is none."""
+    n, blocks = shape
+    if not node.has(3):
+        return node.const(1 << (bits - 1), dtype)
+    if is_float(node.dtype(3)):
+        return op.astype(op.reshape(node[3], (n, blocks, 1)), dtype)
+    packed = op.reshape(node[3], (n, -(-blocks * bits // 8)))
+    points = op.strided_slice(unpacked(node, packed, bits), [1], [0], [blocks])
+    return op.astype(op.reshape(points, (n, blocks, 1)), dtype)
+
+
+def unpacked(node: Node, x: Expr, bits: int) -> Expr:
+    """Integers of 2, 4 or 8 bits in bytes along the last dimension, the lowest bits first, each in a byte."""
+    if bits == 8:
+        return x
+    if bits not in (2, 4):
+        raise Refusal(f"weights of {bits} bits are not supported")
+    byte = parse_dtype("ui8")
+    whole = op.astype(x, byte)
+    parts = [
+        op.bitwise_and(op.right_shift(whole, node.const(at, byte)) if at else whole, node.const((1 << bits) - 1, byte))
+        for at in range(0, 8, bits)
+    ]
+    *rest, last = dims_of(x, x.ndim or 0)
+    return op.reshape(op.stack(parts, len(rest) + 1), (*rest, last * (8 // bits)))
+
+
+@converts("MatMulBnb4", domain=MICROSOFT)
+def matmul_bnb4(node: Node) -> Result:
+    """The product with a matrix whose elements are places in a table, in blocks with a greatest magnitude."""
+    k, n, size = (node.integer(name) for name in ("K", "N", "block_size"))
+    table = NF4 if node.integer("quant_type") == 1 else (*FP4, *(-each for each in FP4))
+    bytes_ = op.flatten(node[1])
+    high = op.right_shift(bytes_, node.const(4, parse_dtype("ui8")))
+    low = op.bitwise_and(bytes_, node.const(15, parse_dtype("ui8")))
+    places = op.flatten(op.stack([high, low], 1))
+    numbers = op.take(node.const(table, node.dtype()), op.astype(places, i32), 0)
+    numbers, scales = (op.strided_slice(each, [0], [0], [n * k]) for each in (numbers, op.repeat(node[2], size, 0)))
+    weights = op.reshape(op.multiply(numbers, scales), (n, k))
+    return op.matmul(node[0], op.permute_dims(weights, [1, 0]) if node.integer("transB", 1) else weights)
+
+
+@converts("GatherBlockQuantized", domain=MICROSOFT)
+def gather_block_quantized(node: Node) -> Result:
+    """Slices of a tensor whose elements are integers in blocks along an axis."""
+    rank, bits = node.rank(), node.integer("bits", 4)
+    gathered, blocked = (
+        from_front(node.integer(name, default), rank) for name, default in (("gather_axis", 0), ("quantize_axis", 1))
+    )
+    if blocked != rank - 1 or gathered == blocked or str(node.dtype()) != "ui8":
+        raise Refusal("blocks along another axis than the last one are not supported")
+    size, kind = node.integer("block_size", 128), node.dtype(2)
+    data = unpacked(node, op.take(node[0], node[1], gathered), bits)
+    scale = op.take(node[2], node[1], gathered)
+    *rest, length = dims_of(data, data.ndim or 0)
+    blocks = fixed(dims_of(scale, scale.ndim or 0)[-1:], "the number of blocks")[0]
+    if node.has(3):
+        zero = unpacked(node, op.take(node[3], node[1], gathered), bits)
+        zero = op.strided_slice(zero, [len(rest)], [0], [blocks])
+    else:
+        zero = op.full_like(op.astype(scale, parse_dtype("ui8")), 1 << (bits - 1))
+    spread = [_by_element(op.astype(each, f32), size, len(rest), length) for each in (zero, scale)]
+    return op.astype(op.multiply(op.subtract(op.astype(data, f32), spread[0]), spread[1]), kind)
+
+
+def _by_element(x: Expr, size: int, axis: int, length: Dim) -> Expr:
+    """What is said of blocks, for each element of them."""
+    whole = op.repeat(x, size, axis)
+    shape = whole.shape or ()
+    return whole if shape[axis] is length else op.strided_slice(whole, [axis], [0], [length])
+
 
 _BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {"QLinearAdd": op.add, "QLinearMul": op.multiply}
 
@@ -94,3 +301,27 @@ def convolution(node: Node) -> Result:
     made = qlinear_conv(channels_first(node, 0))
     assert isinstance(made, Expr)
     return channels_last(made)
+
+
+OPERANDS = 8
+"""Those that the operator of the standard has; scales and zero points of the weights follow."""
+
+
+@converts("DynamicQuantizeLSTM", domain=MICROSOFT)
+def dynamic_quantize_lstm(node: Node) -> Result:
+    """The layer with the numbers for which its weights stand. Its data are not quantised, so that it is as exact as the
+    weights are.
+    """
+    inputs = list(node.inputs[:OPERANDS])
+    for index, scale in ((1, 8), (2, 10)):
+        inputs[index] = Value(op.permute_dims(_weights(node, index, scale), [0, 2, 1]))
+    return recurrent(replace(node, op_type="LSTM", inputs=inputs))
+
+
+def _weights(node: Node, index: int, scale: int) -> Expr:
+    """Weights by direction, input and unit; their scale is by direction, or by direction and unit."""
+    by_unit = node.rank(scale) == 2
+    spread = [1] if by_unit else [1, 2]
+    zero = op.expand_dims(op.astype(node[scale + 1], i32), spread)
+    integers = op.subtract(op.astype(node[index], i32), zero)
+    return op.multiply(op.astype(integers, f32), op.expand_dims(node[scale], spread))

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from relax_dialect.builder import op
 from relax_dialect.frontend.onnx.creation import arange, trilu
-from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.gather import gather_nd
 from relax_dialect.frontend.onnx.image import grid_sample
+from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.padding import pad
 from relax_dialect.frontend.onnx.quantization import dequantize_linear, quantize_linear

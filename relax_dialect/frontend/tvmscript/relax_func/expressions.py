@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, OpResult
 from xdsl.irdl import IRDLOperation
 
-from relax_dialect.builder import operators as builder_operators
+from relax_dialect.builder import expr as builder_operators
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import Kind, Parameter, function_of, operator_classes, parameters_of

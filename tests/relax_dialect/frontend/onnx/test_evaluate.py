@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import i32, i64
 
-from relax_dialect.frontend.onnx.evaluation.evaluate import evaluate
+from relax_dialect.frontend.onnx.evaluation import evaluate
 from relax_dialect.ops import binary
 from relax_dialect.ops.binary import BinaryOp
 from tir_dialect.dims import Dim, floordiv, maximum, symbol

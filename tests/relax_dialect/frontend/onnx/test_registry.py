@@ -7,32 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from relax_dialect.frontend.onnx.domains import MICROSOFT
-from relax_dialect.frontend.onnx.families import FAMILIES
-from relax_dialect.frontend.onnx.registry import CONVERTERS, find
+from relax_dialect.families import names_in
+from relax_dialect.frontend.index import ONNX
+from relax_dialect.frontend.onnx.model import MICROSOFT
+from relax_dialect.frontend.onnx.registry import CONVERTERS, converts, find
 
 PACKAGE = "relax_dialect.frontend.onnx"
 ROOT = Path(__file__).parents[4]
 
 
-def test_modules_have_the_converters_that_are_named():
-    """Each module all versions of the operators that are named with it, and no others."""
-    named = {
-        (domain, name): f"{PACKAGE}.{family}"
-        for domain, families in FAMILIES.items()
-        for family, names in families.items()
-        for name in names.split()
-    }
-    for module in dict.fromkeys(named.values()):
-        import_module(module)
-    found = {key: {each.__module__ for each in versions.values()} for key, versions in CONVERTERS.items()}
-    assert found == {key: {module} for key, module in named.items()}
+def test_modules_have_the_converters_that_are_indexed():
+    """Each module all versions of the operators that are indexed with it, and no others."""
+    for module in ONNX:
+        import_module(f"{PACKAGE}.{module}")
+    found = {name: {each.__module__ for each in versions.values()} for name, versions in CONVERTERS.loaded().items()}
+    assert found == {name: {f"{PACKAGE}.{module}"} for name, module in names_in(ONNX, "").items()}
 
 
-def test_an_operator_is_named_once():
-    for families in FAMILIES.values():
-        names = [name for text in families.values() for name in text.split()]
-        assert len(names) == len(set(names))
+def test_an_operator_is_indexed_once():
+    names = [name for text in ONNX.values() for name in text.split()]
+    assert len(names) == len(set(names)) == len(CONVERTERS)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +37,15 @@ def test_find(name: str, version: int, domain: str, found: bool):
     assert (find(name, version, domain) is not None) is found
 
 
+def test_a_registered_converter_is_found(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(CONVERTERS, "_entries", dict(CONVERTERS.loaded()))
+    own = converts("Relu", since=20)(lambda node: node[0])
+    assert find("Relu", 20) is own
+    assert find("Relu", 19) not in (None, own)
+    alone = converts("Ours", domain="ours")(lambda node: node[0])
+    assert find("Ours", 1, "ours") is alone
+
+
 def test_an_operator_loads_its_module():
     script = f"""
 import sys
@@ -50,7 +53,7 @@ from {PACKAGE}.registry import find
 
 find("NoSuchOperator", 17)
 find("TopK", 17)
-print(*(name for name in ("sorting", "vision", "contrib.attention") if f"{PACKAGE}.{{name}}" in sys.modules))
+print(*(name for name in ("search", "vision", "contrib.attention") if f"{PACKAGE}.{{name}}" in sys.modules))
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
-    assert (result.returncode, result.stdout) == (0, "sorting\n"), result.stderr
+    assert (result.returncode, result.stdout) == (0, "search\n"), result.stderr

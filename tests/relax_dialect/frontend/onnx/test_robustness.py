@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
 
-from relax_dialect.frontend.onnx import OnnxImportError, graph, import_model
+from relax_dialect.frontend.onnx import OnnxImportError, import_model, node
 from tests.relax_dialect.frontend.onnx.models import info, model, run, unknown
 
 X = np.ones((1, 2, 5, 5), np.float32)
@@ -112,7 +112,7 @@ def test_functions_without_end_are_refused():
 
 
 def test_functions_that_double_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(graph, "MAX_NODES", 1000)
+    monkeypatch.setattr(node, "MAX_NODES", 1000)
     opsets = [helper.make_opsetid("own", 1), helper.make_opsetid("", 21)]
     proto = model([helper.make_node("F30", ["x"], ["y"], domain="own")], [info("x", X)], unknown(["y"], 4))
     proto.opset_import.append(opsets[0])

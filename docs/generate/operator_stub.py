@@ -18,17 +18,17 @@ from relax_dialect.builder.operator_functions import (
     Parameter,
     has_no_result,
     has_one_result,
-    operator_classes,
     parameters_of,
 )
+from relax_dialect.loading import operator_classes
 
 WIDTH = 120
 
 OWN_IMPORTS = {
     "Sequence": "collections.abc",
     "Expr": "relax_dialect.builder.expr",
-    "Operand": "relax_dialect.builder.expr",
-    "Value": "relax_dialect.builder.expr",
+    "Operand": "relax_dialect.builder.values",
+    "Value": "relax_dialect.builder.values",
     "DTypeLike": "relax_dialect.builder.types",
     "DimLike": "tir_dialect.dims",
 }

@@ -1,0 +1,257 @@
+"""The modules of converters, with their operators; one is loaded when a model has an operator of it.
+
+Generated from what the modules register by `make docs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ONNX: Mapping[str, str] = {
+    "activation": """
+        Celu Elu Gelu HardSigmoid HardSwish Hardmax LeakyRelu LogSoftmax Mish PRelu Relu Selu Shrink Softmax
+        Softplus Softsign Swish ThresholdedRelu
+    """,
+    "attention": "Attention",
+    "contrib.attention": """
+        com.microsoft.Attention com.microsoft.GroupQueryAttention com.microsoft.MultiHeadAttention
+        com.microsoft.RotaryEmbedding
+    """,
+    "contrib.fused": """
+        com.microsoft.BiasAdd com.microsoft.BiasGelu com.microsoft.BiasSplitGelu com.microsoft.FastGelu
+        com.microsoft.FusedConv com.microsoft.FusedGemm com.microsoft.FusedMatMul
+        com.microsoft.FusedMatMulActivation com.microsoft.Gelu com.microsoft.GemmFastGelu com.microsoft.NhwcConv
+        com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.QuickGelu com.microsoft.TransposeMatMul
+    """,
+    "contrib.normalization": """
+        SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.RelativePositionBias
+        com.microsoft.SimplifiedLayerNormalization com.microsoft.SkipLayerNormalization
+        com.microsoft.SkipSimplifiedLayerNormalization
+    """,
+    "contrib.quantized": """
+        com.microsoft.DynamicQuantizeLSTM com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized
+        com.microsoft.MatMulBnb4 com.microsoft.MatMulInteger16 com.microsoft.MatMulIntegerToFloat
+        com.microsoft.MatMulNBits com.microsoft.MulInteger com.microsoft.QAttention com.microsoft.QGemm
+        com.microsoft.QLinearAdd com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat
+        com.microsoft.QLinearConv com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu
+        com.microsoft.QLinearMul com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid
+        com.microsoft.QLinearSoftmax com.microsoft.QLinearWhere
+    """,
+    "contrib.standard": """
+        com.microsoft.CDist com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
+        com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Pad
+        com.microsoft.QuantizeLinear com.microsoft.Range com.microsoft.Trilu
+    """,
+    "control_flow": "If Loop Scan",
+    "convolution": "Conv ConvTranspose",
+    "creation": "Constant ConstantOfShape EyeLike OneHot Range Trilu",
+    "datatype": "Cast CastLike",
+    "elementwise": """
+        Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
+        Ceil Clip Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual Identity IsInf IsNaN Less LessOrEqual Log
+        Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Round Sigmoid Sign Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor
+    """,
+    "gather": """
+        Compress Gather GatherElements GatherND ReverseSequence Scatter ScatterElements ScatterND Slice
+        TensorScatter
+    """,
+    "image": "AffineGrid GridSample Resize Upsample",
+    "layers": "DepthToSpace Dropout SpaceToDepth",
+    "linear_algebra": "Det Einsum Gemm MatMul",
+    "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
+    "normalization": "BatchNormalization InstanceNormalization LRN LayerNormalization LpNormalization",
+    "padding": "Pad",
+    "pooling": """
+        AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool
+    """,
+    "quantization": """
+        ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
+    """,
+    "random": """
+        Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+    """,
+    "recurrent": "GRU LSTM RNN",
+    "reduction": """
+        CumProd CumSum ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd
+        ReduceSum ReduceSumSquare
+    """,
+    "search": "ArgMax ArgMin NonZero TopK Unique",
+    "sequence": """
+        ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty
+        SequenceErase SequenceInsert SequenceLength SplitToSequence
+    """,
+    "signal": "DFT MelWeightMatrix STFT TfIdfVectorizer",
+    "vision": "Col2Im DeformConv NonMaxSuppression RoiAlign",
+}
+
+TORCH: Mapping[str, str] = {
+    "activation": """
+        aten._log_softmax.default aten._prelu_kernel.default aten._safe_softmax.default aten._softmax.default
+        aten.celu.default aten.elu.default aten.gelu.default aten.glu.default aten.hardshrink.default
+        aten.hardsigmoid.default aten.hardswish.default aten.hardtanh.default aten.leaky_relu.default
+        aten.log_sigmoid.default aten.log_softmax.int aten.mish.default aten.prelu.default aten.relu.default
+        aten.relu6.default aten.rrelu_with_noise_functional.default aten.selu.default aten.silu.default
+        aten.softmax.int aten.softplus.default aten.softshrink.default aten.threshold.default
+    """,
+    "advanced_indexing": """
+        aten._unsafe_index.Tensor aten._unsafe_index_put.default aten.diagonal_scatter.default aten.index.Tensor
+        aten.index_put.default aten.select_scatter.default aten.slice_scatter.default
+    """,
+    "attention": """
+        aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
+    """,
+    "binary": """
+        aten.__and__.Scalar aten.__and__.Tensor aten.__lshift__.Scalar aten.__lshift__.Tensor aten.__or__.Scalar
+        aten.__or__.Tensor aten.__rshift__.Scalar aten.__rshift__.Tensor aten.__xor__.Scalar aten.__xor__.Tensor
+        aten.add.Scalar aten.add.Tensor aten.arctan2.default aten.atan2.default aten.bitwise_and.Scalar
+        aten.bitwise_and.Tensor aten.bitwise_left_shift.Tensor aten.bitwise_left_shift.Tensor_Scalar
+        aten.bitwise_or.Scalar aten.bitwise_or.Tensor aten.bitwise_right_shift.Tensor
+        aten.bitwise_right_shift.Tensor_Scalar aten.bitwise_xor.Scalar aten.bitwise_xor.Tensor aten.copysign.Scalar
+        aten.copysign.Tensor aten.div.Scalar aten.div.Scalar_mode aten.div.Tensor aten.div.Tensor_mode
+        aten.divide.Scalar aten.divide.Tensor aten.eq.Scalar aten.eq.Tensor aten.floor_divide.Scalar
+        aten.floor_divide.default aten.fmax.default aten.fmin.default aten.fmod.Scalar aten.fmod.Tensor
+        aten.ge.Scalar aten.ge.Tensor aten.gt.Scalar aten.gt.Tensor aten.hypot.default aten.le.Scalar aten.le.Tensor
+        aten.logaddexp.default aten.logical_and.default aten.logical_or.default aten.logical_xor.default
+        aten.lt.Scalar aten.lt.Tensor aten.max.other aten.maximum.default aten.min.other aten.minimum.default
+        aten.mul.Scalar aten.mul.Tensor aten.ne.Scalar aten.ne.Tensor aten.pow.Scalar aten.pow.Tensor_Scalar
+        aten.pow.Tensor_Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor aten.remainder.Tensor
+        aten.rsub.Scalar aten.rsub.Tensor aten.sub.Scalar aten.sub.Tensor aten.subtract.Scalar aten.subtract.Tensor
+        aten.true_divide.Scalar aten.true_divide.Tensor
+    """,
+    "control_flow": """
+        torch.ops.higher_order.cond torch.ops.higher_order.while_loop
+        torch.ops.higher_order.wrap_with_set_grad_enabled
+    """,
+    "convolution": """
+        aten.conv1d.default aten.conv1d.padding aten.conv2d.default aten.conv2d.padding aten.conv3d.default
+        aten.conv3d.padding aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input
+        aten.convolution.default
+    """,
+    "creation": """
+        aten.arange.default aten.arange.start aten.arange.start_step aten.empty.memory_format
+        aten.empty_like.default aten.empty_permuted.default aten.empty_strided.default aten.eye.default aten.eye.m
+        aten.fill.Scalar aten.fill.Tensor aten.full.default aten.full_like.default aten.linspace.default
+        aten.new_empty.default aten.new_empty_strided.default aten.new_full.default aten.new_ones.default
+        aten.new_zeros.default aten.one_hot.default aten.ones.default aten.ones_like.default aten.tril.default
+        aten.tril_indices.default aten.triu.default aten.triu_indices.default aten.zero.default aten.zeros.default
+        aten.zeros_like.default
+    """,
+    "datatype": """
+        aten._to_copy.default aten.alias.default aten.clone.default aten.contiguous.default aten.copy.default
+        aten.detach.default aten.detach_copy.default aten.lift.default aten.lift_fresh_copy.default
+        aten.positive.default aten.to.device aten.to.dtype aten.to.dtype_layout aten.to.other aten.type_as.default
+        prims.convert_element_type.default
+    """,
+    "gather": """
+        aten.gather.default aten.index_add.default aten.index_copy.default aten.index_fill.int_Scalar
+        aten.scatter.reduce aten.scatter.src aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default
+        aten.scatter_reduce.two
+    """,
+    "image": """
+        aten._upsample_bicubic2d_aa.default aten._upsample_bicubic2d_aa.vec aten._upsample_bilinear2d_aa.default
+        aten._upsample_bilinear2d_aa.vec aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact1d.vec
+        aten._upsample_nearest_exact2d.default aten._upsample_nearest_exact2d.vec
+        aten._upsample_nearest_exact3d.default aten._upsample_nearest_exact3d.vec aten.affine_grid_generator.default
+        aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default
+        aten.upsample_bicubic2d.default aten.upsample_bicubic2d.vec aten.upsample_bilinear2d.default
+        aten.upsample_bilinear2d.vec aten.upsample_linear1d.default aten.upsample_linear1d.vec
+        aten.upsample_nearest1d.default aten.upsample_nearest1d.vec aten.upsample_nearest2d.default
+        aten.upsample_nearest2d.vec aten.upsample_nearest3d.default aten.upsample_nearest3d.vec
+        aten.upsample_trilinear3d.default aten.upsample_trilinear3d.vec
+    """,
+    "indexing": """
+        aten.as_strided.default aten.as_strided_copy.default aten.index_select.default aten.narrow.default
+        aten.narrow_copy.default aten.select.int aten.select_copy.int aten.slice.Tensor aten.slice_copy.Tensor
+        aten.take.default aten.unfold.default aten.unfold_copy.default
+    """,
+    "joining": """
+        aten.cat.default aten.chunk.default aten.concat.default aten.concatenate.default aten.meshgrid.default
+        aten.meshgrid.indexing aten.repeat.default aten.repeat_interleave.self_int aten.split.Tensor
+        aten.split.sizes aten.split_copy.Tensor aten.split_with_sizes.default aten.split_with_sizes_copy.default
+        aten.stack.default aten.tensor_split.indices aten.tensor_split.sections aten.tile.default aten.unbind.int
+        aten.unbind_copy.int
+    """,
+    "layers": """
+        aten.channel_shuffle.default aten.embedding.default aten.native_dropout.default aten.pixel_shuffle.default
+        aten.pixel_unshuffle.default
+    """,
+    "linear_algebra": """
+        aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
+        aten.bmm.default aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default
+        aten.ger.default aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default
+        aten.mv.default aten.outer.default aten.vdot.default
+    """,
+    "manipulation": """
+        aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.expand.default
+        aten.expand_as.default aten.expand_copy.default aten.flatten.using_ints aten.flip.default
+        aten.fliplr.default aten.flipud.default aten.mT.default aten.movedim.int aten.movedim.intlist
+        aten.numpy_T.default aten.permute.default aten.permute_copy.default aten.reshape.default
+        aten.reshape_as.default aten.roll.default aten.squeeze.default aten.squeeze.dim aten.squeeze.dims
+        aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims aten.swapaxes.default
+        aten.swapdims.default aten.t.default aten.t_copy.default aten.transpose.int aten.transpose_copy.int
+        aten.unflatten.int aten.unsqueeze.default aten.unsqueeze_copy.default aten.view.default aten.view_as.default
+        aten.view_copy.default
+    """,
+    "normalization": """
+        aten._native_batch_norm_legit.no_stats aten._native_batch_norm_legit_functional.default
+        aten._native_batch_norm_legit_no_training.default aten.group_norm.default aten.instance_norm.default
+        aten.layer_norm.default aten.native_group_norm.default aten.native_layer_norm.default aten.rms_norm.default
+    """,
+    "padding": """
+        aten.constant_pad_nd.default aten.pad.default aten.reflection_pad1d.default aten.reflection_pad2d.default
+        aten.reflection_pad3d.default aten.replication_pad1d.default aten.replication_pad2d.default
+        aten.replication_pad3d.default
+    """,
+    "pooling": """
+        aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
+        aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default
+        aten.adaptive_max_pool2d.default aten.adaptive_max_pool3d.default aten.avg_pool1d.default
+        aten.avg_pool2d.default aten.avg_pool3d.default aten.max_pool1d.default aten.max_pool2d.default
+        aten.max_pool2d_with_indices.default aten.max_pool3d.default aten.max_pool3d_with_indices.default
+    """,
+    "recurrent": "aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input",
+    "reduction": """
+        aten.all.default aten.all.dim aten.all.dims aten.amax.default aten.amin.default aten.any.default
+        aten.any.dim aten.any.dims aten.cumprod.default aten.cumsum.default aten.linalg_vector_norm.default
+        aten.logsumexp.default aten.max.default aten.max.dim aten.mean.default aten.mean.dim aten.min.default
+        aten.min.dim aten.norm.Scalar aten.norm.ScalarOpt_dim aten.prod.default aten.prod.dim_int
+        aten.std.correction aten.std.default aten.std.dim aten.std_mean.correction aten.sum.default
+        aten.sum.dim_IntList aten.var.correction aten.var.default aten.var.dim aten.var_mean.correction
+    """,
+    "scalars": """
+        aten._assert_async.default aten._assert_async.msg aten._assert_scalar.default
+        aten._assert_tensor_metadata.default aten._local_scalar_dense.default aten.item.default
+        aten.scalar_tensor.default aten.sym_constrain_range.default aten.sym_constrain_range_for_size.default
+    """,
+    "search": """
+        aten.argmax.default aten.argmin.default aten.bucketize.Scalar aten.bucketize.Tensor
+        aten.masked_select.default aten.nonzero.default aten.searchsorted.Tensor
+    """,
+    "set": "aten._unique2.default aten.isin.Tensor_Tensor aten.unique_dim.default",
+    "signal": """
+        aten.blackman_window.default aten.blackman_window.periodic aten.hamming_window.default
+        aten.hamming_window.periodic aten.hamming_window.periodic_alpha aten.hamming_window.periodic_alpha_beta
+        aten.hann_window.default aten.hann_window.periodic
+    """,
+    "sorting": """
+        aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
+        aten.msort.default aten.sort.default aten.sort.stable aten.topk.default
+    """,
+    "ternary": """
+        aten.addcdiv.default aten.addcmul.default aten.clamp.Tensor aten.clamp.default aten.clamp_max.Tensor
+        aten.clamp_max.default aten.clamp_min.Tensor aten.clamp_min.default aten.clip.Tensor aten.clip.default
+        aten.lerp.Scalar aten.lerp.Tensor aten.masked_fill.Scalar aten.masked_fill.Tensor aten.where.Scalar
+        aten.where.ScalarOther aten.where.ScalarSelf aten.where.self
+    """,
+    "unary": """
+        aten.abs.default aten.acos.default aten.acosh.default aten.asin.default aten.asinh.default aten.atan.default
+        aten.atanh.default aten.bitwise_not.default aten.ceil.default aten.cos.default aten.cosh.default
+        aten.deg2rad.default aten.erf.default aten.erfc.default aten.exp.default aten.exp2.default
+        aten.expm1.default aten.fix.default aten.floor.default aten.frac.default aten.isfinite.default
+        aten.isinf.default aten.isnan.default aten.log.default aten.log10.default aten.log1p.default
+        aten.log2.default aten.logical_not.default aten.neg.default aten.rad2deg.default aten.reciprocal.default
+        aten.round.decimals aten.round.default aten.rsqrt.default aten.sgn.default aten.sigmoid.default
+        aten.sign.default aten.sin.default aten.sinc.default aten.sinh.default aten.sqrt.default aten.square.default
+        aten.tan.default aten.tanh.default aten.trunc.default
+    """,
+}

@@ -1,1 +1,0 @@
-"""advanced_indexing"""

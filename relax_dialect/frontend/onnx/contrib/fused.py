@@ -1,0 +1,171 @@
+"""Matrix multiplications, convolutions and activations that ONNX Runtime fuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.convolution import with_bias
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.linear_algebra import gemm_of
+from relax_dialect.frontend.onnx.model import MICROSOFT
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.pooling import max_pool
+from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.windows import convolution
+
+GELU_LOGISTIC = 1.702
+"""With this factor `x * sigmoid(factor * x)` is near the Gaussian error linear unit."""
+
+
+@converts("Gelu", "BiasGelu", domain=MICROSOFT)
+def gelu(node: Node) -> Result:
+    """The Gaussian error linear unit, perhaps of data with a bias."""
+    return op.nn.gelu(_biased(node, 1))
+
+
+@converts("FastGelu", domain=MICROSOFT)
+def fast_gelu(node: Node) -> Result:
+    """The approximation by a tanh, perhaps of data with a bias."""
+    return op.nn.gelu_tanh(_biased(node, 1))
+
+
+@converts("QuickGelu", domain=MICROSOFT)
+def quick_gelu(node: Node) -> Result:
+    """`x * sigmoid(alpha * x)`."""
+    x = node[0]
+    return op.multiply(x, op.sigmoid(op.multiply(x, node.like(node.number("alpha", GELU_LOGISTIC)))))
+
+
+@converts("BiasSplitGelu", domain=MICROSOFT)
+def bias_split_gelu(node: Node) -> Result:
+    """The first half of the channels with a bias, times the unit of the second half."""
+    left, right = op.split(_biased(node, 1), sections=2, axis=node.rank() - 1)
+    return op.multiply(left, op.nn.gelu(right))
+
+
+@converts("BiasAdd", domain=MICROSOFT)
+def bias_add(node: Node) -> Result:
+    """`x + bias + skip`."""
+    return op.add(_biased(node, 1), node[2])
+
+
+_PLAIN: dict[str, Callable[[Expr], Expr]] = {
+    "Relu": op.nn.relu,
+    "Sigmoid": op.sigmoid,
+    "Tanh": op.tanh,
+    "Gelu": op.nn.gelu,
+    "Silu": op.nn.silu,
+}
+"""Activations without parameters."""
+
+
+def _biased(node: Node, index: int) -> Expr:
+    """The first operand, with the operand at `index` added if it is there."""
+    return op.add(node[0], node[index]) if node.has(index) else node[0]
+
+
+def activated(node: Node, x: Expr, name: str, parameters: list[float]) -> Expr:
+    """What another operator ends with: an activation with its parameters in order, or none without a name.
+
+    Raises `Refusal` for an activation that is not known.
+    """
+    if not name:
+        return x
+    if name in _PLAIN:
+        return _PLAIN[name](x)
+    given = dict(enumerate(parameters))
+    if name == "LeakyRelu":
+        return op.nn.leakyrelu(x, given.get(0, 0.01))
+    if name == "Clip":
+        return op.clip(x, given.get(0, float("-inf")), given.get(1, float("inf")))
+    if name == "HardSigmoid":
+        line = op.add(op.multiply(x, node.like(given.get(0, 0.2))), node.like(given.get(1, 0.5)))
+        return op.maximum(op.minimum(line, node.like(1)), node.like(0))
+    raise Refusal(f"the activation {name} is not supported")
+
+
+@converts("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", domain=MICROSOFT)
+def fused_matmul(node: Node) -> Result:
+    """`alpha * a @ b`, with matrices transposed, or batches behind them, if that is asked for."""
+    product = op.matmul(_arranged(node, 0, "A"), _arranged(node, 1, "B"))
+    alpha = node.number("alpha", 1.0)
+    scaled = product if alpha == 1.0 else op.multiply(product, node.like(alpha))
+    return activated(node, scaled, node.text("activation"), _parameters(node))
+
+
+def _arranged(node: Node, index: int, name: str) -> Expr:
+    rank = node.rank(index)
+    order = list(range(rank))
+    if rank > 2 and node.integer(f"transBatch{name}"):
+        order = [*order[1:-1], 0, rank - 1]
+    if rank > 1 and node.integer(f"trans{name}"):
+        order[-2:] = [order[-1], order[-2]]
+    return node[index] if order == sorted(order) else op.permute_dims(node[index], order)
+
+
+@converts("FusedGemm", domain=MICROSOFT)
+def fused_gemm(node: Node) -> Result:
+    """`alpha * a @ b + beta * c`, and an activation."""
+    return activated(node, gemm_of(node), node.text("activation"), _parameters(node))
+
+
+@converts("GemmFastGelu", domain=MICROSOFT)
+def gemm_fast_gelu(node: Node) -> Result:
+    """The product with a bias, and the approximated unit of it."""
+    product = op.matmul(node[0], node[1])
+    return op.nn.gelu_tanh(op.add(product, node[2]) if node.has(2) else product)
+
+
+def _parameters(node: Node) -> list[float]:
+    """The parameters of the activation that are given."""
+    given = [node.attributes.get(f"activation_{name}") for name in ("alpha", "beta", "gamma")]
+    return [float(each) for each in given if each is not None]
+
+
+@converts("FusedConv", domain=MICROSOFT)
+def fused_conv(node: Node) -> Result:
+    """A convolution, a bias for each filter, another tensor added, and an activation."""
+    made = with_bias(convolution(node, node[0], node[1]), node.optional(2))
+    total = op.add(made, node[3]) if node.has(3) else made
+    parameters = [float(each) for each in node.attribute("activation_params", [])]
+    return activated(node, total, node.text("activation"), parameters)
+
+
+@converts("NhwcConv", "NhwcFusedConv", domain=MICROSOFT)
+def nhwc_conv(node: Node) -> Result:
+    """The same on channels that come last, the kernel's included."""
+    kernel = node.rank(1)
+    first = channels_first(node, 0, 3)
+    inputs = list(first.inputs)
+    inputs[1] = Value(op.permute_dims(first[1], [0, kernel - 1, *range(1, kernel - 1)]))
+    made = fused_conv(replace(first, inputs=inputs))
+    assert isinstance(made, Expr)
+    return channels_last(made)
+
+
+@converts("NhwcMaxPool", domain=MICROSOFT)
+def nhwc_max_pool(node: Node) -> Result:
+    """The greatest element of each window, on channels that come last."""
+    made = max_pool(channels_first(replace(node, outputs=node.outputs[:1]), 0))
+    assert isinstance(made, Expr)
+    return channels_last(made)
+
+
+def channels_first(node: Node, *indices: int) -> Node:
+    """The node with operands, those that are there, whose channels come second."""
+    inputs = list(node.inputs)
+    for index in indices:
+        if node.has(index):
+            rank = node.rank(index)
+            inputs[index] = Value(op.permute_dims(node[index], [0, rank - 1, *range(1, rank - 1)]))
+    return replace(node, inputs=inputs)
+
+
+def channels_last(x: Expr) -> Expr:
+    """A tensor whose channels come second, with channels that come last."""
+    order: Sequence[int] = [0, *range(2, x.ndim or 0), 1]
+    return op.permute_dims(x, order)

@@ -1,1 +1,0 @@
-"""Evaluation while importing: arithmetic on constants and on shapes, whose elements may be symbolic dimensions."""

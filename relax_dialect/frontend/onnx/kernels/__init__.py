@@ -1,1 +1,0 @@
-"""Kernels, as tensor expressions, of operators that are not put together from others."""
