@@ -60,42 +60,54 @@ class InfersResultTypes(IRDLOperation, ABC):
         verifier reports all errors. If it may have any number of results, that is a parse error at `position`, where
         the text of the op starts.
         """
-        attributes = cls._parse_attributes(parser)
-        types: Sequence[Attribute] | None = parse_optional_result_types(parser)
-        error: VerifyException | None = None
-        if types is None:
-            try:
-                types = cls.infer_result_types([value.type for value in operands], properties)
-            except VerifyException as found:
-                error, types = found, unknown_results(cls)
-        op = cls.create(
-            operands=operands, result_types=types or (), properties=dict(properties or {}), attributes=attributes
-        )
-        if error is not None and types is None:
-            start = parser.pos if position is None else position
-            parser.raise_error(str(error), start, start + 1)
-        return op
-
-    @classmethod
-    def _parse_attributes(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parses the dictionary of attributes, in which properties would go unnoticed."""
         start = parser.pos
         attributes = parser.parse_optional_attr_dict()
+        cls.refuse_properties(parser, attributes, start)
+        types = cls.parse_result_types(parser, [value.type for value in operands], properties, position)
+        return cls.create(
+            operands=operands, result_types=types, properties=dict(properties or {}), attributes=attributes
+        )
+
+    @classmethod
+    def parse_result_types(
+        cls,
+        parser: Parser,
+        operand_types: Sequence[Attribute],
+        properties: Mapping[str, Attribute] | None,
+        position: int | None,
+    ) -> Sequence[StructInfo]:
+        """Parses the result types or infers them, as `parse_inferred` says."""
+        types = parse_optional_result_types(parser)
+        if types is not None:
+            return types
+        try:
+            return cls.infer_result_types(operand_types, properties)
+        except VerifyException as error:
+            if (unknown := unknown_results(cls)) is not None:
+                return unknown
+            start = parser.pos if position is None else position
+            parser.raise_error(str(error), start, start + 1)
+
+    @classmethod
+    def refuse_properties(cls, parser: Parser, attributes: Mapping[str, Attribute], start: int) -> None:
+        """Raises an error for a dictionary of attributes, read from `start`, that has a property: it has no effect."""
         for name in cls.get_irdl_definition().properties:
             if name in attributes:
                 message = f"'{cls.name}' op expected {name} in front of the dictionary of attributes"
                 parser.raise_error(message, start, start + 1)
-        return attributes
 
     def print_inferred(self, printer: Printer) -> None:
         """Prints the end of the text: attributes, and the result types unless they are the inferred ones."""
         printer.print_op_attributes(self.attributes)
-        try:
-            omitted = self.infer_result_types(self.operand_types, self.properties) == tuple(self.result_types)
-        except VerifyException:
-            omitted = False
-        if not omitted:
+        if not self.types_follow():
             print_result_types(printer, self.result_types)
+
+    def types_follow(self) -> bool:
+        """Whether the result types are the inferred ones, so that the text does not say them."""
+        try:
+            return self.infer_result_types(self.operand_types, self.properties) == tuple(self.result_types)
+        except VerifyException:
+            return False
 
     def runtime_checks(self) -> tuple[DimCheck, ...]:
         """What has to be checked when the op runs, because it could neither be proved nor refuted here."""

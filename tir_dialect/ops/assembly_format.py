@@ -21,11 +21,11 @@ import inspect
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from typing_extensions import override
 from xdsl.dialects.builtin import DenseArrayBase, i32
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, irdl_op_definition
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
@@ -84,11 +84,17 @@ class State(ParsingState):
     """Where the text behind the op's name starts."""
     attributes_start: int
     """Where the dictionary of attributes starts."""
+    types: Sequence[Attribute] | None
+    """The types of all results, if they are read together."""
+    result_names: dict[int, str | None]
+    """What results are called if the text has no names for them, by index."""
 
     def __init__(self, op_type: type[IRDLOperation], start: int):
         super().__init__(op_type)
         self.values = [()] * len(self.operands)
         self.start = self.attributes_start = start
+        self.types = None
+        self.result_names = {}
 
     @staticmethod
     def of(state: ParsingState) -> State:
@@ -120,15 +126,22 @@ class Format(FormatProgram):
             properties = {name: properties[name] for name in self.definition.properties if name in properties}
         if self.segmented:
             properties[AttrSizedOperandSegments.attribute_name] = _sizes(*map(len, state.values))
+        types = state.types
+        if types is None:
+            types = [type for group in self.resolve_result_types(state, self.definition) for type in group]
         op = new_op(
             op_type,
             [value for group in state.values for value in group],
-            [type for group in self.resolve_result_types(state, self.definition) for type in group],
+            types,
             properties,
             regions=[region for group in state.regions for region in cast(Sequence[Region], group)],
         )
+        if len(properties) < len(op.properties):
+            op.properties = properties | op.properties  # those with default values last, as in an op that is made
         if state.attributes:
             op.attributes.update(state.attributes)
+        for index, name in state.result_names.items():
+            op.results[index].name_hint = name
         return op
 
 
@@ -154,6 +167,16 @@ class _FormatParser(FormatParser):
                 return _Operand(name, index)
             case None:
                 return None
+
+    @override
+    def parse_custom_directive(self) -> FormatDirective:
+        directive = super().parse_custom_directive()
+        if isinstance(directive, Directive):
+            for index in range(len(self.seen_operands)):
+                self.seen_operands[index] |= directive.ALL_OPERANDS
+            if directive.ALL_PROPERTIES:
+                self.seen_properties.update(self.op_def.properties)
+        return directive
 
     @override
     def verify_operands(self, var_constraint_names: AbstractSet[str]) -> None:
@@ -209,9 +232,28 @@ class _AttrDict(AttrDictDirective):
 class Directive(CustomDirective):
     """A custom directive, whose parameters are its annotated fields: as xDSL's, but no generated dataclass."""
 
+    ALL_OPERANDS: ClassVar[bool] = False
+    """Whether it reads and prints all operands, without having them as parameters."""
+    ALL_PROPERTIES: ClassVar[bool] = False
+    """Whether it reads and prints all properties, without having them as parameters."""
+
+    parameters = {}
+
     def __init_subclass__(cls) -> None:
-        if own := inspect.get_annotations(cls, eval_str=True):
-            cls.parameters = own
+        own = inspect.get_annotations(cls, eval_str=True)
+        if parameters := {name: kind for name, kind in own.items() if isinstance(kind, type)}:
+            cls.parameters = parameters
 
     def __init__(self, *arguments: FormatDirective):
         vars(self).update(zip(self.parameters, arguments, strict=True))
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self._first.is_present(op)
+
+    def is_anchorable(self) -> bool:
+        return self._first.is_anchorable()
+
+    @property
+    def _first(self) -> FormatDirective:
+        """The parameter that decides whether an optional group with the directive is there."""
+        return vars(self)[next(iter(self.parameters))]

@@ -29,20 +29,17 @@ def value_of(operand: OperandVariable, state: ParsingState) -> SSAValue:
 class Text(Directive):
     """A string: `"erff"`."""
 
+    CONTEXT = ""
+    """What an error says of the string that was expected."""
+
     text: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        self.text.set(state, StringAttr(parser.parse_str_literal()))
+        self.text.set(state, StringAttr(parser.parse_str_literal(self.CONTEXT)))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
         printer.print_string_literal(cast(StringAttr, self.text.get(op)).data)
-
-    def is_present(self, op: IRDLOperation) -> bool:
-        return self.text.is_present(op)
-
-    def is_anchorable(self) -> bool:
-        return self.text.is_anchorable()
 
 
 class Word(Directive):
@@ -120,12 +117,6 @@ class ResultType(Directive):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         self.type.print(printer, state, op)
-
-    def is_present(self, op: IRDLOperation) -> bool:
-        return self.type.is_present(op)
-
-    def is_anchorable(self) -> bool:
-        return self.type.is_anchorable()
 
     def set_empty(self, state: ParsingState) -> None:
         self.type.set(state, ())
