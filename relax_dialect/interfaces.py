@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, OptResultDef, VarResultDef
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.inference import DimCheck, Inference
-from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
+from relax_dialect.ops.syntax import parse_optional_result_types
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
@@ -47,36 +45,19 @@ class InfersResultTypes(IRDLOperation, ABC):
         return tuple(cls.infer(Inference(cls, operand_types, properties or {}, prover)))
 
     @classmethod
-    def parse_inferred(
+    def parse_result_types(
         cls,
         parser: Parser,
-        operands: Sequence[SSAValue],
-        properties: Mapping[str, Attribute] | None = None,
-        position: int | None = None,
-    ) -> Self:
-        """Parses the end of the text, attributes and optional result types, and makes the op.
+        operand_types: Sequence[Attribute],
+        properties: Mapping[str, Attribute],
+        position: int,
+    ) -> Sequence[StructInfo]:
+        """Parses the result types, or infers them if they are not written.
 
         An op whose types are wrong gets results of which nothing is known, so that the rest of the text is read and the
         verifier reports all errors. If it may have any number of results, that is a parse error at `position`, where
         the text of the op starts.
         """
-        start = parser.pos
-        attributes = parser.parse_optional_attr_dict()
-        cls.refuse_properties(parser, attributes, start)
-        types = cls.parse_result_types(parser, [value.type for value in operands], properties, position)
-        return cls.create(
-            operands=operands, result_types=types, properties=dict(properties or {}), attributes=attributes
-        )
-
-    @classmethod
-    def parse_result_types(
-        cls,
-        parser: Parser,
-        operand_types: Sequence[Attribute],
-        properties: Mapping[str, Attribute] | None,
-        position: int | None,
-    ) -> Sequence[StructInfo]:
-        """Parses the result types or infers them, as `parse_inferred` says."""
         types = parse_optional_result_types(parser)
         if types is not None:
             return types
@@ -85,8 +66,7 @@ class InfersResultTypes(IRDLOperation, ABC):
         except VerifyException as error:
             if (unknown := unknown_results(cls)) is not None:
                 return unknown
-            start = parser.pos if position is None else position
-            parser.raise_error(str(error), start, start + 1)
+            parser.raise_error(str(error), position, position + 1)
 
     @classmethod
     def refuse_properties(cls, parser: Parser, attributes: Mapping[str, Attribute], start: int) -> None:
@@ -95,12 +75,6 @@ class InfersResultTypes(IRDLOperation, ABC):
             if name in attributes:
                 message = f"'{cls.name}' op expected {name} in front of the dictionary of attributes"
                 parser.raise_error(message, start, start + 1)
-
-    def print_inferred(self, printer: Printer) -> None:
-        """Prints the end of the text: attributes, and the result types unless they are the inferred ones."""
-        printer.print_op_attributes(self.attributes)
-        if not self.types_follow():
-            print_result_types(printer, self.result_types)
 
     def types_follow(self) -> bool:
         """Whether the result types are the inferred ones, so that the text does not say them."""
