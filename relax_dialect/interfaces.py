@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Self
 
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation, OptResultDef, VarResultDef
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.inference import DimCheck, Inference
-from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
+from relax_dialect.ops.syntax import parse_optional_result_types
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
@@ -55,55 +53,43 @@ class InfersResultTypes(IRDLOperation, ABC):
             raise VerifyException(f"'{cls.name}' op has a shape that is too large an expression: {error}") from error
 
     @classmethod
-    def parse_inferred(
+    def parse_result_types(
         cls,
         parser: Parser,
-        operands: Sequence[SSAValue],
-        properties: Mapping[str, Attribute] | None = None,
-        position: int | None = None,
-    ) -> Self:
-        """Parses the end of the text, attributes and optional result types, and makes the op.
+        operand_types: Sequence[Attribute],
+        properties: Mapping[str, Attribute],
+        position: int,
+    ) -> Sequence[StructInfo]:
+        """Parses the result types, or infers them if they are not written.
 
         An op whose types are wrong gets results of which nothing is known, so that the rest of the text is read and the
         verifier reports all errors. If it may have any number of results, that is a parse error at `position`, where
         the text of the op starts.
         """
-        attributes = cls._parse_attributes(parser)
-        types: Sequence[Attribute] | None = parse_optional_result_types(parser)
-        error: VerifyException | None = None
-        if types is None:
-            try:
-                types = cls.infer_result_types([value.type for value in operands], properties)
-            except VerifyException as found:
-                error, types = found, unknown_results(cls)
-        op = cls.create(
-            operands=operands, result_types=types or (), properties=dict(properties or {}), attributes=attributes
-        )
-        if error is not None and types is None:
-            start = parser.pos if position is None else position
-            parser.raise_error(str(error), start, start + 1)
-        return op
+        types = parse_optional_result_types(parser)
+        if types is not None:
+            return types
+        try:
+            return cls.infer_result_types(operand_types, properties)
+        except VerifyException as error:
+            if (unknown := unknown_results(cls)) is not None:
+                return unknown
+            parser.raise_error(str(error), position, position + 1)
 
     @classmethod
-    def _parse_attributes(cls, parser: Parser) -> dict[str, Attribute]:
-        """Parses the dictionary of attributes, in which properties would go unnoticed."""
-        start = parser.pos
-        attributes = parser.parse_optional_attr_dict()
+    def refuse_properties(cls, parser: Parser, attributes: Mapping[str, Attribute], start: int) -> None:
+        """Raises an error for a dictionary of attributes, read from `start`, that has a property: it has no effect."""
         for name in cls.get_irdl_definition().properties:
             if name in attributes:
                 message = f"'{cls.name}' op expected {name} in front of the dictionary of attributes"
                 parser.raise_error(message, start, start + 1)
-        return attributes
 
-    def print_inferred(self, printer: Printer) -> None:
-        """Prints the end of the text: attributes, and the result types unless they are the inferred ones."""
-        printer.print_op_attributes(self.attributes)
+    def types_follow(self) -> bool:
+        """Whether the result types are the inferred ones, so that the text does not say them."""
         try:
-            omitted = self.infer_result_types(self.operand_types, self.properties) == tuple(self.result_types)
+            return self.infer_result_types(self.operand_types, self.properties) == tuple(self.result_types)
         except VerifyException:
-            omitted = False
-        if not omitted:
-            print_result_types(printer, self.result_types)
+            return False
 
     def runtime_checks(self) -> tuple[DimCheck, ...]:
         """What has to be checked when the op runs, because it could neither be proved nor refuted here."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.binary import maximum, minimum
@@ -17,6 +17,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain, Scalar, numpy
 from relax_dialect.ops.unary import UnaryOp, erf, sigmoid
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 SQRT_HALF = 0.7071067811865476
 """`1 / sqrt(2)`."""
@@ -61,7 +62,7 @@ def selu(x: Any) -> Any:
     return (SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(minimum(x, x.dtype.type(0))))).astype(x.dtype)
 
 
-@irdl_op_definition
+@op_definition
 class ReluOp(UnaryOp):
     """`max(x, 0)`."""
 
@@ -69,7 +70,7 @@ class ReluOp(UnaryOp):
     SCALAR: ClassVar = Scalar("relu", relu, idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class GeluOp(UnaryOp):
     """`x * Phi(x)`, the Gaussian error linear unit."""
 
@@ -77,7 +78,7 @@ class GeluOp(UnaryOp):
     SCALAR: ClassVar = Scalar("gelu", gelu, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class GeluTanhOp(UnaryOp):
     """gelu by its tanh approximation."""
 
@@ -85,7 +86,7 @@ class GeluTanhOp(UnaryOp):
     SCALAR: ClassVar = Scalar("gelu_tanh", gelu_tanh, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SiluOp(UnaryOp):
     """`x * sigmoid(x)`."""
 
@@ -93,7 +94,7 @@ class SiluOp(UnaryOp):
     SCALAR: ClassVar = Scalar("silu", silu, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SeluOp(UnaryOp):
     """The scaled exponential linear unit."""
 
@@ -101,7 +102,7 @@ class SeluOp(UnaryOp):
     SCALAR: ClassVar = Scalar("selu", selu, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class LeakyReluOp(Operator):
     """`x` where it is positive, `alpha * x` elsewhere.
 
@@ -127,7 +128,7 @@ class LeakyReluOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class SoftplusOp(Operator):
     """`log(1 + exp(beta * x)) / beta`, and `x` where `beta * x` is above the threshold.
 
@@ -154,7 +155,7 @@ class SoftplusOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class PreluOp(Operator):
     """`x` where it is positive, `slope * x` elsewhere, with one slope per place along an axis.
 
@@ -192,7 +193,7 @@ class PreluOp(Operator):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class ClipOp(Operator):
     """`min(max(x, low), high)`.
 
@@ -265,7 +266,7 @@ def log_softmax(x: Any, axis: int) -> Any:
     return shifted - np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
 
 
-@irdl_op_definition
+@op_definition
 class SoftmaxOp(SoftmaxBase):
     """`exp(x) / sum(exp(x))` along the axis."""
 
@@ -273,7 +274,7 @@ class SoftmaxOp(SoftmaxBase):
     EVALUATE: ClassVar[Callable[..., Any]] = staticmethod(softmax)
 
 
-@irdl_op_definition
+@op_definition
 class LogSoftmaxOp(SoftmaxBase):
     """The logarithm of softmax along the axis."""
 

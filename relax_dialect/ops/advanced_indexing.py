@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, IntegerAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer
@@ -17,6 +17,7 @@ from relax_dialect.struct_info.base import Shape, known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, product
+from tir_dialect.ops.assembly_format import op_definition
 
 
 def _places(inference: Inference, first: int) -> Shape:
@@ -34,7 +35,7 @@ def _places(inference: Inference, first: int) -> Shape:
     return shape
 
 
-@irdl_op_definition
+@op_definition
 class IndexTensorOp(Operator):
     """The elements, or slices, at places whose coordinates are index tensors, one per leading dimension.
 
@@ -71,7 +72,7 @@ class IndexTensorOp(Operator):
         return (x.with_shape((*places, *x.dims[count:])),)
 
 
-@irdl_op_definition
+@op_definition
 class IndexPutOp(Operator):
     """`x` with values written to, or with `accumulate` added at, the places that index tensors name.
 
@@ -117,7 +118,7 @@ class IndexPutOp(Operator):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class SliceScatterOp(Operator):
     """`x` with the slice `start`, `start + step`, ... before `end` along an axis replaced.
 

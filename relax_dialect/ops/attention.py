@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer, number
@@ -17,6 +17,7 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, maximum
 from tir_dialect.dtypes import is_bool
+from tir_dialect.ops.assembly_format import op_definition
 
 CAUSAL_MASKS = ("TopLeft", "BottomRight")
 LAYOUT = "BSHD"
@@ -120,7 +121,7 @@ def _properties(
     }
 
 
-@irdl_op_definition
+@op_definition
 class AttentionOp(AttentionBase):
     """Attention without bias.
 
@@ -154,7 +155,7 @@ class AttentionOp(AttentionBase):
         super().__init__([q, k, v], _properties(scale, causal_mask, window_size, layouts))
 
 
-@irdl_op_definition
+@op_definition
 class AttentionBiasOp(AttentionBase):
     """Attention with a bias, whose dimensions broadcast to batch, head, query and key.
 

@@ -6,12 +6,13 @@ from abc import ABC
 from typing import Any, ClassVar
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import operand_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class BroadcastOp(Operator, ABC):
@@ -89,7 +90,7 @@ def multiply_add(x: Any, y: Any, z: Any) -> Any:
     return numpy().add(numpy().multiply(x, y), z)
 
 
-@irdl_op_definition
+@op_definition
 class AddOp(BinaryOp):
     """`x + y`."""
 
@@ -97,7 +98,7 @@ class AddOp(BinaryOp):
     SCALAR: ClassVar = Scalar("add", ufunc("add"), commutative=True, associative=True, identity=0)
 
 
-@irdl_op_definition
+@op_definition
 class Atan2Op(BinaryOp):
     """The angle of the point (y, x), signs of both arguments considered: `arctan2(x, y)`."""
 
@@ -105,7 +106,7 @@ class Atan2Op(BinaryOp):
     SCALAR: ClassVar = Scalar("atan2", ufunc("arctan2"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class BitwiseAndOp(BinaryOp):
     """`x & y`."""
 
@@ -115,7 +116,7 @@ class BitwiseAndOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class BitwiseOrOp(BinaryOp):
     """`x | y`."""
 
@@ -125,7 +126,7 @@ class BitwiseOrOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class BitwiseXorOp(BinaryOp):
     """`x ^ y`."""
 
@@ -135,7 +136,7 @@ class BitwiseXorOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class DivideOp(BinaryOp):
     """`x / y`; of integers, the quotient rounded toward zero, and 0 if y is 0."""
 
@@ -143,7 +144,7 @@ class DivideOp(BinaryOp):
     SCALAR: ClassVar = Scalar("divide", divide, identity=1)
 
 
-@irdl_op_definition
+@op_definition
 class EqualOp(BinaryOp):
     """`x == y`."""
 
@@ -151,7 +152,7 @@ class EqualOp(BinaryOp):
     SCALAR: ClassVar = Scalar("equal", ufunc("equal"), domain=Domain.ANY, predicate=True, commutative=True)
 
 
-@irdl_op_definition
+@op_definition
 class FloorDivideOp(BinaryOp):
     """The greatest integer that is not greater than `x / y`, a zero with its sign; of integers, 0 if y is 0."""
 
@@ -159,7 +160,7 @@ class FloorDivideOp(BinaryOp):
     SCALAR: ClassVar = Scalar("floor_divide", ufunc("floor_divide"), identity=1)
 
 
-@irdl_op_definition
+@op_definition
 class FloorModOp(BinaryOp):
     """What is left of x after floor division: the sign is that of y, also of 0; of integers, 0 if y is 0."""
 
@@ -167,7 +168,7 @@ class FloorModOp(BinaryOp):
     SCALAR: ClassVar = Scalar("floor_mod", ufunc("mod"))
 
 
-@irdl_op_definition
+@op_definition
 class GreaterOp(BinaryOp):
     """`x > y`."""
 
@@ -175,7 +176,7 @@ class GreaterOp(BinaryOp):
     SCALAR: ClassVar = Scalar("greater", ufunc("greater"), predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class GreaterEqualOp(BinaryOp):
     """`x >= y`."""
 
@@ -183,7 +184,7 @@ class GreaterEqualOp(BinaryOp):
     SCALAR: ClassVar = Scalar("greater_equal", ufunc("greater_equal"), predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class LeftShiftOp(BinaryOp):
     """`x << y`."""
 
@@ -191,7 +192,7 @@ class LeftShiftOp(BinaryOp):
     SCALAR: ClassVar = Scalar("left_shift", ufunc("left_shift"), domain=Domain.INTEGER, identity=0)
 
 
-@irdl_op_definition
+@op_definition
 class LessOp(BinaryOp):
     """`x < y`."""
 
@@ -199,7 +200,7 @@ class LessOp(BinaryOp):
     SCALAR: ClassVar = Scalar("less", ufunc("less"), predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class LessEqualOp(BinaryOp):
     """`x <= y`."""
 
@@ -207,7 +208,7 @@ class LessEqualOp(BinaryOp):
     SCALAR: ClassVar = Scalar("less_equal", ufunc("less_equal"), predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class LogAddExpOp(BinaryOp):
     """`log(exp(x) + exp(y))`, without overflow."""
 
@@ -215,7 +216,7 @@ class LogAddExpOp(BinaryOp):
     SCALAR: ClassVar = Scalar("log_add_exp", ufunc("logaddexp"), domain=Domain.FLOAT, commutative=True)
 
 
-@irdl_op_definition
+@op_definition
 class LogicalAndOp(BinaryOp):
     """`x and y`."""
 
@@ -225,7 +226,7 @@ class LogicalAndOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class LogicalOrOp(BinaryOp):
     """`x or y`."""
 
@@ -235,7 +236,7 @@ class LogicalOrOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class LogicalXorOp(BinaryOp):
     """`x != y` of truth values."""
 
@@ -245,7 +246,7 @@ class LogicalXorOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class MaximumOp(BinaryOp):
     """The greater of both, NaN if one is; +0 is greater than -0."""
 
@@ -253,7 +254,7 @@ class MaximumOp(BinaryOp):
     SCALAR: ClassVar = Scalar("maximum", maximum, commutative=True, associative=True, idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class MinimumOp(BinaryOp):
     """The lesser of both, NaN if one is; -0 is less than +0."""
 
@@ -261,7 +262,7 @@ class MinimumOp(BinaryOp):
     SCALAR: ClassVar = Scalar("minimum", minimum, commutative=True, associative=True, idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class ModOp(BinaryOp):
     """What is left of x after division toward zero: the sign is that of x; of integers, 0 if y is 0."""
 
@@ -269,7 +270,7 @@ class ModOp(BinaryOp):
     SCALAR: ClassVar = Scalar("mod", ufunc("fmod"))
 
 
-@irdl_op_definition
+@op_definition
 class MultiplyOp(BinaryOp):
     """`x * y`."""
 
@@ -279,7 +280,7 @@ class MultiplyOp(BinaryOp):
     )
 
 
-@irdl_op_definition
+@op_definition
 class NotEqualOp(BinaryOp):
     """`x != y`."""
 
@@ -287,7 +288,7 @@ class NotEqualOp(BinaryOp):
     SCALAR: ClassVar = Scalar("not_equal", ufunc("not_equal"), domain=Domain.ANY, predicate=True, commutative=True)
 
 
-@irdl_op_definition
+@op_definition
 class PowerOp(BinaryOp):
     """`x ** y`; of integers rounded toward zero, and 0 for 0 to a negative power."""
 
@@ -295,7 +296,7 @@ class PowerOp(BinaryOp):
     SCALAR: ClassVar = Scalar("power", power, identity=1)
 
 
-@irdl_op_definition
+@op_definition
 class RightShiftOp(BinaryOp):
     """`x >> y`, arithmetic for signed integers."""
 
@@ -303,7 +304,7 @@ class RightShiftOp(BinaryOp):
     SCALAR: ClassVar = Scalar("right_shift", ufunc("right_shift"), domain=Domain.INTEGER, identity=0)
 
 
-@irdl_op_definition
+@op_definition
 class SubtractOp(BinaryOp):
     """`x - y`."""
 
@@ -311,7 +312,7 @@ class SubtractOp(BinaryOp):
     SCALAR: ClassVar = Scalar("subtract", ufunc("subtract"), identity=0)
 
 
-@irdl_op_definition
+@op_definition
 class EwiseFmaOp(BroadcastOp):
     """`x * y + z`: `%0 = relax.ewise_fma %x, %y, %z`."""
 

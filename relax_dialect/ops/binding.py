@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -18,15 +18,23 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.ops.directives import InfoType, Names
+from relax_dialect.ops.syntax import print_arguments
 from relax_dialect.scope import BindsResultSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
 from relax_dialect.struct_info.functions import (
-    parse_symbol_declaration,
     parse_symbol_declarations,
     print_symbol_declaration,
 )
@@ -35,11 +43,67 @@ from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import AliasesOperand
 from relax_dialect.witness_effects import CheckedWitness
 from tir_dialect.name_hints import as_name_hint
+from tir_dialect.ops.assembly_format import Directive, State, op_definition
+from tir_dialect.ops.directives import Number, Text
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.symbols import SymbolAttr
 
 
-@irdl_op_definition
+class Binds(Directive):
+    """The symbols that the op binds, if there are some, each with a witness: `binds [n, m in [1, 64]]`."""
+
+    symbols: AttributeVariable
+    witnesses: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        symbols: list[SymbolAttr] = []
+        if parser.parse_optional_keyword("binds") is not None:
+            symbols = parse_symbol_declarations(parser)
+        names = [symbol.symbol.data for symbol in symbols]
+        self.symbols.set(state, ArrayAttr(symbols))
+        self.witnesses.set(state, [PrimType(value=name) for name in names])
+        State.of(state).result_names.update(enumerate(map(as_name_hint, names), start=1))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if symbols := cast("ArrayAttr[SymbolAttr]", self.symbols.get(op)).data:
+            printer.print_string(" binds ")
+            _print_symbols(printer, symbols)
+
+
+def _print_symbols(printer: Printer, symbols: Sequence[SymbolAttr]) -> None:
+    with printer.in_square_brackets():
+        printer.print_list(symbols, lambda symbol: print_symbol_declaration(printer, symbol))
+
+
+class CheckedArguments(Directive):
+    """Arguments, their types and the symbols that these bind: `(%a) : (!relax.tensor<[n], f32>) binds [n]`."""
+
+    arguments: VariadicOperandVariable
+    outputs: TypeDirective
+    symbols: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        State.of(state).values[self.arguments.index] = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: parse_defined_operand(parser)
+        )
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_struct_info(parser))
+        parser.parse_keyword("binds")
+        symbols = parse_symbol_declarations(parser)
+        self.symbols.set(state, ArrayAttr(symbols))
+        self.outputs.set(state, [*types, *(PrimType(i64, bound.symbol.data) for bound in symbols)])
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        arguments = self.arguments.get(op)
+        print_arguments(printer, arguments)
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list(self.outputs.get(op)[: len(arguments)], printer.print_attribute)
+        printer.print_string(" binds ")
+        _print_symbols(printer, cast("ArrayAttr[SymbolAttr]", self.symbols.get(op)).data)
+
+
+@op_definition
 class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
     """Checks that a value has a type, refines it to that type, and binds the symbols that are new in it.
 
@@ -65,6 +129,9 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
     witnesses = var_result_def(PrimType)
 
     traits = traits_def(CheckedWitness(), AliasesOperand())
+
+    assembly_format = "$value `:` custom<InfoType>(type($result)) custom<Binds>($symbols, type($witnesses)) attr-dict"
+    custom_directives = (InfoType, Binds)
 
     def __init__(
         self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr | str] = (), subject: str | None = None
@@ -103,29 +170,6 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
         """A cast to the type that the value has already: `match_cast %x : T  ->  %x`."""
         return (self.value,) if self.value.type == self.result.type and not self.symbols else None
 
-    @classmethod
-    def parse(cls, parser: Parser) -> MatchCastOp:
-        value = parse_defined_operand(parser)
-        parser.parse_punctuation(":")
-        info = parse_struct_info(parser)
-        symbols: list[SymbolAttr] = []
-        if parser.parse_optional_keyword("binds"):
-            symbols = parse_symbol_declarations(parser)
-        op = cls(value, info, symbols)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.value)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-        if self.symbols:
-            printer.print_string(" binds ")
-            with printer.in_square_brackets():
-                printer.print_list(self.symbols, lambda symbol: print_symbol_declaration(printer, symbol))
-        printer.print_op_attributes(self.attributes)
-
     def verify_(self) -> None:
         expected = [PrimType(value=symbol.symbol.data) for symbol in self.symbols]
         if [witness.type for witness in self.witnesses] != expected:
@@ -142,7 +186,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
             ) from mismatch  # C1, C2
 
 
-@irdl_op_definition
+@op_definition
 class CheckArgsOp(IRDLOperation, BindsResultSymbols):
     """The entry check of a function: every argument against its declared type, and the symbols they bind.
 
@@ -171,6 +215,12 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
     outputs = var_result_def()
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    assembly_format = (
+        "custom<CheckedArguments>($arguments, type($outputs), $symbols) `names` custom<Names>($arg_names) "
+        "`of` custom<Text>($function) (`captured` custom<Number>($captured)^)? attr-dict"
+    )
+    custom_directives = (CheckedArguments, Names, Text, Number)
 
     def __init__(
         self,
@@ -225,37 +275,3 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
             raise VerifyException(
                 f"'{self.name}' op expected 0 to {count} captured arguments, got {self.captured_count}"
             )  # C2
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CheckArgsOp:
-        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_defined_operand(parser))
-        parser.parse_punctuation(":")
-        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_struct_info(parser))
-        parser.parse_keyword("binds")
-        symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol_declaration(parser))
-        parser.parse_keyword("names")
-        names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
-        parser.parse_keyword("of")
-        function = parser.parse_str_literal()
-        captured = parser.parse_integer() if parser.parse_optional_keyword("captured") else 0
-        op = cls(arguments, types, symbols, names, function, captured)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        with printer.in_parens():
-            printer.print_list(self.arguments, printer.print_ssa_value)
-        printer.print_string(" : ")
-        with printer.in_parens():
-            printer.print_list([value.type for value in self.values], printer.print_attribute)
-        printer.print_string(" binds ")
-        with printer.in_square_brackets():
-            printer.print_list(self.symbols, lambda bound: print_symbol_declaration(printer, bound))
-        printer.print_string(" names ")
-        with printer.in_square_brackets():
-            printer.print_list(self.arg_names, lambda name: printer.print_string_literal(name.data))
-        printer.print_string(" of ")
-        printer.print_string_literal(self.function.data)
-        if self.captured is not None:
-            printer.print_string(f" captured {self.captured_count}")
-        printer.print_op_attributes(self.attributes)

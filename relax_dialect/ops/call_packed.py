@@ -8,34 +8,26 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     opt_result_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 
-from relax_dialect.ops.call_tir import DestinationPassing, parse_tensor_types
-from relax_dialect.ops.syntax import (
-    parse_arguments,
-    parse_optional_arguments,
-    parse_optional_result_types,
-    print_arguments,
-    print_result_types,
-)
+from relax_dialect.ops.call_tir import DestinationPassing
+from relax_dialect.ops.directives import OptionalType, PackedName, TensorResults, TypeOrObject
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
+from tir_dialect.ops.assembly_format import op_definition
 
 
 def _symbol(name: str | StringAttr) -> StringAttr:
     return StringAttr(name) if isinstance(name, str) else name
 
 
-@irdl_op_definition
+@op_definition
 class CallPackedOp(IRDLOperation, MayBeImpure):
     """Calls a packed function, which may do anything, also change the tensors that it is given.
 
@@ -56,6 +48,9 @@ class CallPackedOp(IRDLOperation, MayBeImpure):
 
     traits = traits_def(EffectsOfImpurity())
 
+    assembly_format = "custom<PackedName>($symbol) `(` $arguments `)` attr-dict custom<OptionalType>(type($result))"
+    custom_directives = (PackedName, OptionalType)
+
     def __init__(self, symbol: str | StringAttr, arguments: Sequence[SSAValue], result_type: StructInfo | None = None):
         super().__init__(operands=[arguments], properties={"symbol": _symbol(symbol)}, result_types=[result_type])
 
@@ -63,25 +58,8 @@ class CallPackedOp(IRDLOperation, MayBeImpure):
     def impurity(self) -> str:
         return f'calls the packed function "{self.symbol.data}", which may have any effect'
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CallPackedOp:
-        symbol = parser.parse_str_literal(" as the name of a packed function")
-        arguments = parse_arguments(parser)
-        attributes = parser.parse_optional_attr_dict()
-        types = parse_optional_result_types(parser) or []
-        return cls.create(
-            operands=arguments, properties={"symbol": StringAttr(symbol)}, attributes=attributes, result_types=types
-        )
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.symbol.data)
-        print_arguments(printer, self.arguments)
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
-
-
-@irdl_op_definition
+@op_definition
 class CallPurePackedOp(IRDLOperation):
     """Calls a packed function of which the program promises that it is pure.
 
@@ -100,31 +78,16 @@ class CallPurePackedOp(IRDLOperation):
 
     traits = traits_def(Checked())
 
+    assembly_format = "custom<PackedName>($symbol) `(` $arguments `)` attr-dict custom<TypeOrObject>(type($result))"
+    custom_directives = (PackedName, TypeOrObject)
+
     def __init__(self, symbol: str | StringAttr, arguments: Sequence[SSAValue], result_type: StructInfo | None = None):
         super().__init__(
             operands=[arguments], properties={"symbol": _symbol(symbol)}, result_types=[result_type or ObjectType()]
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CallPurePackedOp:
-        symbol = parser.parse_str_literal(" as the name of a packed function")
-        arguments = parse_arguments(parser)
-        attributes = parser.parse_optional_attr_dict()
-        types = parse_optional_result_types(parser) or [ObjectType()]
-        return cls.create(
-            operands=arguments, properties={"symbol": StringAttr(symbol)}, attributes=attributes, result_types=types
-        )
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.symbol.data)
-        print_arguments(printer, self.arguments)
-        printer.print_op_attributes(self.attributes)
-        if self.result.type != ObjectType():
-            print_result_types(printer, self.result_types)
-
-
-@irdl_op_definition
+@op_definition
 class CallDPSPackedOp(DestinationPassing):
     """Calls a packed function in destination passing style: it writes tensors that are made for it, and does nothing
     else.
@@ -144,6 +107,12 @@ class CallDPSPackedOp(DestinationPassing):
 
     traits = traits_def(Checked())
 
+    assembly_format = (
+        "custom<PackedName>($symbol) `(` $arguments `)` (`shape` `(` $shapes^ `)`)? attr-dict "
+        "custom<TensorResults>(type($res))"
+    )
+    custom_directives = (PackedName, TensorResults)
+
     def __init__(
         self,
         symbol: str | StringAttr,
@@ -155,23 +124,6 @@ class CallDPSPackedOp(DestinationPassing):
         super().__init__(
             operands=[arguments, shapes], properties={"symbol": _symbol(symbol)}, result_types=[result_types]
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallDPSPackedOp:
-        symbol = parser.parse_str_literal(" as the name of a packed function")
-        arguments = parse_arguments(parser)
-        shapes = parse_optional_arguments(parser, "shape")
-        attributes = parser.parse_optional_attr_dict()
-        op = cls(symbol, arguments, parse_tensor_types(parser), shapes=shapes)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.symbol.data)
-        self.print_arguments(printer)
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
 
     def verify_(self) -> None:
         self.verify_results()  # C1, C2

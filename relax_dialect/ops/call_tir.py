@@ -9,31 +9,24 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     prop_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.aliasing import origin, who_else_sees
+from relax_dialect.ops.directives import NamedDims, TensorResults
 from relax_dialect.ops.prim_func import find_prim_func, verify_prim_func_call
-from relax_dialect.ops.syntax import (
-    parse_arguments,
-    parse_optional_arguments,
-    parse_result_types,
-    print_arguments,
-    print_result_types,
-)
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
-from tir_dialect.attributes import DimAttr, parse_optional_dim_list, print_dim_list
+from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import Symbol
 
 
 class DestinationPassing(IRDLOperation):
@@ -44,13 +37,6 @@ class DestinationPassing(IRDLOperation):
     res = var_result_def(TensorType)
 
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    def print_arguments(self, printer: Printer) -> None:
-        """Prints `(%x) shape(%s)`."""
-        print_arguments(printer, self.arguments)
-        if self.shapes:
-            printer.print_string(" shape")
-            print_arguments(printer, self.shapes)
 
     def verify_results(self) -> None:
         """Raises `VerifyException` unless memory for every result can be made."""
@@ -72,7 +58,7 @@ def callee_attr(callee: str | SymbolRefAttr) -> SymbolRefAttr:
     return SymbolRefAttr(callee) if isinstance(callee, str) else callee
 
 
-@irdl_op_definition
+@op_definition
 class CallTIROp(DestinationPassing):
     """Calls a PrimFunc with the arguments and new tensors of the result types.
 
@@ -99,6 +85,12 @@ class CallTIROp(DestinationPassing):
 
     traits = traits_def(Checked())
 
+    assembly_format = (
+        "custom<Symbol>($callee) `(` $arguments `)` (`shape` `(` $shapes^ `)`)? custom<NamedDims>($tir_vars) "
+        "attr-dict custom<TensorResults>(type($res))"
+    )
+    custom_directives = (Symbol, NamedDims, TensorResults)
+
     def __init__(
         self,
         callee: str | SymbolRefAttr,
@@ -122,56 +114,12 @@ class CallTIROp(DestinationPassing):
         """The values of symbols of the callee, those of `given_symbols`."""
         return tuple(attribute.data for attribute in self.tir_vars)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CallTIROp:
-        callee = parser.parse_symbol_name().data
-        arguments = parse_arguments(parser)
-        shapes = parse_optional_arguments(parser, "shape")
-        tir_vars = parse_optional_tir_vars(parser)
-        attributes = parser.parse_optional_attr_dict()
-        op = cls(callee, arguments, parse_tensor_types(parser), shapes=shapes, tir_vars=tir_vars)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee.string_value())
-        self.print_arguments(printer)
-        print_tir_vars(printer, self.tir_dims)
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
-
     def verify_(self) -> None:
         self.verify_results()  # C1, C2
         verify_prim_func_call(self, self.callee, self.arguments.types, self.res.types, self.tir_dims)  # C3
 
 
-def parse_optional_tir_vars(parser: Parser) -> tuple[Dim, ...]:
-    """Parses `tir_vars [n, 2 * m]` if present."""
-    if not parser.parse_optional_keyword("tir_vars"):
-        return ()
-    return parser.expect(lambda: parse_optional_dim_list(parser), "expected a list of dimensions")
-
-
-def print_tir_vars(printer: Printer, dims: Sequence[Dim]) -> None:
-    """Prints ` tir_vars [n, 2 * m]`, or nothing if there are none."""
-    if dims:
-        printer.print_string(" tir_vars ")
-        print_dim_list(printer, dims)
-
-
-def parse_tensor_types(parser: Parser) -> list[TensorType]:
-    """Parses `: T, ...` where each type is a tensor."""
-    position = parser.pos
-    types: list[TensorType] = []
-    for info in parse_result_types(parser):
-        if not isinstance(info, TensorType):
-            parser.raise_error(f"expected tensor types, got {info}", position, parser.pos)
-        types.append(info)
-    return types
-
-
-@irdl_op_definition
+@op_definition
 class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
     """Calls a PrimFunc that writes some of its results into arguments.
 
@@ -199,6 +147,12 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
     tir_vars = prop_def(ArrayAttr[DimAttr])
 
     traits = traits_def(EffectsOfImpurity())
+
+    assembly_format = (
+        "custom<Symbol>($callee) `(` $arguments `)` `inplace` $inplace (`shape` `(` $shapes^ `)`)? "
+        "custom<NamedDims>($tir_vars) attr-dict custom<TensorResults>(type($res))"
+    )
+    custom_directives = (Symbol, NamedDims, TensorResults)
 
     def __init__(
         self,
@@ -238,33 +192,6 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
                 if reason is not None:
                     return f"writes its argument #{index}, {reason}"
         return None
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallTIRInplaceOp:
-        callee = parser.parse_symbol_name().data
-        arguments = parse_arguments(parser)
-        parser.parse_keyword("inplace")
-        inplace = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-        shapes = parse_optional_arguments(parser, "shape")
-        tir_vars = parse_optional_tir_vars(parser)
-        attributes = parser.parse_optional_attr_dict()
-        op = cls(callee, arguments, inplace, parse_tensor_types(parser), shapes=shapes, tir_vars=tir_vars)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee.string_value())
-        print_arguments(printer, self.arguments)
-        printer.print_string(" inplace ")
-        with printer.in_square_brackets():
-            printer.print_list(self.targets, printer.print_int)
-        if self.shapes:
-            printer.print_string(" shape")
-            print_arguments(printer, self.shapes)
-        print_tir_vars(printer, self.tir_dims)
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
 
     def verify_(self) -> None:
         self.verify_results()  # C1, C2

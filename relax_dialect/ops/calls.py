@@ -8,13 +8,19 @@ from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolRef
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -24,11 +30,9 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes, verify_result
 from relax_dialect.ops.callees import callee_type, find_relax_function, function_value_type
+from relax_dialect.ops.directives import InferredTypes, PackedName, ResultTypes, symbol_of, values_of
 from relax_dialect.ops.syntax import (
-    parse_arguments,
     parse_optional_result_types,
-    parse_result_types,
-    print_arguments,
     print_result_types,
 )
 from relax_dialect.scope import prover_at
@@ -39,10 +43,41 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import Directive, State, op_definition
+from tir_dialect.ops.directives import Symbol
 
 
-@irdl_op_definition
+class CallResult(Directive):
+    """The result type: `: T`. If it is not written, it is what the callee returns, wherever in the text that stands."""
+
+    result: TypeDirective
+    callee: AttributeVariable
+    arguments: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        position = parser.pos
+        types = parse_optional_result_types(parser)
+        if types is None:
+            types = [self._derived(parser, state)]
+        if len(types) != 1:
+            parser.raise_error(f"expected one result type, got {len(types)}", position, parser.pos)
+        self.result.set(state, types)
+
+    def _derived(self, parser: Parser, state: ParsingState) -> StructInfo:
+        func = callee_type(parser, symbol_of(self.callee, state), State.of(state).start)
+        if func is None:
+            return ObjectType()
+        inference = Inference(state.op_type, [value.type for value in values_of(self.arguments, state)], {})
+        try:
+            return inference.call(func, inference.operand_types).ret
+        except VerifyException:
+            return erase_symbols(func.ret, func.symbol_names)  # the verifier reports it, with all other errors
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        print_result_types(printer, self.result.get(op))
+
+
+@op_definition
 class CallOp(IRDLOperation, MayBeImpure):
     """Calls a function of the module. The symbols of the callee are bound from the arguments.
 
@@ -69,6 +104,12 @@ class CallOp(IRDLOperation, MayBeImpure):
     result = result_def(StructInfo)
 
     traits = traits_def(EffectsOfImpurity())
+
+    assembly_format = (
+        "custom<Symbol>($callee) `(` $arguments `)` (`impure` $impure^)? attr-dict "
+        "custom<CallResult>(type($result), ref($callee), ref($arguments))"
+    )
+    custom_directives = (Symbol, CallResult)
 
     def __init__(
         self, callee: str | SymbolRefAttr, arguments: Sequence[SSAValue], result_type: StructInfo, *, pure: bool = True
@@ -98,50 +139,13 @@ class CallOp(IRDLOperation, MayBeImpure):
         inference = Inference(type(self), self.operand_types, self.properties, prover_at(self))
         return inference.call(callee.function_type, inference.operand_types)  # C2
 
-    @classmethod
-    def _derived(cls, parser: Parser, start: int, callee: str, arguments: Sequence[SSAValue]) -> StructInfo:
-        """What the callee returns for these arguments, wherever in the text it stands."""
-        if (func := callee_type(parser, callee, start)) is None:
-            return ObjectType()
-        inference = Inference(cls, [value.type for value in arguments], {})
-        try:
-            return inference.call(func, inference.operand_types).ret
-        except VerifyException:
-            return erase_symbols(func.ret, func.symbol_names)  # the verifier reports it, with all other errors
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallOp:
-        start = parser.pos
-        callee = parser.parse_symbol_name().data
-        arguments = parse_arguments(parser)
-        pure = not parser.parse_optional_keyword("impure")
-        attributes = parser.parse_optional_attr_dict()
-        position = parser.pos
-        types = parse_optional_result_types(parser)
-        if types is None:
-            types = [cls._derived(parser, start, callee, arguments)]
-        if len(types) != 1:
-            parser.raise_error(f"expected one result type, got {len(types)}", position, parser.pos)
-        op = cls(callee, arguments, types[0], pure=pure)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee.string_value())
-        print_arguments(printer, self.arguments)
-        if self.impure is not None:
-            printer.print_string(" impure")
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
-
     def verify_(self) -> None:
         outcome = self.outcome()
         if outcome is not None:
             verify_result(self, 0, outcome.ret)  # C3
 
 
-@irdl_op_definition
+@op_definition
 class CallClosureOp(InfersResultTypes, MayBeImpure):
     """Calls a function value: a closure, a function of the module, or a packed function.
 
@@ -163,6 +167,9 @@ class CallClosureOp(InfersResultTypes, MayBeImpure):
 
     traits = traits_def(EffectsOfImpurity())
 
+    assembly_format = "$callee `(` $arguments `)` attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (InferredTypes,)
+
     def __init__(self, callee: SSAValue, arguments: Sequence[SSAValue], result_type: StructInfo | None = None):
         """Without a result type it is inferred; `VerifyException` if the arguments are wrong."""
         types = [value.type for value in (callee, *arguments)]
@@ -181,20 +188,41 @@ class CallClosureOp(InfersResultTypes, MayBeImpure):
             inference.fail(f"expected a function as callee, got {func}")  # C1
         return (inference.call(func, arguments).ret,)  # C2
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CallClosureOp:
+
+class ClosureType(Directive):
+    """The type of a function value: `: T`. If it is not written, it is what is left of the function's."""
+
+    result: TypeDirective
+    callee: AttributeVariable
+    captured: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_punctuation(":") is None:
+            self.result.set(state, (self._derived(parser, state),))
+            return
         position = parser.pos
-        callee = parse_defined_operand(parser)
-        return cls.parse_inferred(parser, (callee, *parse_arguments(parser)), position=position)
+        info = parse_struct_info(parser)
+        if not isinstance(info, FuncType):
+            parser.raise_error(f"expected a function type, got {info}", position, parser.pos)
+        self.result.set(state, (info,))
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.callee)
-        print_arguments(printer, self.arguments)
-        self.print_inferred(printer)
+    def _derived(self, parser: Parser, state: ParsingState) -> FuncType:
+        captured = values_of(self.captured, state)
+        func = callee_type(parser, symbol_of(self.callee, state), State.of(state).start)
+        if func is None:
+            return FuncType(None, pure=True)
+        if len(func.params) < len(captured):
+            return FuncType(None, pure=func.pure)  # the verifier reports it, with all other errors
+        try:
+            return partial_application(func, as_struct_infos(value.type for value in captured))
+        except Mismatch:
+            return FuncType(None, erase_symbols(func.ret, func.symbol_names), pure=func.pure)  # likewise
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        print_result_types(printer, self.result.get(op))
 
 
-@irdl_op_definition
+@op_definition
 class MakeClosureOp(IRDLOperation):
     """A function of the module as a value, its first parameters bound to the captured values.
 
@@ -221,48 +249,18 @@ class MakeClosureOp(IRDLOperation):
 
     traits = traits_def(Checked())
 
+    assembly_format = (
+        "custom<Symbol>($callee) `(` $captured `)` attr-dict "
+        "custom<ClosureType>(type($result), ref($callee), ref($captured))"
+    )
+    custom_directives = (Symbol, ClosureType)
+
     def __init__(self, callee: str | SymbolRefAttr, captured: Sequence[SSAValue], result_type: FuncType):
         super().__init__(
             operands=[captured],
             properties={"callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee},
             result_types=[result_type],
         )
-
-    @classmethod
-    def _derived(cls, parser: Parser, start: int, callee: str, captured: Sequence[SSAValue]) -> FuncType:
-        """What is left of the function, wherever in the text it stands."""
-        if (func := callee_type(parser, callee, start)) is None:
-            return FuncType(None, pure=True)
-        if len(func.params) < len(captured):
-            return FuncType(None, pure=func.pure)  # the verifier reports it, with all other errors
-        try:
-            return partial_application(func, as_struct_infos(value.type for value in captured))
-        except Mismatch:
-            return FuncType(None, erase_symbols(func.ret, func.symbol_names), pure=func.pure)  # likewise
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MakeClosureOp:
-        start = parser.pos
-        callee = parser.parse_symbol_name().data
-        captured = parse_arguments(parser)
-        attributes = parser.parse_optional_attr_dict()
-        if parser.parse_optional_punctuation(":"):
-            position = parser.pos
-            info = parse_struct_info(parser)
-            if not isinstance(info, FuncType):
-                parser.raise_error(f"expected a function type, got {info}", position, parser.pos)
-        else:
-            info = cls._derived(parser, start, callee, captured)
-        op = cls(callee, captured, info)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee.string_value())
-        print_arguments(printer, self.captured)
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
 
     def verify_(self) -> None:
         if (func := function_value_type(self, self.callee)) is None:
@@ -279,7 +277,7 @@ class MakeClosureOp(IRDLOperation):
         verify_result(self, 0, rest)  # C3
 
 
-@irdl_op_definition
+@op_definition
 class ExternFuncOp(IRDLOperation):
     """A packed function as a value, looked up by name when the module is loaded.
 
@@ -297,24 +295,14 @@ class ExternFuncOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "custom<PackedName>($symbol) attr-dict custom<ResultTypes>(type($result))"
+    custom_directives = (PackedName, ResultTypes)
+
     def __init__(self, symbol: str | StringAttr, result_type: FuncType | None = None):
         super().__init__(
             properties={"symbol": StringAttr(symbol) if isinstance(symbol, str) else symbol},
             result_types=[FuncType(None) if result_type is None else result_type],
         )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ExternFuncOp:
-        symbol = parser.parse_str_literal(" as the name of a packed function")
-        attributes = parser.parse_optional_attr_dict()
-        types = parse_result_types(parser)
-        return cls.create(properties={"symbol": StringAttr(symbol)}, attributes=attributes, result_types=types)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.symbol.data)
-        printer.print_op_attributes(self.attributes)
-        print_result_types(printer, self.result_types)
 
     def verify_(self) -> None:
         info = self.result.type

@@ -6,13 +6,14 @@ from abc import ABC
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, floordiv
+from tir_dialect.ops.assembly_format import op_definition
 
 REDUCTIONS = ("sum", "prod", "min", "max", "avg")
 """What `relax.ccl.allreduce` combines the workers' elements by."""
@@ -71,7 +72,7 @@ def divided(inference: Inference, dim: Dim, workers: int) -> Dim:
     return floordiv(dim, workers)
 
 
-@irdl_op_definition
+@op_definition
 class AllReduceOp(CollectiveOp):
     """The elements of all workers, combined.
 
@@ -99,7 +100,7 @@ class AllReduceOp(CollectiveOp):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class AllGatherOp(CollectiveOp):
     """The tensors of all workers, joined along the first dimension.
 
@@ -129,7 +130,7 @@ class AllGatherOp(CollectiveOp):
         return (x.with_shape([None if first is None else first * workers, *rest]),)
 
 
-@irdl_op_definition
+@op_definition
 class BroadcastFromWorker0Op(CollectiveOp):
     """The tensor of the first worker: `%0 = relax.ccl.broadcast_from_worker0 %x`."""
 
@@ -143,7 +144,7 @@ class BroadcastFromWorker0Op(CollectiveOp):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class ScatterFromWorker0Op(DividingOp):
     """The worker's part of the first worker's tensor.
 

@@ -32,7 +32,8 @@ from relax_dialect.struct_info.symbols import substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
 from tir_dialect.dims import Dim
-from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.syntax import parse_defined_operand
 
 CONDITION_TYPES = "a scalar tensor of i1 or a prim of i1"
 
@@ -222,7 +223,7 @@ def join_yields(then_region: Region, else_region: Region) -> tuple[StructInfo, .
     return tuple(join(erase_symbols(left, then_lost), erase_symbols(right, else_lost)) for left, right in pairs)
 
 
-@irdl_op_definition
+@op_definition
 class YieldOp(IRDLOperation):
     """Ends a region of a branch or a loop with its values.
 
@@ -237,20 +238,10 @@ class YieldOp(IRDLOperation):
 
     traits = traits_def(IsTerminator(), ReturnLike(), Pure())
 
+    assembly_format = "$values attr-dict"
+
     def __init__(self, *values: SSAValue | Operation):
         super().__init__(operands=[values])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> YieldOp:
-        op = cls(*parse_defined_operands(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        if self.values:
-            printer.print_string(" ")
-            printer.print_list(self.values, printer.print_operand)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         parent = self.parent_op()

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import integer, optional_integers
@@ -24,6 +24,7 @@ from relax_dialect.ops.windows import (
 )
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class ConvolutionOp(Operator, ABC):
@@ -162,7 +163,7 @@ class ForwardConvolutionOp(ConvolutionOp, ABC):
         return windows.count(axis, length, size)
 
 
-@irdl_op_definition
+@op_definition
 class Conv1dOp(ForwardConvolutionOp):
     """A convolution over one spatial dimension."""
 
@@ -170,7 +171,7 @@ class Conv1dOp(ForwardConvolutionOp):
     RANK: ClassVar[int] = 1
 
 
-@irdl_op_definition
+@op_definition
 class Conv2dOp(ForwardConvolutionOp):
     """A convolution over two spatial dimensions."""
 
@@ -178,7 +179,7 @@ class Conv2dOp(ForwardConvolutionOp):
     RANK: ClassVar[int] = 2
 
 
-@irdl_op_definition
+@op_definition
 class Conv3dOp(ForwardConvolutionOp):
     """A convolution over three spatial dimensions."""
 
@@ -257,7 +258,7 @@ class TransposedConvolutionOp(ConvolutionOp, ABC):
         return result
 
 
-@irdl_op_definition
+@op_definition
 class Conv1dTransposeOp(TransposedConvolutionOp):
     """A transposed convolution over one spatial dimension."""
 
@@ -265,7 +266,7 @@ class Conv1dTransposeOp(TransposedConvolutionOp):
     RANK: ClassVar[int] = 1
 
 
-@irdl_op_definition
+@op_definition
 class Conv2dTransposeOp(TransposedConvolutionOp):
     """A transposed convolution over two spatial dimensions."""
 
@@ -273,7 +274,7 @@ class Conv2dTransposeOp(TransposedConvolutionOp):
     RANK: ClassVar[int] = 2
 
 
-@irdl_op_definition
+@op_definition
 class Conv3dTransposeOp(TransposedConvolutionOp):
     """A transposed convolution over three spatial dimensions."""
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import I64, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, Inference
 from relax_dialect.ops.fields import integer
@@ -15,6 +15,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, ceildiv, maximum
+from tir_dialect.ops.assembly_format import op_definition
 
 
 def _dtype_or(inference: Inference, dtype: Attribute | None) -> Attribute | None:
@@ -22,7 +23,7 @@ def _dtype_or(inference: Inference, dtype: Attribute | None) -> Attribute | None
     return inference.dtype("dtype") if inference.get("dtype", Attribute) is not None else dtype
 
 
-@irdl_op_definition
+@op_definition
 class FullOp(Operator):
     """A tensor of one value: a scalar tensor or a prim.
 
@@ -61,7 +62,7 @@ def _scalar_dtype(inference: Inference, index: int) -> Attribute | None:
     return value.dtype
 
 
-@irdl_op_definition
+@op_definition
 class FullLikeOp(Operator):
     """A tensor of one value with the shape of another tensor.
 
@@ -111,7 +112,7 @@ class FilledOp(Operator, ABC):
         return (TensorType(inference.sizes(0).dims, inference.dtype("dtype")),)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class ZerosOp(FilledOp):
     """A tensor of zeros."""
 
@@ -119,7 +120,7 @@ class ZerosOp(FilledOp):
     VALUE: ClassVar[int] = 0
 
 
-@irdl_op_definition
+@op_definition
 class OnesOp(FilledOp):
     """A tensor of ones."""
 
@@ -147,7 +148,7 @@ class FilledLikeOp(Operator, ABC):
         return (x.with_dtype(_dtype_or(inference, x.dtype)),)
 
 
-@irdl_op_definition
+@op_definition
 class ZerosLikeOp(FilledLikeOp):
     """A tensor of zeros like another."""
 
@@ -155,7 +156,7 @@ class ZerosLikeOp(FilledLikeOp):
     VALUE: ClassVar[int] = 0
 
 
-@irdl_op_definition
+@op_definition
 class OnesLikeOp(FilledLikeOp):
     """A tensor of ones like another."""
 
@@ -163,7 +164,7 @@ class OnesLikeOp(FilledLikeOp):
     VALUE: ClassVar[int] = 1
 
 
-@irdl_op_definition
+@op_definition
 class ArangeOp(Operator):
     """The numbers `start`, `start + step`, ... before `stop`.
 
@@ -234,7 +235,7 @@ class TriangleOp(Operator, ABC):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class TrilOp(TriangleOp):
     """The lower triangle: zeros above the diagonal."""
 
@@ -242,7 +243,7 @@ class TrilOp(TriangleOp):
     NUMPY_NAME: ClassVar[str] = "tril"
 
 
-@irdl_op_definition
+@op_definition
 class TriuOp(TriangleOp):
     """The upper triangle: zeros below the diagonal."""
 
@@ -250,7 +251,7 @@ class TriuOp(TriangleOp):
     NUMPY_NAME: ClassVar[str] = "triu"
 
 
-@irdl_op_definition
+@op_definition
 class EyeOp(Operator):
     """A matrix with ones on a diagonal, `k` places above the main one, and zeros elsewhere.
 
@@ -277,7 +278,7 @@ class EyeOp(Operator):
         return (TensorType((inference.size("rows"), inference.size("columns")), inference.dtype("dtype")),)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class EyeLikeOp(Operator):
     """A matrix with ones on a diagonal and the shape of another; without `dtype` also its dtype.
 

@@ -23,7 +23,7 @@ from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.verifiers import Violation, Violations, dataflow_violations
-from tir_dialect.ops.syntax import parse_defined_operands
+from tir_dialect.ops.assembly_format import op_definition
 
 
 @irdl_op_definition
@@ -109,7 +109,7 @@ def visible_types(block: Block) -> tuple[StructInfo, ...]:
     return tuple(erase_symbols(info, lost) for info in outputs)
 
 
-@irdl_op_definition
+@op_definition
 class OutputOp(IRDLOperation):
     """Names the values of a dataflow region that are visible outside.
 
@@ -124,17 +124,7 @@ class OutputOp(IRDLOperation):
 
     traits = traits_def(IsTerminator(), ReturnLike(), HasParent(DataflowOp), Pure())
 
+    assembly_format = "$values attr-dict"
+
     def __init__(self, *values: SSAValue):
         super().__init__(operands=[values])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> OutputOp:
-        op = cls(*parse_defined_operands(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        if self.values:
-            printer.print_string(" ")
-            printer.print_list(self.values, printer.print_operand)
-        printer.print_op_attributes(self.attributes)

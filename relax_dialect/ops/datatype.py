@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ZERO, Inference
 from relax_dialect.ops.operator import Operator
@@ -12,9 +12,10 @@ from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class AstypeOp(Operator, HasFolderInterface):
     """Every element converted to a dtype.
 
@@ -48,7 +49,7 @@ class AstypeOp(Operator, HasFolderInterface):
         return (self.x,) if self.x.type == self.result.type and may_be_view(self.result, self.x) else None
 
 
-@irdl_op_definition
+@op_definition
 class ReinterpretOp(Operator):
     """The bytes of a tensor, from one on, as elements of another shape and dtype.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer, integers
@@ -15,9 +15,10 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import Windows, make_windows, require_rank, require_windows, window_properties
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, constant, floordiv, product
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class DeformConv2dOp(Operator):
     """A convolution whose window has its places moved by data (Dai et al., 2017; with a mask Zhu et al., 2019).
 
@@ -94,7 +95,7 @@ class DeformConv2dOp(Operator):
         return (inference.tensor(0).with_shape((x[0], w[0], *extents)),)
 
 
-@irdl_op_definition
+@op_definition
 class Col2ImOp(Operator):
     """The columns of windows added up where they come from: the transpose of taking windows of an image apart.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, UnitAttr, i32
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer, number
@@ -14,6 +14,7 @@ from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import is_unsigned
+from tir_dialect.ops.assembly_format import op_definition
 
 COORDINATES = 4
 
@@ -33,7 +34,7 @@ def _require_column(inference: Inference, name: str, length: Dim | None, count: 
     inference.require_at_most(constant(column + count), length, f"rows with all columns from {name} on")
 
 
-@irdl_op_definition
+@op_definition
 class GetValidCountsOp(Operator):
     """The rows whose score is above a threshold, and whose class is not negative, brought to the top.
 
@@ -78,7 +79,7 @@ class GetValidCountsOp(Operator):
         return TensorType(rows[:1], i32, x.device), x, TensorType(rows[:2], i32, x.device)
 
 
-@irdl_op_definition
+@op_definition
 class BoxNMSOp(Operator):
     """The rows with the best scores whose boxes do not overlap with one that has been taken before.
 

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.collective import DividingOp, divided
 from relax_dialect.ops.fields import integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class PlacementOp(Operator, ABC):
@@ -70,21 +71,21 @@ class PlacementOp(Operator, ABC):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class AnnotateShardingOp(PlacementOp):
     """The tensor itself, which the workers share as the placement says."""
 
     name = "relax.dist.annotate_sharding"
 
 
-@irdl_op_definition
+@op_definition
 class RedistributeOp(PlacementOp):
     """The tensor itself, which the workers share as the placement says from here on."""
 
     name = "relax.dist.redistribute"
 
 
-@irdl_op_definition
+@op_definition
 class LocalViewOp(PlacementOp):
     """The part of a tensor that a worker has: each dimension by the number of its parts.
 
@@ -104,7 +105,7 @@ class LocalViewOp(PlacementOp):
         return (x.with_shape(dims),)
 
 
-@irdl_op_definition
+@op_definition
 class GlobalViewOp(PlacementOp):
     """The tensor of which workers have such parts: each dimension times the number of its parts."""
 
@@ -118,7 +119,7 @@ class GlobalViewOp(PlacementOp):
         return (x.with_shape([None if dim is None else dim * parts.get(at, 1) for at, dim in enumerate(x.dims)]),)
 
 
-@irdl_op_definition
+@op_definition
 class RedistributeReplicaToShardOp(DividingOp):
     """The worker's part of a tensor that all workers have.
 

@@ -6,16 +6,20 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def, var_operand_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def, var_operand_def
+from xdsl.irdl.declarative_assembly_format import ParsingState, PrintingState, VariadicOperandVariable
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.control_flow import CONDITION_TYPES, is_condition
+from relax_dialect.ops.directives import Message
 from relax_dialect.ops.syntax import print_arguments
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
+from tir_dialect.ops.assembly_format import Directive, State, op_definition
+from tir_dialect.ops.directives import Text
+from tir_dialect.ops.syntax import parse_defined_operands
 
 
 def _verify_format(op: Operation, format: str, count: int) -> None:
@@ -25,16 +29,27 @@ def _verify_format(op: Operation, format: str, count: int) -> None:
         )
 
 
-def _parse_values(parser: Parser) -> list[SSAValue]:
-    """Parses `(%x, %y)`, which may be left out if there are none."""
-    if parser.parse_optional_punctuation("(") is None:
-        return []
-    values = parse_defined_operands(parser)
-    parser.parse_punctuation(")")
-    return values
+class FormatText(Text):
+    """A format: `"x = {}"`."""
+
+    CONTEXT = " as the format"
 
 
-@irdl_op_definition
+class FormatValues(Directive):
+    """The values for the marks of a format: `(%x, %y)`. It may be left out if there are none."""
+
+    values: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if parser.parse_optional_punctuation("(") is not None:
+            State.of(state).values[self.values.index] = parse_defined_operands(parser)
+            parser.parse_punctuation(")")
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        print_arguments(printer, self.values.get(op))
+
+
+@op_definition
 class AssertOp(IRDLOperation, MayBeImpure):
     """Raises `ValueError` with a message unless a condition holds.
 
@@ -56,29 +71,15 @@ class AssertOp(IRDLOperation, MayBeImpure):
 
     traits = traits_def(EffectsOfImpurity())
 
+    assembly_format = "$condition `,` custom<Message>($format) custom<FormatValues>($values) attr-dict"
+    custom_directives = (Message, FormatValues)
+
     def __init__(self, condition: SSAValue | Operation, format: str, values: Sequence[SSAValue] = ()):
         super().__init__(operands=[condition, values], properties={"format": StringAttr(format)})
 
     @property
     def impurity(self) -> str:
         return "may end the program with an error"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AssertOp:
-        condition = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        format = parser.parse_str_literal(" as the message")
-        op = cls(condition, format, _parse_values(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.condition)
-        printer.print_string(", ")
-        printer.print_string_literal(self.format.data)
-        print_arguments(printer, self.values)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         if not is_condition(self.condition.type):
@@ -88,7 +89,7 @@ class AssertOp(IRDLOperation, MayBeImpure):
         _verify_format(self, self.format.data, len(self.values))  # C2
 
 
-@irdl_op_definition
+@op_definition
 class PrintOp(IRDLOperation, MayBeImpure):
     """Writes values to the standard output, as text and a newline.
 
@@ -108,24 +109,15 @@ class PrintOp(IRDLOperation, MayBeImpure):
 
     traits = traits_def(EffectsOfImpurity())
 
+    assembly_format = "custom<FormatText>($format) custom<FormatValues>($values) attr-dict"
+    custom_directives = (FormatText, FormatValues)
+
     def __init__(self, format: str, values: Sequence[SSAValue] = ()):
         super().__init__(operands=[values], properties={"format": StringAttr(format)})
 
     @property
     def impurity(self) -> str:
         return "writes to the standard output"
-
-    @classmethod
-    def parse(cls, parser: Parser) -> PrintOp:
-        op = cls(parser.parse_str_literal(" as the format"), _parse_values(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.format.data)
-        print_arguments(printer, self.values)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         _verify_format(self, self.format.data, len(self.values))  # C1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -180,6 +181,12 @@ _FIELDS: dict[type[Attribute], Field] = {
 _ANY = Field(lambda parser: parser.parse_attribute(), lambda printer, value: printer.print_attribute(value))
 
 
+@cache
+def _fields(op: type[IRDLOperation]) -> dict[str, Field | None]:
+    """How the properties that the text of an op names are written, in the order of definition."""
+    return {name: _field(op, name) for name in op.get_irdl_definition().properties if name not in SEGMENTS}
+
+
 def _field(op: type[IRDLOperation], name: str) -> Field | None:
     """How the property is written; `None` for a flag, which is written by its name alone."""
     bases = op.get_irdl_definition().properties[name].constr.get_bases() or set()
@@ -189,18 +196,14 @@ def _field(op: type[IRDLOperation], name: str) -> Field | None:
     return None if base is UnitAttr else _FIELDS.get(base, _ANY)
 
 
-def _names(op: type[IRDLOperation]) -> list[str]:
-    """The properties that the text of an op names, in the order of definition."""
-    return [name for name in op.get_irdl_definition().properties if name not in SEGMENTS]
-
-
 def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute]:
     """Parses the properties that are present, in any order; a property is given once, and no other name is."""
-    names = _names(op)
+    fields = _fields(op)
+    names = list(fields)
     found: dict[str, Attribute] = {}
     while (name := parser.parse_optional_keyword_in(names)) is not None:
         names.remove(name)
-        field = _field(op, name)
+        field = fields[name]
         if field is not None:
             parser.parse_punctuation("=")
         found[name] = UnitAttr() if field is None else field.parse(parser)
@@ -222,17 +225,17 @@ def _refuse_other_names(parser: Parser, op: type[IRDLOperation], found: Mapping[
 
 def _unknown(op: type[IRDLOperation]) -> str:
     """Why a name is wrong that stands among the properties of an op."""
-    return f"is unknown, expected one of {', '.join(names)}" if (names := _names(op)) else "is unknown, it has none"
+    return f"is unknown, expected one of {', '.join(names)}" if (names := _fields(op)) else "is unknown, it has none"
 
 
 def print_fields(printer: Printer, op: type[IRDLOperation], properties: Mapping[str, Attribute]) -> None:
     """Prints the properties that differ from their defaults."""
-    for name, definition in op.get_irdl_definition().properties.items():
+    definitions = op.get_irdl_definition().properties
+    for name, field in _fields(op).items():
         value = properties.get(name)
-        if name in SEGMENTS or value is None or value == definition.default_value:
+        if value is None or value == definitions[name].default_value:
             continue
         printer.print_string(f" {name}")
-        field = _field(op, name)
         if field is not None:
             printer.print_string(" = ")
             field.print(printer, value)

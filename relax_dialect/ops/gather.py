@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
@@ -14,6 +14,7 @@ from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, product
+from tir_dialect.ops.assembly_format import op_definition
 
 REDUCTIONS = ("update", "add", "mul", "max", "min")
 
@@ -35,7 +36,7 @@ def _require_reduction(inference: Inference) -> None:
         inference.fail(f"reduction expected one of {', '.join(REDUCTIONS)}, got {inference.string('reduction')}")
 
 
-@irdl_op_definition
+@op_definition
 class GatherElementsOp(Operator):
     """`result[i][j] = x[indices[i][j]][j]` for axis 0, and likewise for other axes and ranks.
 
@@ -67,7 +68,7 @@ class GatherElementsOp(Operator):
         return (inference.tensor(0).with_shape(inference.tensor(1).dims),)
 
 
-@irdl_op_definition
+@op_definition
 class GatherNDOp(Operator):
     """Slices of a tensor at places whose coordinates are the last dimension of the indices.
 
@@ -119,7 +120,7 @@ class GatherNDOp(Operator):
         return (x.with_shape((*places.dims[:-1], *x.dims[batch + count :])),)
 
 
-@irdl_op_definition
+@op_definition
 class ScatterElementsOp(Operator):
     """`x` with `x[indices[i][j]][j]` replaced by, or combined with, `updates[i][j]` (axis 0; likewise for others).
 
@@ -165,7 +166,7 @@ class ScatterElementsOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class ScatterNDOp(Operator):
     """`x` with slices replaced by, or combined with, updates, at places whose coordinates are the last dimension of
     the indices.
@@ -217,7 +218,7 @@ class ScatterNDOp(Operator):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class OneHotOp(Operator):
     """`on` where the place along a new axis is the index, `off` elsewhere.
 

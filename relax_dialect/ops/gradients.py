@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def
+from xdsl.irdl import operand_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.operator import Operator
@@ -15,6 +15,7 @@ from relax_dialect.ops.pooling import WindowPoolOp
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import DimLike
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class PoolGradientOp(WindowPoolOp, ABC):
@@ -67,7 +68,7 @@ class PoolGradientOp(WindowPoolOp, ABC):
         return (TensorType(x.dims or (None,) * len(data.letters), dtype, inference.common_device()),)
 
 
-@irdl_op_definition
+@op_definition
 class MaxPool2dBackwardOp(PoolGradientOp):
     """Each window's gradient goes to its greatest element, the first one of equals; to none if the window has only
     padding.
@@ -77,7 +78,7 @@ class MaxPool2dBackwardOp(PoolGradientOp):
     RANK: ClassVar[int] = 2
 
 
-@irdl_op_definition
+@op_definition
 class AvgPool2dBackwardOp(PoolGradientOp):
     """Each window's gradient is shared by its elements, as many as its mean was divided by."""
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Operation, SpacedOpaqueSyntaxAttribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
     traits_def,
 )
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -22,8 +24,9 @@ from xdsl.utils.str_enum import StrEnum
 from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand, Checked
-from tir_dialect.attributes import DimAttr, parse_dim_expr, print_dim
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.attributes import DimAttr
+from tir_dialect.ops.assembly_format import Directive, op_definition
+from tir_dialect.ops.directives import DimExpr, SameType, Text
 
 
 class Relation(StrEnum):
@@ -41,7 +44,20 @@ class RelationAttr(EnumAttribute[Relation], SpacedOpaqueSyntaxAttribute):
     name = "relax.relation"
 
 
-@irdl_op_definition
+class RelationWord(Directive):
+    """The relation: `equal`."""
+
+    relation: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.relation.set(state, RelationAttr(parser.parse_str_enum(Relation)))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        printer.print_string(cast(RelationAttr, self.relation.get(op)).data.value)
+
+
+@op_definition
 class GuardOp(IRDLOperation):
     """The value, after a condition on dimensions has been checked.
 
@@ -65,6 +81,12 @@ class GuardOp(IRDLOperation):
     result = result_def(TensorType)
 
     traits = traits_def(Checked(), AliasesOperand())
+
+    assembly_format = (
+        "$value `,` custom<RelationWord>($relation) custom<DimExpr>($lhs) `,` custom<DimExpr>($rhs) `,` "
+        "custom<Text>($message) attr-dict custom<SameType>(type($result), ref($value))"
+    )
+    custom_directives = (RelationWord, DimExpr, Text, SameType)
 
     def __init__(self, value: SSAValue | Operation, relation: Relation, lhs: DimAttr, rhs: DimAttr, message: str):
         super().__init__(
@@ -98,30 +120,6 @@ class GuardOp(IRDLOperation):
             raise VerifyException(
                 f"'relax.guard' op expected a result of type {self.value.type}, got {self.result.type}"
             )  # C1
-
-    @classmethod
-    def parse(cls, parser: Parser) -> GuardOp:
-        value = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        relation = parser.parse_str_enum(Relation)
-        lhs = parse_dim_expr(parser)
-        parser.parse_punctuation(",")
-        rhs = parse_dim_expr(parser)
-        parser.parse_punctuation(",")
-        op = cls(value, relation, DimAttr(lhs), DimAttr(rhs), parser.parse_str_literal())
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.value)
-        printer.print_string(f", {self.relation.data.value} ")
-        print_dim(printer, self.lhs.data)
-        printer.print_string(", ")
-        print_dim(printer, self.rhs.data)
-        printer.print_string(", ")
-        printer.print_string_literal(self.message.data)
-        printer.print_op_attributes(self.attributes)
 
 
 _RELATIONS = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, StringAttr, UnitAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, number, numbers
@@ -15,6 +15,7 @@ from relax_dialect.ops.layouts import layout as layout_of
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import ShapeType, TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 METHODS = ("nearest_neighbor", "linear", "cubic")
 COORDINATES = (
@@ -28,7 +29,7 @@ COORDINATES = (
 ROUNDINGS = ("round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 
 
-@irdl_op_definition
+@op_definition
 class Resize2dOp(Operator):
     """Images of another height and width, with elements interpolated between those of the given ones.
 

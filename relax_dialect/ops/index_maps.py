@@ -15,7 +15,7 @@ from xdsl.ir.affine import (
     AffineExpr,
     AffineMap,
 )
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import ExactNumber, exact_number, number
@@ -23,9 +23,10 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Bounds, Dim, ModAtom, constant, symbol
 from tir_dialect.dims.expr import as_dim
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class MapIndicesOp(Operator):
     """A tensor in another layout: each element goes where a map of indices says.
 

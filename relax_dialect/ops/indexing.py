@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, Inference
 from relax_dialect.ops.fields import dims, flag, integer, integers
@@ -17,6 +17,7 @@ from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum, product
+from tir_dialect.ops.assembly_format import op_definition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 TAKE_MODES = ("fast", "wrap", "clip")
 
 
-@irdl_op_definition
+@op_definition
 class TakeOp(Operator):
     """Slices of a tensor along an axis, at places given by a tensor of indices.
 
@@ -87,7 +88,7 @@ def taken_places(indices: NDArray[Any], extent: int, mode: str) -> NDArray[Any]:
     return np.clip(places, 0, most - 1)
 
 
-@irdl_op_definition
+@op_definition
 class StridedSliceOp(Operator):
     """The elements at `begin`, `begin + stride`, ... before `end` along each of the axes.
 
@@ -195,7 +196,7 @@ def slice_place(length: Dim, place: Dim, stride: int) -> Dim:
     return DEFAULT_PROVER.simplify(maximum(low, minimum(place, high)))
 
 
-@irdl_op_definition
+@op_definition
 class DynamicStridedSliceOp(Operator):
     """A slice whose places are data: tensors of `i64` with one element per dimension.
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -24,9 +23,10 @@ from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum, product, total
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class ConcatOp(Operator):
     """Tensors one after the other along an axis.
 
@@ -73,7 +73,7 @@ def _sum(column: Sequence[Dim | None]) -> Dim | None:
     return None if known is None else total(known)
 
 
-@irdl_op_definition
+@op_definition
 class SplitOp(Operator):
     """A tensor cut along an axis: into `sections` parts of equal size, the last one smaller if need be, or at
     `indices`.
@@ -151,7 +151,7 @@ def _parts_at(inference: Inference, length: Dim | None, indices: Sequence[Dim]) 
     return [None if left is None or right is None else right - left for left, right in pairwise(edges)]
 
 
-@irdl_op_definition
+@op_definition
 class StackOp(Operator):
     """Tensors of one shape along a new axis.
 
@@ -190,7 +190,7 @@ class StackOp(Operator):
         return (TensorType(shape, dtype, device),)
 
 
-@irdl_op_definition
+@op_definition
 class RepeatOp(Operator):
     """Each element `repeats` times along an axis; without an axis, of the flattened tensor.
 
@@ -230,7 +230,7 @@ def _times(dim: Dim | None, factor: int) -> Dim | None:
     return None if dim is None else factor * dim
 
 
-@irdl_op_definition
+@op_definition
 class TileOp(Operator):
     """The tensor laid side by side, `repeats[i]` times along dimension `i`; both are padded with 1 in front.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer, number
@@ -13,9 +13,10 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, floordiv, product
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class DropoutOp(Operator):
     """The tensor itself: elements are only dropped when a model is trained.
 
@@ -44,7 +45,7 @@ class DropoutOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class BatchFlattenOp(Operator):
     """All dimensions but the first as one.
 
@@ -74,7 +75,7 @@ class BatchFlattenOp(Operator):
         return (x.with_shape((x.dims[0], None if rest is None else product(rest))),)
 
 
-@irdl_op_definition
+@op_definition
 class PixelShuffleOp(Operator):
     """Channels laid out in space: from `[..., c * r * r, h, w]` to `[..., c, h * r, w * r]`.
 

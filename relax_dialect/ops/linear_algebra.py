@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_operand_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_operand_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.operator import Operator
@@ -14,9 +14,10 @@ from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class MatmulOp(Operator):
     """The matrix product, batched over leading dimensions that broadcast, as NumPy's `matmul`.
 
@@ -63,7 +64,7 @@ def _matmul_shape(inference: Inference, x: Shape, y: Shape) -> Shape:
     return (*(batch or ()), *row, *column)
 
 
-@irdl_op_definition
+@op_definition
 class OuterOp(Operator):
     """The products of every element of one vector with every element of another.
 
@@ -91,7 +92,7 @@ class OuterOp(Operator):
         return (TensorType((rows, columns), dtype, inference.common_device()),)
 
 
-@irdl_op_definition
+@op_definition
 class EinsumOp(Operator):
     """Products of elements with equal subscripts, summed over the subscripts that are not in the result.
 

@@ -8,7 +8,6 @@ from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, i64
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -23,9 +22,10 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Checked
 from tir_dialect.dims import product
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """The elements in the same row-major order under another shape.
 
@@ -67,7 +67,7 @@ class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterfa
         return (MergeReshapes(),)
 
 
-@irdl_op_definition
+@op_definition
 class FlattenOp(Operator, HasFolderInterface):
     """The elements in row-major order as a tensor of rank 1.
 
@@ -96,7 +96,7 @@ class FlattenOp(Operator, HasFolderInterface):
         return fold_to_same_type(self.x, self.result)
 
 
-@irdl_op_definition
+@op_definition
 class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """The dimensions in another order: dimension `i` of the result is dimension `axes[i]`; without axes, reversed.
 
@@ -143,7 +143,7 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
         return (MergePermutations(),)
 
 
-@irdl_op_definition
+@op_definition
 class ExpandDimsOp(Operator):
     """New dimensions of 1 at places counted in the result.
 
@@ -176,7 +176,7 @@ class ExpandDimsOp(Operator):
         return (x.with_shape([ONE if index in axes else next(old) for index in range(rank)]),)
 
 
-@irdl_op_definition
+@op_definition
 class SqueezeOp(Operator):
     """A tensor without dimensions that are 1: those given, or all of them.
 
@@ -215,7 +215,7 @@ class SqueezeOp(Operator):
         return (x.with_shape([dim for index, dim in enumerate(x.dims) if index not in axes]),)
 
 
-@irdl_op_definition
+@op_definition
 class BroadcastToOp(Operator):
     """A tensor repeated along dimensions that are 1, or new in front, so that it has a shape.
 
@@ -248,7 +248,7 @@ class BroadcastToOp(Operator):
         return (x.with_shape(target),)
 
 
-@irdl_op_definition
+@op_definition
 class FlipOp(Operator):
     """The elements in reverse order along an axis.
 

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     prop_def,
@@ -21,21 +20,21 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.ops.directives import Arguments, Message, NamedDims, TensorResult
 from relax_dialect.ops.prim_func import check_layouts
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from relax_dialect.symbols import find_function
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure, OnlyReadsTensors
-from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
+from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import DimExpr, Symbol
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.syntax import parse_defined_operand
 
 
 def _verify_allocatable(op: Operation, tensor: TensorType) -> None:
@@ -43,16 +42,7 @@ def _verify_allocatable(op: Operation, tensor: TensorType) -> None:
         raise VerifyException(f"'{op.name}' op expected a tensor type with known shape and dtype, got {tensor}")
 
 
-def _parse_tensor_type(parser: Parser) -> TensorType:
-    parser.parse_punctuation(":")
-    position = parser.pos
-    parsed = parser.parse_type()
-    if not isinstance(parsed, TensorType):
-        parser.raise_error("expected a tensor type", position)
-    return parsed
-
-
-@irdl_op_definition
+@op_definition
 class AllocTensorOp(IRDLOperation):
     """A new tensor with memory of its own; its elements are not initialised.
 
@@ -71,6 +61,9 @@ class AllocTensorOp(IRDLOperation):
 
     traits = traits_def(MemoryAllocEffect())
 
+    assembly_format = "(`shape` `(` $shape^ `)`)? attr-dict `:` custom<TensorResult>(type($result))"
+    custom_directives = (TensorResult,)
+
     def __init__(self, result_type: TensorType, shape: SSAValue | Operation | None = None):
         super().__init__(operands=[shape], result_types=[result_type])
 
@@ -80,28 +73,8 @@ class AllocTensorOp(IRDLOperation):
         elif self.result.type.dtype is None:
             raise VerifyException(f"'{self.name}' op expected a known dtype, got {self.result.type}")  # C1
 
-    @classmethod
-    def parse(cls, parser: Parser) -> AllocTensorOp:
-        shape = None
-        if parser.parse_optional_keyword("shape"):
-            with parser.in_parens():
-                shape = parse_defined_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        op = cls(_parse_tensor_type(parser), shape)
-        op.attributes |= attributes
-        return op
 
-    def print(self, printer: Printer) -> None:
-        if self.shape is not None:
-            printer.print_string(" shape(")
-            printer.print_ssa_value(self.shape)
-            printer.print_string(")")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
+@op_definition
 class AllocStorageOp(IRDLOperation):
     """Raw memory of `size` bytes that lives until it is killed: the arena of one call.
 
@@ -117,24 +90,15 @@ class AllocStorageOp(IRDLOperation):
 
     traits = traits_def(MemoryAllocEffect())
 
+    assembly_format = "`size` custom<DimExpr>($size) attr-dict"
+    custom_directives = (DimExpr,)
+
     def __init__(self, size: Dim | DimAttr):
         size = size if isinstance(size, DimAttr) else DimAttr(size)
         super().__init__(properties={"size": size}, result_types=[ObjectType()])
 
-    @classmethod
-    def parse(cls, parser: Parser) -> AllocStorageOp:
-        parser.parse_keyword("size")
-        op = cls(parse_dim_expr(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" size ")
-        print_dim(printer, self.size.data)
-        printer.print_op_attributes(self.attributes)
-
-
-@irdl_op_definition
+@op_definition
 class StorageTensorOp(IRDLOperation):
     """A tensor at `offset` bytes in a storage.
 
@@ -157,6 +121,9 @@ class StorageTensorOp(IRDLOperation):
 
     traits = traits_def(MemoryAllocEffect())
 
+    assembly_format = "$storage `at` custom<DimExpr>($offset) attr-dict `:` custom<TensorResult>(type($result))"
+    custom_directives = (DimExpr, TensorResult)
+
     def __init__(self, storage: SSAValue | Operation, offset: Dim | DimAttr, result_type: TensorType):
         offset = offset if isinstance(offset, DimAttr) else DimAttr(offset)
         super().__init__(operands=[storage], properties={"offset": offset}, result_types=[result_type])
@@ -177,27 +144,8 @@ class StorageTensorOp(IRDLOperation):
             return self.offset.data
         return self.offset.data + byte_size(info.dtype) * product(info.known_dims)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> StorageTensorOp:
-        storage = parse_defined_operand(parser)
-        parser.parse_keyword("at")
-        offset = parse_dim_expr(parser)
-        attributes = parser.parse_optional_attr_dict()
-        op = cls(storage, offset, _parse_tensor_type(parser))
-        op.attributes |= attributes
-        return op
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.storage)
-        printer.print_string(" at ")
-        print_dim(printer, self.offset.data)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
+@op_definition
 class CallKernelOp(IRDLOperation):
     """Calls a PrimFunc in destination-passing style; the sizes are the values of its symbols, in order.
 
@@ -216,6 +164,9 @@ class CallKernelOp(IRDLOperation):
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
 
+    assembly_format = "custom<Symbol>($callee) custom<Arguments>($arguments) custom<NamedDims>($sizes) attr-dict"
+    custom_directives = (Symbol, Arguments, NamedDims)
+
     def __init__(
         self, callee: str | SymbolRefAttr, arguments: Sequence[SSAValue | Operation], sizes: Sequence[Dim] = ()
     ):
@@ -227,32 +178,13 @@ class CallKernelOp(IRDLOperation):
             },
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CallKernelOp:
-        callee = parser.parse_symbol_name()
-        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_defined_operand(parser))
-        sizes = parse_dim_list(parser) if parser.parse_optional_keyword("sizes") else ()
-        op = cls(callee.data, arguments, sizes)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.callee.string_value())
-        with printer.in_parens():
-            printer.print_list(self.arguments, printer.print_ssa_value)
-        if self.sizes.data:
-            printer.print_string(" sizes ")
-            print_dim_list(printer, [size.data for size in self.sizes])
-        printer.print_op_attributes(self.attributes)
-
     def verify_(self) -> None:
         func = find_function(self, self.callee.string_value())
         if isinstance(func, PrimFuncOp):
             check_layouts(f"'relax.call_kernel' op calls @{func.sym_name.data}", func)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class CheckApartOp(IRDLOperation, MayBeImpure):
     """Raises `ValueError` with the message if two tensors have memory in common.
 
@@ -271,6 +203,9 @@ class CheckApartOp(IRDLOperation, MayBeImpure):
 
     traits = traits_def(EffectsOfImpurity(), OnlyReadsTensors())
 
+    assembly_format = "$first `,` $second `,` custom<Message>($message) attr-dict"
+    custom_directives = (Message,)
+
     def __init__(self, first: SSAValue | Operation, second: SSAValue | Operation, message: str):
         super().__init__(operands=[first, second], properties={"message": StringAttr(message)})
 
@@ -283,25 +218,8 @@ class CheckApartOp(IRDLOperation, MayBeImpure):
             if not isinstance(info, TensorType) or info.rank is None or info.dtype is None:
                 raise VerifyException(f"'{self.name}' op expected tensors of known rank and dtype, got {info}")  # C1
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CheckApartOp:
-        first = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        second = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        op = cls(first, second, parser.parse_str_literal(" as the message"))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list((self.first, self.second), printer.print_ssa_value)
-        printer.print_string(", ")
-        printer.print_string_literal(self.message.data)
-        printer.print_op_attributes(self.attributes)
-
-
-@irdl_op_definition
+@op_definition
 class KillOp(IRDLOperation):
     """The value is not used any more: its memory may be freed.
 
@@ -316,19 +234,10 @@ class KillOp(IRDLOperation):
 
     traits = traits_def(MemoryFreeEffect())
 
+    assembly_format = "$value attr-dict"
+
     def __init__(self, value: SSAValue | Operation):
         super().__init__(operands=[value])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> KillOp:
-        op = cls(parse_defined_operand(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_op_attributes(self.attributes)
 
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, Float64Type, FloatAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer, integers, number
@@ -14,6 +14,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 
 def _require_weights(inference: Inference, indices: Sequence[int], shape: Shape) -> None:
@@ -36,7 +37,7 @@ def _at(inference: Inference, axes: Sequence[int]) -> Shape:
     return None if x.dims is None else tuple(x.dims[axis] for axis in inference.axes(axes, len(x.dims)))
 
 
-@irdl_op_definition
+@op_definition
 class LayerNormOp(Operator):
     """`(x - mean) / sqrt(variance + epsilon) * gamma + beta`, mean and variance taken over the axes.
 
@@ -87,7 +88,7 @@ class LayerNormOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class RMSNormOp(Operator):
     """`x / sqrt(mean(x * x) + epsilon) * weight`, the mean taken over the axes.
 
@@ -123,7 +124,7 @@ class RMSNormOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class GroupNormOp(Operator):
     """The channels cut into groups, each normalised together with the axes like `layer_norm`.
 
@@ -179,7 +180,7 @@ class GroupNormOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class InstanceNormOp(Operator):
     """Every channel of every instance normalised over the axes like `layer_norm`.
 
@@ -222,7 +223,7 @@ class InstanceNormOp(Operator):
         return (inference.tensor(0),)
 
 
-@irdl_op_definition
+@op_definition
 class BatchNormOp(Operator):
     """Every channel normalised with a given mean and variance, as when a model is used and not trained.
 

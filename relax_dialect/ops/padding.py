@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, ONE, ZERO, Inference
 from relax_dialect.ops.fields import ExactNumber, exact_number, integers, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 PAD_MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@irdl_op_definition
+@op_definition
 class PadOp(Operator):
     """More elements before and after each dimension: `pad_width` has two numbers per dimension, before and after.
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import dims, flag
@@ -26,6 +26,7 @@ from relax_dialect.ops.windows import (
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class PoolBase(Operator, ABC):
@@ -168,7 +169,7 @@ class AvgPoolOp(WindowPoolOp, ABC):
     """
 
 
-@irdl_op_definition
+@op_definition
 class MaxPool1dOp(MaxPoolOp):
     """The greatest element of windows over one dimension."""
 
@@ -176,7 +177,7 @@ class MaxPool1dOp(MaxPoolOp):
     RANK: ClassVar[int] = 1
 
 
-@irdl_op_definition
+@op_definition
 class MaxPool2dOp(MaxPoolOp):
     """The greatest element of windows over two dimensions."""
 
@@ -184,7 +185,7 @@ class MaxPool2dOp(MaxPoolOp):
     RANK: ClassVar[int] = 2
 
 
-@irdl_op_definition
+@op_definition
 class MaxPool3dOp(MaxPoolOp):
     """The greatest element of windows over three dimensions."""
 
@@ -192,7 +193,7 @@ class MaxPool3dOp(MaxPoolOp):
     RANK: ClassVar[int] = 3
 
 
-@irdl_op_definition
+@op_definition
 class AvgPool1dOp(AvgPoolOp):
     """The mean of windows over one dimension."""
 
@@ -200,7 +201,7 @@ class AvgPool1dOp(AvgPoolOp):
     RANK: ClassVar[int] = 1
 
 
-@irdl_op_definition
+@op_definition
 class AvgPool2dOp(AvgPoolOp):
     """The mean of windows over two dimensions."""
 
@@ -208,7 +209,7 @@ class AvgPool2dOp(AvgPoolOp):
     RANK: ClassVar[int] = 2
 
 
-@irdl_op_definition
+@op_definition
 class AvgPool3dOp(AvgPoolOp):
     """The mean of windows over three dimensions."""
 
@@ -248,7 +249,7 @@ class AdaptiveAvgPoolOp(PoolBase, ABC):
         return cls._pooled(inference, cls._sizes(inference, "output_size", "an output"))  # C1
 
 
-@irdl_op_definition
+@op_definition
 class AdaptiveAvgPool1dOp(AdaptiveAvgPoolOp):
     """Means over a number of windows of one dimension."""
 
@@ -256,7 +257,7 @@ class AdaptiveAvgPool1dOp(AdaptiveAvgPoolOp):
     RANK: ClassVar[int] = 1
 
 
-@irdl_op_definition
+@op_definition
 class AdaptiveAvgPool2dOp(AdaptiveAvgPoolOp):
     """Means over a number of windows of two dimensions."""
 
@@ -264,7 +265,7 @@ class AdaptiveAvgPool2dOp(AdaptiveAvgPoolOp):
     RANK: ClassVar[int] = 2
 
 
-@irdl_op_definition
+@op_definition
 class AdaptiveAvgPool3dOp(AdaptiveAvgPoolOp):
     """Means over a number of windows of three dimensions."""
 

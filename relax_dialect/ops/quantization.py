@@ -6,13 +6,14 @@ from abc import ABC
 
 from xdsl.dialects.builtin import I64, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class QuantizationBase(Operator, ABC):
@@ -39,7 +40,7 @@ class QuantizationBase(Operator, ABC):
         return x
 
 
-@irdl_op_definition
+@op_definition
 class QuantizeOp(QuantizationBase):
     """`clip(round(x / scale) + zero_point)`, clipped to the range of the dtype, ties rounded to even.
 
@@ -80,7 +81,7 @@ class QuantizeOp(QuantizationBase):
         return (x.with_dtype(dtype),)
 
 
-@irdl_op_definition
+@op_definition
 class DequantizeOp(QuantizationBase):
     """`(x - zero_point) * scale`.
 

@@ -6,7 +6,7 @@ from abc import ABC
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer, number
@@ -14,6 +14,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dtypes import finite_range
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class RandomOp(Operator, ABC):
@@ -54,7 +55,7 @@ class RandomOp(Operator, ABC):
         """Fails for numbers that describe no distribution over the numbers of a dtype."""
 
 
-@irdl_op_definition
+@op_definition
 class RandomUniformOp(RandomOp):
     """Numbers from `low` to `high`, all equally likely.
 
@@ -93,7 +94,7 @@ class RandomUniformOp(RandomOp):
             inference.fail(f"expected low <= high, at a distance that {dtype} has, got {low} and {high}")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class RandomNormalOp(RandomOp):
     """Normally distributed numbers.
 

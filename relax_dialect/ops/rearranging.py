@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def, var_result_def
+from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def, var_result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
@@ -18,9 +18,10 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class ReverseSequenceOp(Operator):
     """The first elements along an axis in reverse order, as many as the length of each batch element says.
 
@@ -56,7 +57,7 @@ class ReverseSequenceOp(Operator):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class MeshgridOp(Operator):
     """Vectors repeated along all of their dimensions: the coordinates of a grid.
 
@@ -102,7 +103,7 @@ class MeshgridOp(Operator):
         return (inference.tensor(0).with_shape(dims),) * count
 
 
-@irdl_op_definition
+@op_definition
 class LayoutTransformOp(Operator, HasFolderInterface):
     """A tensor in another layout: dimensions in another order, and some of them cut into blocks.
 
@@ -164,7 +165,7 @@ def _arranged(dims: dict[str, Dim | None], layout: BlockedLayout) -> list[Dim | 
     return shape
 
 
-@irdl_op_definition
+@op_definition
 class MultinomialFromUniformOp(Operator):
     """Samples from distributions, by numbers that are uniformly distributed between 0 and 1.
 

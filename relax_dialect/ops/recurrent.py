@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, StringAttr, UnitAttr, f64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, var_operand_def, var_result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, var_operand_def, var_result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, number, numbers
@@ -17,6 +17,7 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.assembly_format import op_definition
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 """How many directions there are."""
@@ -210,7 +211,7 @@ class RecurrentLayerOp(RecurrentOp, ABC):
         return _results(inference, cls.CELL, length, batch, units, batch_first)
 
 
-@irdl_op_definition
+@op_definition
 class RNNOp(RecurrentLayerOp):
     """`h = f(x @ w + h @ r + b)`. Mirrors ONNX `RNN`.
 
@@ -223,7 +224,7 @@ class RNNOp(RecurrentLayerOp):
     CELL: ClassVar[str] = "rnn"
 
 
-@irdl_op_definition
+@op_definition
 class GRUOp(RecurrentLayerOp):
     """Gated recurrent units. Mirrors ONNX `GRU`; gates in the order update, reset, hidden.
 
@@ -236,7 +237,7 @@ class GRUOp(RecurrentLayerOp):
     CELL: ClassVar[str] = "gru"
 
 
-@irdl_op_definition
+@op_definition
 class LSTMOp(RecurrentLayerOp):
     """Long short-term memory. Mirrors ONNX `LSTM`; gates in the order input, output, forget, cell.
 
@@ -252,7 +253,7 @@ class LSTMOp(RecurrentLayerOp):
     CELL: ClassVar[str] = "lstm"
 
 
-@irdl_op_definition
+@op_definition
 class RecurrenceOp(RecurrentOp):
     """The recurrence of a layer alone: what is left when the products of the data are made.
 

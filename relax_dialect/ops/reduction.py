@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, integer, optional_integers
@@ -17,6 +17,7 @@ from relax_dialect.ops.scalars import Domain, ufunc
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import product
+from tir_dialect.ops.assembly_format import op_definition
 
 
 def reduced_shape(inference: Inference, shape: Shape, axes: Sequence[int] | None, keepdims: bool) -> Shape:
@@ -71,7 +72,7 @@ class ReductionOp(Operator, ABC):
         return (x.with_shape(shape),)
 
 
-@irdl_op_definition
+@op_definition
 class SumOp(ReductionOp):
     """The sum; 0 of no elements."""
 
@@ -79,7 +80,7 @@ class SumOp(ReductionOp):
     EVALUATE: ClassVar[Callable[..., Any]] = staticmethod(ufunc("sum"))
 
 
-@irdl_op_definition
+@op_definition
 class ProdOp(ReductionOp):
     """The product; 1 of no elements."""
 
@@ -87,7 +88,7 @@ class ProdOp(ReductionOp):
     EVALUATE: ClassVar[Callable[..., Any]] = staticmethod(ufunc("prod"))
 
 
-@irdl_op_definition
+@op_definition
 class MaxOp(ReductionOp):
     """The greatest element; an error of no elements."""
 
@@ -96,7 +97,7 @@ class MaxOp(ReductionOp):
     NEEDS_ELEMENTS: ClassVar[bool] = True
 
 
-@irdl_op_definition
+@op_definition
 class MinOp(ReductionOp):
     """The least element; an error of no elements."""
 
@@ -105,7 +106,7 @@ class MinOp(ReductionOp):
     NEEDS_ELEMENTS: ClassVar[bool] = True
 
 
-@irdl_op_definition
+@op_definition
 class MeanOp(ReductionOp):
     """The arithmetic mean; NaN of no elements."""
 
@@ -114,7 +115,7 @@ class MeanOp(ReductionOp):
     DOMAIN: ClassVar[Domain] = Domain.FLOAT
 
 
-@irdl_op_definition
+@op_definition
 class VarianceOp(ReductionOp):
     """The mean squared distance from the mean."""
 
@@ -123,7 +124,7 @@ class VarianceOp(ReductionOp):
     DOMAIN: ClassVar[Domain] = Domain.FLOAT
 
 
-@irdl_op_definition
+@op_definition
 class StdOp(ReductionOp):
     """The square root of the variance."""
 
@@ -132,7 +133,7 @@ class StdOp(ReductionOp):
     DOMAIN: ClassVar[Domain] = Domain.FLOAT
 
 
-@irdl_op_definition
+@op_definition
 class MedianOp(ReductionOp):
     """The middle element of an ordering, or the mean of the two middle ones."""
 
@@ -188,7 +189,7 @@ class ScanOp(Operator, ABC):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class CumsumOp(ScanOp):
     """Running sums."""
 
@@ -196,7 +197,7 @@ class CumsumOp(ScanOp):
     EVALUATE: ClassVar[Callable[..., Any]] = staticmethod(ufunc("cumsum"))
 
 
-@irdl_op_definition
+@op_definition
 class CumprodOp(ScanOp):
     """Running products."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, integer, number, numbers
@@ -15,9 +15,10 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class Resize1dOp(Operator):
     """A tensor with another number of places along an axis, interpolated between those that there are.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, number
@@ -13,12 +13,13 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import constant
+from tir_dialect.ops.assembly_format import op_definition
 
 SAMPLING = ("nearest", "linear", "cubic")
 PADDING = ("zeros", "border", "reflection")
 
 
-@irdl_op_definition
+@op_definition
 class GridSampleOp(Operator):
     """The elements of images at places that a grid gives.
 
@@ -87,7 +88,7 @@ class GridSampleOp(Operator):
         return (x.with_shape((batch, data[1], *places[1:-1])),)
 
 
-@irdl_op_definition
+@op_definition
 class AffineGridOp(Operator):
     """The places to which affine maps take those of an image, as `relax.image.grid_sample` reads them.
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import I64, IntegerAttr, UnitAttr, i1, i32, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer
@@ -15,9 +15,10 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.reduction import reduced_shape, require_elements
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class WhereOp(Operator):
     """Elements of `x` where the condition is true, of `y` where it is false; all three broadcast.
 
@@ -78,7 +79,7 @@ class ArgReductionOp(Operator, ABC):
         return (TensorType(shape, i64, x.device),)
 
 
-@irdl_op_definition
+@op_definition
 class ArgmaxOp(ArgReductionOp):
     """The place of the greatest element."""
 
@@ -86,7 +87,7 @@ class ArgmaxOp(ArgReductionOp):
     NUMPY_NAME: ClassVar[str] = "argmax"
 
 
-@irdl_op_definition
+@op_definition
 class ArgminOp(ArgReductionOp):
     """The place of the least element."""
 
@@ -94,7 +95,7 @@ class ArgminOp(ArgReductionOp):
     NUMPY_NAME: ClassVar[str] = "argmin"
 
 
-@irdl_op_definition
+@op_definition
 class BucketizeOp(Operator):
     """For every element the number of the interval between ascending boundaries in which it lies.
 

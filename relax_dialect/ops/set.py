@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def, var_result_def
+from xdsl.irdl import operand_def, opt_prop_def, result_def, var_result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant, product
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class UniqueOp(Operator):
     """The different elements of a tensor, flattened, or its different slices along an axis, in ascending order.
 
@@ -76,7 +77,7 @@ class UniqueOp(Operator):
         return tuple(results)
 
 
-@irdl_op_definition
+@op_definition
 class NonzeroOp(Operator):
     """The places of the elements that are not zero, as an `i64` tensor with one row per dimension and one column each.
 

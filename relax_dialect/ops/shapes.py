@@ -7,25 +7,24 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.directives import Index, InferredTypes
 from relax_dialect.ops.fields import dims, integer
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.syntax import parse_arguments, print_arguments
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from relax_dialect.traits import Checked
-from tir_dialect.attributes import DimAttr, parse_dim_list, print_dim_list
+from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant, product
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import Dims
 
 
-@irdl_op_definition
+@op_definition
 class ShapeOp(InfersResultTypes):
     """A shape value of dimensions.
 
@@ -41,6 +40,9 @@ class ShapeOp(InfersResultTypes):
 
     traits = traits_def(Pure())
 
+    assembly_format = "custom<Dims>($values) attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (Dims, InferredTypes)
+
     def __init__(self, values: Sequence[DimLike]):
         super().__init__(properties={"values": dims(values)}, result_types=[ShapeType(values)])
 
@@ -48,17 +50,8 @@ class ShapeOp(InfersResultTypes):
     def infer(cls, inference: Inference) -> tuple[ShapeType]:
         return (ShapeType(inference.dims("values")),)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ShapeOp:
-        return cls.parse_inferred(parser, (), {"values": dims(parse_dim_list(parser))})
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_dim_list(printer, [dim.data for dim in self.values])
-        self.print_inferred(printer)
-
-
-@irdl_op_definition
+@op_definition
 class ShapeOfOp(Operator, HasFolderInterface):
     """The shape of a tensor.
 
@@ -85,7 +78,7 @@ class ShapeOfOp(Operator, HasFolderInterface):
         return None if known is None else (dims(known),)
 
 
-@irdl_op_definition
+@op_definition
 class ShapeGetOp(InfersResultTypes, HasFolderInterface):
     """One dimension of a shape value.
 
@@ -103,6 +96,9 @@ class ShapeGetOp(InfersResultTypes, HasFolderInterface):
     result = result_def(PrimType)
 
     traits = traits_def(Checked())
+
+    assembly_format = "$shape `[` custom<Index>($index) `]` attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (Index, InferredTypes)
 
     def __init__(self, shape: SSAValue, index: int):
         properties = {"index": integer(index)}
@@ -124,18 +120,8 @@ class ShapeGetOp(InfersResultTypes, HasFolderInterface):
         """A dimension that the type knows: `shape_get %s[0] : prim<i64, n>  ->  prim n`."""
         return fold_dimension(self.result.type)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ShapeGetOp:
-        position = parser.pos
-        operand, index = parse_indexed(parser)
-        return cls.parse_inferred(parser, [operand], {"index": integer(index)}, position)
 
-    def print(self, printer: Printer) -> None:
-        print_indexed(printer, self.shape, self.index.value.data)
-        self.print_inferred(printer)
-
-
-@irdl_op_definition
+@op_definition
 class TensorToShapeOp(Operator, HasFolderInterface):
     """The elements of a rank-1 integer tensor as a shape value.
 
@@ -169,7 +155,7 @@ class TensorToShapeOp(Operator, HasFolderInterface):
         return (maker.shape,) if isinstance(maker, ShapeToTensorOp) and maker.shape.type == self.result.type else None
 
 
-@irdl_op_definition
+@op_definition
 class ShapeToTensorOp(Operator):
     """The dimensions of a shape value as a rank-1 tensor of `i64`.
 
@@ -192,7 +178,7 @@ class ShapeToTensorOp(Operator):
         return (TensorType((None if rank is None else constant(rank),), i64),)
 
 
-@irdl_op_definition
+@op_definition
 class SizeOp(Operator, HasFolderInterface):
     """The number of elements of a tensor.
 
@@ -219,7 +205,7 @@ class SizeOp(Operator, HasFolderInterface):
         return fold_dimension(self.result.type)
 
 
-@irdl_op_definition
+@op_definition
 class TupleOp(InfersResultTypes, HasFolderInterface):
     """A tuple of values.
 
@@ -234,6 +220,9 @@ class TupleOp(InfersResultTypes, HasFolderInterface):
     result = result_def(TupleType)
 
     traits = traits_def(Pure())
+
+    assembly_format = "`(` $fields `)` attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (InferredTypes,)
 
     def __init__(self, *fields: SSAValue):
         super().__init__(operands=[fields], result_types=self.infer_result_types([value.type for value in fields]))
@@ -252,16 +241,8 @@ class TupleOp(InfersResultTypes, HasFolderInterface):
         in_order = all(read.tuple is whole and read.index.value.data == index for index, read in enumerate(reads))
         return (whole,) if in_order else None
 
-    @classmethod
-    def parse(cls, parser: Parser) -> TupleOp:
-        return cls.parse_inferred(parser, parse_arguments(parser))
 
-    def print(self, printer: Printer) -> None:
-        print_arguments(printer, self.fields)
-        self.print_inferred(printer)
-
-
-@irdl_op_definition
+@op_definition
 class TupleGetOp(InfersResultTypes, HasFolderInterface):
     """A field of a tuple.
 
@@ -279,6 +260,9 @@ class TupleGetOp(InfersResultTypes, HasFolderInterface):
     result = result_def(StructInfo)
 
     traits = traits_def(Pure())
+
+    assembly_format = "$tuple `[` custom<Index>($index) `]` attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (Index, InferredTypes)
 
     def __init__(self, tuple: SSAValue, index: int):
         properties = {"index": integer(index)}
@@ -303,31 +287,7 @@ class TupleGetOp(InfersResultTypes, HasFolderInterface):
         field = maker.fields[self.index.value.data]
         return (field,) if field.type == self.result.type else None
 
-    @classmethod
-    def parse(cls, parser: Parser) -> TupleGetOp:
-        position = parser.pos
-        operand, index = parse_indexed(parser)
-        return cls.parse_inferred(parser, [operand], {"index": integer(index)}, position)
-
-    def print(self, printer: Printer) -> None:
-        print_indexed(printer, self.tuple, self.index.value.data)
-        self.print_inferred(printer)
-
 
 def fold_dimension(info: PrimType) -> tuple[DimAttr] | None:
     """The value of a prim if its type shows it, for folding."""
     return None if info.value is None else (DimAttr(info.value),)
-
-
-def parse_indexed(parser: Parser) -> tuple[SSAValue, int]:
-    """Parses `%t[1]`."""
-    operand = parse_defined_operand(parser)
-    with parser.in_square_brackets():
-        return operand, parser.parse_integer(allow_boolean=False, allow_negative=False)
-
-
-def print_indexed(printer: Printer, operand: SSAValue, index: int) -> None:
-    """Prints ` %t[1]`."""
-    printer.print_string(" ")
-    printer.print_operand(operand)
-    printer.print_string(f"[{index}]")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import DenseArrayBase, UnitAttr, f32, f64
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def
+from xdsl.irdl import opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, numbers
@@ -15,9 +15,10 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class CosineWindowOp(Operator):
     """A window that is a sum of cosines with alternating signs: `a[0] - a[1] cos(t) + a[2] cos(2 t) - ...`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, var_result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def, var_result_def
 
 from relax_dialect.inference import ZERO, Inference
 from relax_dialect.ops.fields import flag, integer
@@ -12,9 +12,10 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike
+from tir_dialect.ops.assembly_format import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class SortOp(Operator):
     """The elements in ascending order along an axis, or descending. Equal elements keep their order.
 
@@ -43,7 +44,7 @@ class SortOp(Operator):
         return (x,)
 
 
-@irdl_op_definition
+@op_definition
 class ArgsortOp(Operator):
     """The places, along an axis, from which sorting takes the elements.
 
@@ -74,7 +75,7 @@ class ArgsortOp(Operator):
         return (x.with_dtype(inference.dtype("dtype")),)  # C2
 
 
-@irdl_op_definition
+@op_definition
 class TopkOp(Operator):
     """The `k` greatest elements along an axis, or least, in order, and their places.
 

@@ -46,7 +46,7 @@ from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from relax_dialect.symbols import called_functions
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.symbols import SymbolAttr
 
 
@@ -374,7 +374,7 @@ class ClosureOp(IRDLOperation, BindsBlockSymbols):
             yield from purity_violations(self.body, subject)  # C3
 
 
-@irdl_op_definition
+@op_definition
 class ReturnOp(IRDLOperation):
     """Ends a function with its result.
 
@@ -393,20 +393,10 @@ class ReturnOp(IRDLOperation):
 
     traits = traits_def(IsTerminator(), ReturnLike(), HasParent(FuncOp, ClosureOp), Pure())
 
+    assembly_format = "$value attr-dict"
+
     def __init__(self, value: SSAValue):
         super().__init__(operands=[value])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReturnOp:
-        value = parse_defined_operand(parser)
-        op = cls(value)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_operand(self.value)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         parent = self.parent_op()

@@ -9,18 +9,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
-from tir_dialect.ops.syntax import parse_defined_operands
-
-
-def parse_arguments(parser: Parser) -> list[SSAValue]:
-    """Parses `(%x, %y)`."""
-    with parser.in_parens():
-        return parse_defined_operands(parser)
-
-
-def parse_optional_arguments(parser: Parser, keyword: str) -> list[SSAValue]:
-    """Parses `keyword(%x, %y)` if the next token is `keyword`."""
-    return parse_arguments(parser) if parser.parse_optional_keyword(keyword) else []
 
 
 def print_arguments(printer: Printer, arguments: Sequence[SSAValue]) -> None:

@@ -7,12 +7,13 @@ from abc import ABC
 from typing import Any, ClassVar
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, result_def
+from xdsl.irdl import operand_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.ops.assembly_format import op_definition
 
 
 class UnaryOp(Operator, ABC):
@@ -54,7 +55,7 @@ def erf(x: Any) -> Any:
     return np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype)
 
 
-@irdl_op_definition
+@op_definition
 class AbsOp(UnaryOp):
     """`|x|`."""
 
@@ -62,7 +63,7 @@ class AbsOp(UnaryOp):
     SCALAR: ClassVar = Scalar("abs", ufunc("abs"))
 
 
-@irdl_op_definition
+@op_definition
 class AcosOp(UnaryOp):
     """`arccos(x)`."""
 
@@ -70,7 +71,7 @@ class AcosOp(UnaryOp):
     SCALAR: ClassVar = Scalar("acos", ufunc("arccos"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class AcoshOp(UnaryOp):
     """`arcosh(x)`."""
 
@@ -78,7 +79,7 @@ class AcoshOp(UnaryOp):
     SCALAR: ClassVar = Scalar("acosh", ufunc("arccosh"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class AsinOp(UnaryOp):
     """`arcsin(x)`."""
 
@@ -86,7 +87,7 @@ class AsinOp(UnaryOp):
     SCALAR: ClassVar = Scalar("asin", ufunc("arcsin"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class AsinhOp(UnaryOp):
     """`arsinh(x)`."""
 
@@ -94,7 +95,7 @@ class AsinhOp(UnaryOp):
     SCALAR: ClassVar = Scalar("asinh", ufunc("arcsinh"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class AtanOp(UnaryOp):
     """`arctan(x)`."""
 
@@ -102,7 +103,7 @@ class AtanOp(UnaryOp):
     SCALAR: ClassVar = Scalar("atan", ufunc("arctan"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class AtanhOp(UnaryOp):
     """`artanh(x)`."""
 
@@ -110,7 +111,7 @@ class AtanhOp(UnaryOp):
     SCALAR: ClassVar = Scalar("atanh", ufunc("arctanh"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class BitwiseNotOp(UnaryOp):
     """Every bit inverted; of `i1`, the negation."""
 
@@ -118,7 +119,7 @@ class BitwiseNotOp(UnaryOp):
     SCALAR: ClassVar = Scalar("bitwise_not", ufunc("invert"), domain=Domain.BITS, involution=True)
 
 
-@irdl_op_definition
+@op_definition
 class CeilOp(UnaryOp):
     """The least integer that is not less than x."""
 
@@ -126,7 +127,7 @@ class CeilOp(UnaryOp):
     SCALAR: ClassVar = Scalar("ceil", ufunc("ceil"), domain=Domain.FLOAT, idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class CosOp(UnaryOp):
     """`cos(x)`."""
 
@@ -134,7 +135,7 @@ class CosOp(UnaryOp):
     SCALAR: ClassVar = Scalar("cos", ufunc("cos"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class CoshOp(UnaryOp):
     """`cosh(x)`."""
 
@@ -142,7 +143,7 @@ class CoshOp(UnaryOp):
     SCALAR: ClassVar = Scalar("cosh", ufunc("cosh"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class ErfOp(UnaryOp):
     """The error function."""
 
@@ -150,7 +151,7 @@ class ErfOp(UnaryOp):
     SCALAR: ClassVar = Scalar("erf", erf, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class ExpOp(UnaryOp):
     """`e ** x`."""
 
@@ -158,7 +159,7 @@ class ExpOp(UnaryOp):
     SCALAR: ClassVar = Scalar("exp", ufunc("exp"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class FloorOp(UnaryOp):
     """The greatest integer that is not greater than x."""
 
@@ -166,7 +167,7 @@ class FloorOp(UnaryOp):
     SCALAR: ClassVar = Scalar("floor", ufunc("floor"), domain=Domain.FLOAT, idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class IsFiniteOp(UnaryOp):
     """Whether x is neither infinite nor NaN."""
 
@@ -174,7 +175,7 @@ class IsFiniteOp(UnaryOp):
     SCALAR: ClassVar = Scalar("isfinite", ufunc("isfinite"), domain=Domain.FLOAT, predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class IsInfOp(UnaryOp):
     """Whether x is infinite."""
 
@@ -182,7 +183,7 @@ class IsInfOp(UnaryOp):
     SCALAR: ClassVar = Scalar("isinf", ufunc("isinf"), domain=Domain.FLOAT, predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class IsNanOp(UnaryOp):
     """Whether x is NaN."""
 
@@ -190,7 +191,7 @@ class IsNanOp(UnaryOp):
     SCALAR: ClassVar = Scalar("isnan", ufunc("isnan"), domain=Domain.FLOAT, predicate=True)
 
 
-@irdl_op_definition
+@op_definition
 class LogOp(UnaryOp):
     """The natural logarithm."""
 
@@ -198,7 +199,7 @@ class LogOp(UnaryOp):
     SCALAR: ClassVar = Scalar("log", ufunc("log"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class LogicalNotOp(UnaryOp):
     """`not x`."""
 
@@ -206,7 +207,7 @@ class LogicalNotOp(UnaryOp):
     SCALAR: ClassVar = Scalar("logical_not", ufunc("logical_not"), domain=Domain.BOOL, involution=True)
 
 
-@irdl_op_definition
+@op_definition
 class NegativeOp(UnaryOp):
     """`-x`."""
 
@@ -214,7 +215,7 @@ class NegativeOp(UnaryOp):
     SCALAR: ClassVar = Scalar("negative", ufunc("negative"), involution=True)
 
 
-@irdl_op_definition
+@op_definition
 class ReciprocalOp(UnaryOp):
     """`1 / x`."""
 
@@ -222,7 +223,7 @@ class ReciprocalOp(UnaryOp):
     SCALAR: ClassVar = Scalar("reciprocal", ufunc("reciprocal"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class RoundOp(UnaryOp):
     """The nearest integer, ties to even."""
 
@@ -230,7 +231,7 @@ class RoundOp(UnaryOp):
     SCALAR: ClassVar = Scalar("round", ufunc("rint"), domain=Domain.FLOAT, idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class RsqrtOp(UnaryOp):
     """`1 / sqrt(x)`."""
 
@@ -238,7 +239,7 @@ class RsqrtOp(UnaryOp):
     SCALAR: ClassVar = Scalar("rsqrt", rsqrt, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SigmoidOp(UnaryOp):
     """`1 / (1 + exp(-x))`."""
 
@@ -246,7 +247,7 @@ class SigmoidOp(UnaryOp):
     SCALAR: ClassVar = Scalar("sigmoid", sigmoid, domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SignOp(UnaryOp):
     """-1, 0 or 1 as x is negative, zero or positive, as `np.sign`: +0 of both zeros, and NaN of NaN."""
 
@@ -254,7 +255,7 @@ class SignOp(UnaryOp):
     SCALAR: ClassVar = Scalar("sign", ufunc("sign"), idempotent=True)
 
 
-@irdl_op_definition
+@op_definition
 class SinOp(UnaryOp):
     """`sin(x)`."""
 
@@ -262,7 +263,7 @@ class SinOp(UnaryOp):
     SCALAR: ClassVar = Scalar("sin", ufunc("sin"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SinhOp(UnaryOp):
     """`sinh(x)`."""
 
@@ -270,7 +271,7 @@ class SinhOp(UnaryOp):
     SCALAR: ClassVar = Scalar("sinh", ufunc("sinh"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SqrtOp(UnaryOp):
     """The square root."""
 
@@ -278,7 +279,7 @@ class SqrtOp(UnaryOp):
     SCALAR: ClassVar = Scalar("sqrt", ufunc("sqrt"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class SquareOp(UnaryOp):
     """`x * x`."""
 
@@ -286,7 +287,7 @@ class SquareOp(UnaryOp):
     SCALAR: ClassVar = Scalar("square", ufunc("square"))
 
 
-@irdl_op_definition
+@op_definition
 class TanOp(UnaryOp):
     """`tan(x)`."""
 
@@ -294,7 +295,7 @@ class TanOp(UnaryOp):
     SCALAR: ClassVar = Scalar("tan", ufunc("tan"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class TanhOp(UnaryOp):
     """`tanh(x)`."""
 
@@ -302,7 +303,7 @@ class TanhOp(UnaryOp):
     SCALAR: ClassVar = Scalar("tanh", ufunc("tanh"), domain=Domain.FLOAT)
 
 
-@irdl_op_definition
+@op_definition
 class TruncOp(UnaryOp):
     """x without its fraction."""
 

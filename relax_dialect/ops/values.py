@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -16,7 +16,8 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute
-from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, prop_def, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
@@ -24,7 +25,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from relax_dialect.inference import Inference
-from relax_dialect.interfaces import InfersResultTypes, print_result_types
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.directives import FollowingType, InferredTypes
 from relax_dialect.ops.fields import format_number, parse_number
 from relax_dialect.ops.numbers import number_attr, outside
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
@@ -33,13 +35,40 @@ from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import from_numpy, is_dtype, is_unsigned
 from tir_dialect.elements import elements_of
+from tir_dialect.ops.assembly_format import Directive, op_definition
+from tir_dialect.ops.directives import Text, TypeProperty
 from tir_dialect.weights import WeightAttr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@irdl_op_definition
+class ConstantValue(Directive):
+    """The elements of a tensor, or its name: `dense<1.0> : tensor<2xf32>`, `"conv1.weight"`."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        name = parser.parse_optional_str_literal()
+        if name is not None:
+            self.value.set(state, WeightAttr(name))
+            return
+        position = parser.pos
+        value = parser.parse_attribute()
+        self.value.set(state, value)
+        if not isinstance(value, DenseIntOrFPElementsAttr):
+            parser.raise_error(f"expected dense<...> or the name of a tensor, got {value}", position, position + 1)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        value = cast(Attribute, self.value.get(op))
+        if isinstance(value, WeightAttr):
+            printer.print_string_literal(value.data.name)
+        else:
+            printer.print_attribute(value)
+
+
+@op_definition
 class ConstantOp(InfersResultTypes):
     """A tensor that is known when the program is compiled: its elements, or the name under which it is kept outside.
 
@@ -60,6 +89,9 @@ class ConstantOp(InfersResultTypes):
     result = result_def(TensorType)
 
     traits = traits_def(ConstantLike(), Evaluated())
+
+    assembly_format = "custom<ConstantValue>($value) attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (ConstantValue, InferredTypes)
 
     def __init__(self, value: DenseIntOrFPElementsAttr | WeightAttr | str, result_type: TensorType | None = None):
         """A tensor of which only the name is here needs a result type; of elements it is inferred."""
@@ -88,27 +120,8 @@ class ConstantOp(InfersResultTypes):
             inference.fail(f"expected elements of a supported dtype, got {value.get_element_type()}")  # C1
         return (TensorType(value.get_shape(), value.get_element_type()),)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ConstantOp:
-        name = parser.parse_optional_str_literal()
-        if name is None:
-            position = parser.pos
-            value = parser.parse_attribute()
-            properties = {"value": value}
-            if not isinstance(value, DenseIntOrFPElementsAttr):
-                parser.raise_error(f"expected dense<...> or the name of a tensor, got {value}", position, position + 1)
-            return cls.parse_inferred(parser, (), properties)
-        return cls.parse_inferred(parser, (), {"value": WeightAttr(name)})
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        if isinstance(self.value, WeightAttr):
-            printer.print_string_literal(self.value.data.name)
-            printer.print_op_attributes(self.attributes)
-            print_result_types(printer, self.result_types)
-            return
-        printer.print_attribute(self.value)
-        self.print_inferred(printer)
+    def types_follow(self) -> bool:
+        return self.weight_name is None and super().types_follow()
 
     def verify_(self) -> None:
         if self.weight_name is None or self.array is not None:
@@ -121,7 +134,30 @@ class ConstantOp(InfersResultTypes):
             )  # C2
 
 
-@irdl_op_definition
+class Scalar(Directive):
+    """A number: `4 * n` if it is a dimension, else behind its dtype, `f32 0.5`."""
+
+    value: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        value = _parse_scalar(parser)
+        if isa(value, IntegerAttr) and value.type == i64:
+            value = DimAttr(value.value.data)
+        self.value.set(state, value)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        state.print_whitespace(printer)
+        value = self.value.get(op)
+        if isinstance(value, DimAttr):
+            printer.print_string(str(value.data))
+        elif isa(value, IntegerAttr | FloatAttr):
+            printer.print_attribute(value.type)
+            number = value.value.data
+            literal = format_number(number) if isinstance(number, float) else str(number)
+            printer.print_string(f" {str(bool(number)).lower() if value.type == i1 else literal}")
+
+
+@op_definition
 class PrimOp(InfersResultTypes):
     """A scalar: a dimension, a number or a truth value.
 
@@ -144,6 +180,9 @@ class PrimOp(InfersResultTypes):
 
     traits = traits_def(ConstantLike(), Pure())
 
+    assembly_format = "custom<Scalar>($value) attr-dict custom<FollowingType>(type($result))"
+    custom_directives = (Scalar, FollowingType)
+
     def __init__(self, value: DimLike | DimAttr | IntegerAttr | FloatAttr):
         """Any `i64` is kept as a dimension."""
         if isa(value, IntegerAttr) and value.type == i64:
@@ -165,24 +204,6 @@ class PrimOp(InfersResultTypes):
         if is_unsigned(value.type) and (wrong := outside(int(value.value.data), value.type)) is not None:
             inference.fail(wrong)  # C2
         return (PrimType(value.type),)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> PrimOp:
-        op = cls(_parse_scalar(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        if isinstance(self.value, DimAttr):
-            printer.print_string(str(self.value.data))
-        else:
-            printer.print_attribute(self.value.type)
-            number = self.value.value.data
-            literal = format_number(number) if isinstance(number, float) else str(number)
-            literal = str(bool(number)).lower() if self.value.type == i1 else literal
-            printer.print_string(f" {literal}")
-        printer.print_op_attributes(self.attributes)
 
 
 def _parse_scalar(parser: Parser) -> DimAttr | IntegerAttr | FloatAttr:
@@ -208,7 +229,7 @@ class OpaqueValue(InfersResultTypes, ABC):
         return (ObjectType(),)
 
 
-@irdl_op_definition
+@op_definition
 class StringOp(OpaqueValue):
     """A string.
 
@@ -224,22 +245,16 @@ class StringOp(OpaqueValue):
 
     traits = traits_def(ConstantLike(), Pure())
 
+    assembly_format = "custom<Text>($value) attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (Text, InferredTypes)
+
     def __init__(self, value: str | StringAttr):
         super().__init__(
             properties={"value": StringAttr(value) if isinstance(value, str) else value}, result_types=[ObjectType()]
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> StringOp:
-        return cls.parse_inferred(parser, (), {"value": StringAttr(parser.parse_str_literal())})
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.value.data)
-        self.print_inferred(printer)
-
-
-@irdl_op_definition
+@op_definition
 class DTypeOp(OpaqueValue):
     """An element type as a value.
 
@@ -257,6 +272,9 @@ class DTypeOp(OpaqueValue):
 
     traits = traits_def(ConstantLike(), Pure())
 
+    assembly_format = "custom<TypeProperty>($value) attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (TypeProperty, InferredTypes)
+
     def __init__(self, value: Attribute):
         super().__init__(properties={"value": value}, result_types=[ObjectType()])
 
@@ -265,17 +283,8 @@ class DTypeOp(OpaqueValue):
         inference.dtype("value")  # C1
         return super().infer(inference)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> DTypeOp:
-        return cls.parse_inferred(parser, (), {"value": parser.parse_type()})
 
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_attribute(self.value)
-        self.print_inferred(printer)
-
-
-@irdl_op_definition
+@op_definition
 class NullOp(OpaqueValue):
     """The null object: `None` of a packed function.
 
@@ -290,12 +299,8 @@ class NullOp(OpaqueValue):
 
     traits = traits_def(ConstantLike(), Pure())
 
+    assembly_format = "attr-dict custom<InferredTypes>(type($result))"
+    custom_directives = (InferredTypes,)
+
     def __init__(self) -> None:
         super().__init__(result_types=[ObjectType()])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> NullOp:
-        return cls.parse_inferred(parser, ())
-
-    def print(self, printer: Printer) -> None:
-        self.print_inferred(printer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer, number
@@ -13,11 +13,12 @@ from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.assembly_format import op_definition
 
 ROI_MODES = ("avg", "max", "max_point")
 
 
-@irdl_op_definition
+@op_definition
 class NonMaxSuppressionOp(Operator):
     """The boxes with the best scores that do not overlap: for each batch and class, in descending order of scores.
 
@@ -82,7 +83,7 @@ def _require_regions(inference: Inference) -> tuple[tuple[Dim | None, ...], Dim 
     return x, inference.require_equal(rois[0], batches[0], "one batch index for each region")
 
 
-@irdl_op_definition
+@op_definition
 class ROIAlignOp(Operator):
     """Regions of images brought to one size by bilinear interpolation (He et al., 2017).
 
@@ -155,7 +156,7 @@ class ROIAlignOp(Operator):
         return (inference.tensor(0).with_shape((count, x[1], constant(height), constant(width))),)
 
 
-@irdl_op_definition
+@op_definition
 class ROIPoolOp(Operator):
     """The greatest elements of the parts of regions of images (Girshick, 2015).
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, i1
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    OperandVariable,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from tir_dialect.ops.assembly_format import Directive, State
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import BufferType
 
@@ -22,53 +34,51 @@ def parse_buffer(parser: Parser) -> SSAValue[BufferType]:
     return SSAValue.get(value, type=BufferType)
 
 
-def parse_buffer_type(parser: Parser) -> tuple[BufferType, dict[str, Attribute]]:
-    """Parses the end of an op whose result is a buffer: optional attributes and `: !tir.buffer<[n], f32>`."""
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    start = parser.pos
-    type = parser.parse_type()
-    if not isinstance(type, BufferType):
-        parser.raise_error(f"expected a buffer type, got {type}", start, parser.pos)
-    return type, attributes
+class Buffer(Directive):
+    """A buffer: `%A`."""
+
+    buffer: OperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        State.of(state).values[self.buffer.index] = (parse_buffer(parser),)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.buffer.print(printer, state, op)
 
 
-def print_buffer_type(printer: Printer, type: Attribute, attributes: Mapping[str, Attribute]) -> None:
-    """Prints attributes if there are any, and ` : !tir.buffer<[n], f32>`."""
-    printer.print_op_attributes(attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(type)
+class BufferResult(Directive):
+    """The type of a result that is a buffer: `!tir.buffer<[n], f32>`."""
+
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        type = parser.parse_type()
+        if not isinstance(type, BufferType):
+            parser.raise_error(f"expected a buffer type, got {type}", start, parser.pos)
+        self.type.set(state, (type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.type.print(printer, state, op)
 
 
-def parse_access(parser: Parser) -> tuple[SSAValue[BufferType], list[SSAValue]]:
-    """Parses `%A[%i, %j]`."""
-    buffer = parse_buffer(parser)
-    indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_defined_operand(parser))
-    return buffer, indices
+class Access(Directive):
+    """An element of a buffer: `%A[%i, %j]`."""
 
+    buffer: OperandVariable
+    indices: VariadicOperandVariable
 
-def print_access(printer: Printer, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
-    """Prints `%A[%i, %j]`."""
-    printer.print_ssa_value(buffer)
-    with printer.in_square_brackets():
-        printer.print_list(indices, printer.print_ssa_value)
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        values = State.of(state).values
+        values[self.buffer.index] = (parse_buffer(parser),)
+        values[self.indices.index] = parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: parse_defined_operand(parser)
+        )
 
-
-def parse_numbered_access(
-    parser: Parser, word: str
-) -> tuple[SSAValue[BufferType], list[SSAValue], int, dict[str, Attribute]]:
-    """Parses `%A[%i, %j] word 2 {..}`: an element, a keyword with a number, and attributes."""
-    buffer, indices = parse_access(parser)
-    parser.parse_keyword(word)
-    return buffer, indices, parser.parse_integer(), parser.parse_optional_attr_dict()
-
-
-def print_numbered_access(printer: Printer, op: Operation, word: str, number: int) -> None:
-    """Prints what `parse_numbered_access` parses, for an op whose operands are a buffer and indices."""
-    printer.print_string(" ")
-    print_access(printer, op.operands[0], op.operands[1:])
-    printer.print_string(f" {word} {number}")
-    printer.print_op_attributes(op.attributes)
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.buffer.print(printer, state, op)
+        with printer.in_square_brackets():
+            printer.print_list(self.indices.get(op), printer.print_ssa_value)
 
 
 @dataclass(frozen=True)
@@ -79,17 +89,44 @@ class RegionAxis:
     upper: SSAValue | None = None
 
 
-def parse_buffer_region(parser: Parser) -> tuple[SSAValue[BufferType], list[RegionAxis]]:
-    """Parses `%A[%i, %lo to %hi]`."""
-    buffer = parse_buffer(parser)
-    return buffer, parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_axis(parser))
+class BufferRegion(Directive):
+    """A region of a buffer, in each dimension a point or a range: `%A[%i, %lo to %hi]`."""
+
+    buffer: OperandVariable
+    lower: VariadicOperandVariable
+    upper: VariadicOperandVariable
+    is_range: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        values = State.of(state).values
+        values[self.buffer.index] = (parse_buffer(parser),)
+        axes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_axis(parser))
+        values[self.lower.index], values[self.upper.index] = starts_and_ends(axes)
+        self.is_range.set(state, ranges(axes))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.buffer.print(printer, state, op)
+        flags = cast("DenseArrayBase[IntegerType]", self.is_range.get(op)).get_values()
+        with printer.in_square_brackets():
+            printer.print_list(
+                axes_of(self.lower.get(op), self.upper.get(op), flags), lambda axis: _print_axis(printer, axis)
+            )
 
 
-def print_buffer_region(printer: Printer, buffer: SSAValue, axes: Sequence[RegionAxis]) -> None:
-    """Prints `%A[%i, %lo to %hi]`."""
-    printer.print_ssa_value(buffer)
-    with printer.in_square_brackets():
-        printer.print_list(axes, lambda axis: _print_axis(printer, axis))
+def starts_and_ends(axes: Sequence[RegionAxis]) -> tuple[list[SSAValue], list[SSAValue]]:
+    """The points and starts of ranges, one per dimension, and the ends of the ranges."""
+    return [axis.lower for axis in axes], [axis.upper for axis in axes if axis.upper is not None]
+
+
+def ranges(axes: Sequence[RegionAxis]) -> DenseArrayBase:
+    """Which dimensions have a range."""
+    return DenseArrayBase.from_list(i1, [int(axis.upper is not None) for axis in axes])
+
+
+def axes_of(lower: Sequence[SSAValue], upper: Sequence[SSAValue], flags: Sequence[int]) -> list[RegionAxis]:
+    """The dimensions of a region, of what `starts_and_ends` and `ranges` give."""
+    ends = iter(upper)
+    return [RegionAxis(start, next(ends) if ranged else None) for start, ranged in zip(lower, flags, strict=True)]
 
 
 def _parse_axis(parser: Parser) -> RegionAxis:

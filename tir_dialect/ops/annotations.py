@@ -18,8 +18,12 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, ParsingState, PrintingState
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+from tir_dialect.ops.assembly_format import Directive
 
 Note: TypeAlias = "bool | float | str | Sequence[Note] | Mapping[str, Note]"
 """What an annotation says."""
@@ -66,6 +70,19 @@ def note_of(attribute: Attribute) -> Note:
 def annotations_attr(annotations: Mapping[str, Attribute] | None) -> DictionaryAttr | None:
     """The property that holds `annotations`: absent if there are none."""
     return DictionaryAttr(dict(annotations)) if annotations else None
+
+
+class Annotations(Directive):
+    """The annotations, if there are some: `annotations {key = value}`."""
+
+    annotations: AttributeVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        if (annotations := parse_annotations(parser)) is not None:
+            self.annotations.set(state, annotations)
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        print_annotations(printer, cast("DictionaryAttr | None", self.annotations.get(op)))
 
 
 def parse_annotations(parser: Parser) -> DictionaryAttr | None:

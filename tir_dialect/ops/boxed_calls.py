@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import Number, Text
 from tir_dialect.ops.effects import UnknownEffects
-from tir_dialect.ops.syntax import parse_defined_operand
 
 
-@irdl_op_definition
+@op_definition
 class CallBoxedOp(IRDLOperation):
     """Calls a function of the tvm-ffi registry with an array of boxed values.
 
@@ -36,6 +35,9 @@ class CallBoxedOp(IRDLOperation):
 
     traits = traits_def(UnknownEffects())
 
+    assembly_format = "custom<Text>($function) `(` $values `,` custom<Number>($count) `)` attr-dict"
+    custom_directives = (Text, Number)
+
     def __init__(self, function: str, values: SSAValue | Operation, count: int):
         properties = {"function": StringAttr(function), "count": IntegerAttr(count, i64)}
         super().__init__(operands=[values], properties=properties)
@@ -44,24 +46,6 @@ class CallBoxedOp(IRDLOperation):
     def count(self) -> int:
         """How many values there are."""
         return self.count_attr.value.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallBoxedOp:
-        function = parser.parse_str_literal()
-        with parser.in_parens():
-            values = parse_defined_operand(parser)
-            parser.parse_punctuation(",")
-            op = cls(function, values, parser.parse_integer())
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.function.data)
-        with printer.in_parens():
-            printer.print_ssa_value(self.values)
-            printer.print_string(f", {self.count}")
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         if self.count < 0:

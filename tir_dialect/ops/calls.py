@@ -10,25 +10,23 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     opt_prop_def,
     opt_result_def,
     prop_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim, Prover
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.new_ops import as_value, fill_op
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import ResultType, Symbol, Text
 from tir_dialect.ops.effects import UnknownEffects
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import i32_array
-from tir_dialect.ops.syntax import parse_defined_operands
 from tir_dialect.types import BufferType
 
 ROUTINE = "relax.routine."
@@ -39,11 +37,6 @@ def _is_scalar(type: Attribute) -> bool:
     return is_dtype(type) and scalar_type(type) == type
 
 
-def _parse_arguments(parser: Parser) -> list[SSAValue]:
-    with parser.in_parens():
-        return parse_defined_operands(parser)
-
-
 class ForeignCallOp(IRDLOperation, ABC):
     """A call of a function outside the module, by name."""
 
@@ -51,6 +44,12 @@ class ForeignCallOp(IRDLOperation, ABC):
     pure = opt_prop_def(UnitAttr)
     arguments = var_operand_def()
     result = opt_result_def()
+
+    assembly_format = (
+        "(`pure` $pure^)? custom<Text>($function) `(` $arguments `)` attr-dict "
+        "(`:` custom<ResultType>(type($result))^)?"
+    )
+    custom_directives = (Text, ResultType)
 
     def __init__(
         self,
@@ -66,29 +65,6 @@ class ForeignCallOp(IRDLOperation, ABC):
             result_types=[result_type],
         )
 
-    @classmethod
-    def parse(cls, parser: Parser) -> ForeignCallOp:
-        pure = parser.parse_optional_keyword("pure") is not None
-        function = parser.parse_str_literal()
-        arguments = _parse_arguments(parser)
-        attributes = parser.parse_optional_attr_dict()
-        result = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else None
-        op = cls(function, arguments, result, pure=pure)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        if self.pure is not None:
-            printer.print_string(" pure")
-        printer.print_string(" ")
-        printer.print_string_literal(self.function.data)
-        with printer.in_parens():
-            printer.print_list(self.arguments, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        if self.result is not None:
-            printer.print_string(" : ")
-            printer.print_attribute(self.result.type)
-
     def verify_(self) -> None:
         for index, argument in enumerate(self.arguments):
             if not _is_scalar(argument.type) and not isinstance(argument.type, BufferType | IndexType):
@@ -99,7 +75,7 @@ class ForeignCallOp(IRDLOperation, ABC):
             raise VerifyException(f"'{self.name}' op expected a scalar result, got {self.result.type}")  # C2
 
 
-@irdl_op_definition
+@op_definition
 class CallExternOp(ForeignCallOp):
     """Calls a C function, which is resolved when the code is linked.
 
@@ -120,7 +96,7 @@ class CallExternOp(ForeignCallOp):
     traits = traits_def(UnknownEffects())
 
 
-@irdl_op_definition
+@op_definition
 class CallPackedOp(ForeignCallOp):
     """Calls a function of the tvm-ffi registry, which is looked up when the executable is loaded.
 
@@ -148,7 +124,7 @@ class _VerifiesCallee(SymbolUserOpInterface):
             _verify_call(op)
 
 
-@irdl_op_definition
+@op_definition
 class CallOp(IRDLOperation):
     """Calls another prim_func of the module, with the values of its symbols in brackets.
 
@@ -177,6 +153,11 @@ class CallOp(IRDLOperation):
 
     traits = traits_def(UnknownEffects(), _VerifiesCallee())
 
+    assembly_format = (
+        "(`unchecked` $unchecked^)? custom<Symbol>($callee) (`[` $sizes^ `]` ``)? `(` $arguments `)` attr-dict"
+    )
+    custom_directives = (Symbol,)
+
     def __init__(
         self,
         callee: str | SymbolRefAttr,
@@ -193,28 +174,6 @@ class CallOp(IRDLOperation):
         if unchecked:
             properties["unchecked"] = UnitAttr()
         fill_op(self, tuple(map(as_value, (*sizes, *arguments))), properties=properties)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> CallOp:
-        unchecked = parser.parse_optional_keyword("unchecked") is not None
-        callee = parser.parse_symbol_name().data
-        sizes: list[SSAValue] = []
-        if parser.parse_optional_punctuation("[") is not None:
-            sizes = parse_defined_operands(parser)
-            parser.parse_punctuation("]")
-        op = cls(callee, sizes, _parse_arguments(parser), unchecked=unchecked)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" " if self.unchecked is None else " unchecked ")
-        printer.print_symbol_name(self.callee.root_reference.data)
-        if self.sizes:
-            with printer.in_square_brackets():
-                printer.print_list(self.sizes, printer.print_ssa_value)
-        with printer.in_parens():
-            printer.print_list(self.arguments, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
 
 
 def _verify_call(op: CallOp) -> None:

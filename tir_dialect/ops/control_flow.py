@@ -28,7 +28,8 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.new_ops import as_value, fill_op
-from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.syntax import parse_defined_operand
 
 I1 = IntegerType(1)
 
@@ -119,7 +120,7 @@ def _join(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-@irdl_op_definition
+@op_definition
 class YieldOp(IRDLOperation):
     """Ends a region of a `tir.if` that has results: `tir.yield %x`."""
 
@@ -129,19 +130,10 @@ class YieldOp(IRDLOperation):
 
     traits = traits_def(Pure(), IsTerminator(), HasParent(IfOp))
 
+    assembly_format = "$values attr-dict"
+
     def __init__(self, *values: SSAValue | Operation):
         fill_op(self, tuple(map(as_value, values)))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> YieldOp:
-        op = cls(*parse_defined_operands(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.values, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
 
 
 @irdl_op_definition
@@ -193,7 +185,7 @@ class WhileOp(IRDLOperation):
             raise VerifyException("'tir.while' op first region expected to end in 'tir.condition'")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class ConditionOp(IRDLOperation):
     """Ends the first region of a `tir.while`: `tir.condition %go`."""
 
@@ -203,16 +195,7 @@ class ConditionOp(IRDLOperation):
 
     traits = traits_def(Pure(), IsTerminator(), HasParent(WhileOp))
 
+    assembly_format = "$condition attr-dict"
+
     def __init__(self, condition: SSAValue | Operation):
         super().__init__(operands=[condition])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ConditionOp:
-        op = cls(parse_defined_operand(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.condition)
-        printer.print_op_attributes(self.attributes)

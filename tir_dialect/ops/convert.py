@@ -9,15 +9,14 @@ from typing import TypeAlias, cast
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import TypeOf, Word
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.syntax import parse_defined_operand
 
 CONVERSIONS: Mapping[str, type[Operation]] = MappingProxyType(
     {
@@ -43,7 +42,7 @@ _BITS = 64
 """The width of `index`."""
 
 
-@irdl_op_definition
+@op_definition
 class ConvertOp(IRDLOperation):
     """Converts each lane of a vector, as the `arith` op of that name converts a scalar.
 
@@ -65,6 +64,9 @@ class ConvertOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "custom<Word>($kind) $operand attr-dict `:` custom<TypeOf>(ref($operand)) `to` type($result)"
+    custom_directives = (Word, TypeOf)
+
     def __init__(self, kind: str, operand: SSAValue | Operation, result_type: Attribute):
         super().__init__(operands=[operand], properties={"kind": StringAttr(kind)}, result_types=[result_type])
 
@@ -72,31 +74,6 @@ class ConvertOp(IRDLOperation):
     def scalar_op(self) -> type[Operation]:
         """The op that converts one lane."""
         return CONVERSIONS[self.kind.data]
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ConvertOp:
-        kind = parser.parse_identifier("a conversion")
-        operand = parse_defined_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        written = parser.parse_type()
-        if written != operand.type:
-            message = f"expected {operand.type}, the type of the operand, got {written}"
-            parser.raise_error(message, start, parser.pos)
-        parser.parse_keyword("to")
-        op = cls(kind, operand, parser.parse_type())
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.kind.data} ")
-        printer.print_ssa_value(self.operand)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.operand.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
 
     def verify_(self) -> None:
         kind, source, target = self.kind.data, self.operand.type, self.result.type

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import BFloat16Type, IntegerType, Signedness, VectorType, bf16, f32, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import SameType, TypeOf, TypeProperty
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.syntax import parse_defined_operand
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 
@@ -21,7 +20,7 @@ PARTS: Mapping[Attribute, int] = {i8: 4, ui8: 4, bf16: 2}
 """How many numbers of a dtype a word of 32 bits has, the first in its lowest bits."""
 
 
-@irdl_op_definition
+@op_definition
 class DotOp(IRDLOperation):
     """Multiplies the numbers packed into the 32-bit words of two vectors and adds the products, lane by lane, to a sum.
 
@@ -49,6 +48,12 @@ class DotOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = (
+        "custom<TypeProperty>($lhs_dtype) $lhs `,` custom<TypeProperty>($rhs_dtype) $rhs `,` $sum attr-dict "
+        "`:` custom<TypeOf>(ref($sum)) custom<SameType>(type($result), ref($sum))"
+    )
+    custom_directives = (TypeProperty, TypeOf, SameType)
+
     def __init__(
         self,
         dtypes: tuple[Attribute, Attribute],
@@ -66,36 +71,6 @@ class DotOp(IRDLOperation):
     def is_float(self) -> bool:
         """Whether the numbers are floats."""
         return isinstance(self.lhs_dtype, BFloat16Type)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> DotOp:
-        left, lhs = parser.parse_type(), parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        right, rhs = parser.parse_type(), parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        total = parse_defined_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        written = parser.parse_type()
-        if written != total.type:
-            parser.raise_error(f"expected {total.type}, the type of the sum, got {written}", start, parser.pos)
-        op = cls((left, right), lhs, rhs, total)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        for dtype, operand in ((self.lhs_dtype, self.lhs), (self.rhs_dtype, self.rhs)):
-            printer.print_string(" ")
-            printer.print_attribute(dtype)
-            printer.print_string(" ")
-            printer.print_ssa_value(operand)
-            printer.print_string(",")
-        printer.print_string(" ")
-        printer.print_ssa_value(self.sum)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.sum.type)
 
     def verify_(self) -> None:
         dtypes = (self.lhs_dtype, self.rhs_dtype)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition
+from xdsl.irdl import IRDLOperation
+from xdsl.irdl.declarative_assembly_format import OperandVariable, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import product
 from tir_dialect.new_ops import fill_op
-from tir_dialect.ops.accesses import parse_buffer
+from tir_dialect.ops.accesses import Buffer
+from tir_dialect.ops.assembly_format import Directive, op_definition
 from tir_dialect.ops.buffer_views import BufferViewOp
-from tir_dialect.types import BufferType
+from tir_dialect.ops.directives import value_of
+from tir_dialect.types import BufferType, buffer_type
 
 
 def flat_type(buffer: BufferType) -> BufferType:
@@ -20,7 +23,20 @@ def flat_type(buffer: BufferType) -> BufferType:
     return BufferType([product(buffer.shape)], buffer.dtype, scope=buffer.scope, align=buffer.align)
 
 
-@irdl_op_definition
+class FlatType(Directive):
+    """Nothing: the result is a buffer, flattened."""
+
+    view: TypeDirective
+    buffer: OperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.view.set(state, (flat_type(buffer_type(value_of(self.buffer, state))),))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        return
+
+
+@op_definition
 class FlattenOp(BufferViewOp):
     """A one-dimensional view of a compact buffer: its elements in row-major order.
 
@@ -36,20 +52,12 @@ class FlattenOp(BufferViewOp):
 
     name = "tir.flatten"
 
+    assembly_format = "custom<Buffer>($buffer) attr-dict custom<FlatType>(type($view), ref($buffer))"
+    custom_directives = (Buffer, FlatType)
+
     def __init__(self, buffer: SSAValue | Operation):
         buffer = SSAValue.get(buffer, type=BufferType)
         fill_op(self, (buffer,), (flat_type(buffer.type),))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FlattenOp:
-        op = cls(parse_buffer(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.buffer)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         source = self.buffer_type

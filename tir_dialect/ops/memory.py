@@ -14,13 +14,19 @@ from xdsl.irdl import (
     BeforeVariadicSingleAccessor,
     IRDLOperation,
     VarIRConstruct,
-    irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     result_def,
     traits_def,
     var_operand_def,
+)
+from xdsl.irdl.declarative_assembly_format import (
+    OperandVariable,
+    ParsingState,
+    PrintingState,
+    TypeDirective,
+    VariadicOperandVariable,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -29,10 +35,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tir_dialect.new_ops import as_value, fill_op
-from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_access, print_buffer_type
-from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
+from tir_dialect.ops.accesses import Access, BufferResult
+from tir_dialect.ops.annotations import Annotations, annotations_attr
+from tir_dialect.ops.assembly_format import Directive, State, op_definition
+from tir_dialect.ops.directives import value_of
 from tir_dialect.ops.effects import AllocatesResults
-from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import BufferType, buffer_type
 
 I1 = IntegerType(1)
@@ -124,8 +131,34 @@ def _reads_directly(*names: str) -> Callable[[type[OpT]], type[OpT]]:
     return accessing
 
 
+class AccessType(Directive):
+    """The type of what is loaded, unless it follows from the buffer and the indices: `: vector<8xf32>`."""
+
+    result: TypeDirective
+    buffer: OperandVariable
+    indices: VariadicOperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        memory = buffer_type(value_of(self.buffer, state))
+        indices = State.of(state).values[self.indices.index]
+        start = parser.pos
+        loaded = access_type(memory, indices)
+        if parser.parse_optional_punctuation(":") is not None:
+            written = parser.parse_type()
+            loaded = access_type(memory, indices, lanes_of(written))
+            if written != loaded:
+                parser.raise_error(f"'tir.load' op expected type {loaded}, got {written}", start, parser.pos)
+        self.result.set(state, (loaded,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        (loaded,) = self.result.get(op)
+        if loaded != access_type(buffer_type(self.buffer.get(op)), self.indices.get(op)):
+            printer.print_string(" : ")
+            printer.print_attribute(loaded)
+
+
 @_reads_directly("buffer")
-@irdl_op_definition
+@op_definition
 class LoadOp(IRDLOperation):
     """Loads an element, or several as a vector.
 
@@ -155,6 +188,12 @@ class LoadOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     traits = traits_def(_AccessEffect())
+
+    assembly_format = (
+        "custom<Access>($buffer, $indices) (`mask` $mask^)? attr-dict "
+        "custom<AccessType>(type($result), ref($buffer), ref($indices))"
+    )
+    custom_directives = (Access, AccessType)
 
     def __init__(
         self,
@@ -186,40 +225,12 @@ class LoadOp(IRDLOperation):
         """The number of lanes of a vector access."""
         return lanes_of(self.result.type)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
-        buffer, indices = parse_access(parser)
-        mask = parse_defined_operand(parser) if parser.parse_optional_keyword("mask") is not None else None
-        attributes = parser.parse_optional_attr_dict()
-        start = parser.pos
-        lanes = None
-        if parser.parse_optional_punctuation(":") is not None:
-            result = parser.parse_type()
-            lanes = lanes_of(result)
-            if result != access_type(buffer.type, indices, lanes):
-                wanted = access_type(buffer.type, indices, lanes)
-                parser.raise_error(f"'tir.load' op expected type {wanted}, got {result}", start, parser.pos)
-        op = cls(buffer, indices, lanes=lanes, mask=mask)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_access(printer, self.buffer, self.indices)
-        if self.mask is not None:
-            printer.print_string(" mask ")
-            printer.print_ssa_value(self.mask)
-        printer.print_op_attributes(self.attributes)
-        if self.result.type != access_type(self.buffer_type, self.indices):
-            printer.print_string(" : ")
-            printer.print_attribute(self.result.type)
-
     def verify_(self) -> None:
         _verify_access(self, self.buffer_type, self.indices, self.result.type, self.mask)
 
 
 @_reads_directly("value", "buffer")
-@irdl_op_definition
+@op_definition
 class StoreOp(IRDLOperation):
     """Stores an element, or several from a vector.
 
@@ -249,6 +260,9 @@ class StoreOp(IRDLOperation):
 
     traits = traits_def(_AccessEffect())
 
+    assembly_format = "$value `,` custom<Access>($buffer, $indices) (`mask` $mask^)? attr-dict"
+    custom_directives = (Access,)
+
     def __init__(
         self,
         value: SSAValue | Operation,
@@ -273,31 +287,11 @@ class StoreOp(IRDLOperation):
         """The number of lanes of a vector access."""
         return lanes_of(self.value.type)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        value = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        buffer, indices = parse_access(parser)
-        mask = parse_defined_operand(parser) if parser.parse_optional_keyword("mask") is not None else None
-        op = cls(value, buffer, indices, mask=mask)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        print_access(printer, self.buffer, self.indices)
-        if self.mask is not None:
-            printer.print_string(" mask ")
-            printer.print_ssa_value(self.mask)
-        printer.print_op_attributes(self.attributes)
-
     def verify_(self) -> None:
         _verify_access(self, self.buffer_type, self.indices, self.value.type, self.mask)
 
 
-@irdl_op_definition
+@op_definition
 class AllocBufferOp(IRDLOperation):
     """Allocates uninitialised memory, which lives until the end of the enclosing region.
 
@@ -313,6 +307,9 @@ class AllocBufferOp(IRDLOperation):
 
     traits = traits_def(AllocatesResults())
 
+    assembly_format = "custom<Annotations>($annotations) attr-dict `:` custom<BufferResult>(type($buffer))"
+    custom_directives = (Annotations, BufferResult)
+
     def __init__(self, type: BufferType, *, annotations: Mapping[str, Attribute] | None = None):
         given = annotations_attr(annotations)
         fill_op(self, (), (type,), {} if given is None else {"annotations": given})
@@ -321,15 +318,3 @@ class AllocBufferOp(IRDLOperation):
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
         return buffer_type(self.buffer)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AllocBufferOp:
-        annotations = parse_annotations(parser)
-        type, attributes = parse_buffer_type(parser)
-        op = cls(type, annotations=None if annotations is None else annotations.data)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_annotations(printer, self.annotations)
-        print_buffer_type(printer, self.buffer.type, self.attributes)

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import parse_numbered_access, print_numbered_access
+from tir_dialect.ops.accesses import Access
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import Number
 from tir_dialect.types import BufferType, buffer_type
 
 
-@irdl_op_definition
+@op_definition
 class MisalignmentOp(IRDLOperation):
     """The distance of an element, in elements, from the preceding vector-aligned address.
 
@@ -40,6 +40,9 @@ class MisalignmentOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "custom<Access>($buffer, $indices) `of` custom<Number>($count) attr-dict"
+    custom_directives = (Access, Number)
+
     def __init__(self, buffer: SSAValue | Operation, indices: Sequence[SSAValue | Operation], count: int):
         super().__init__(
             operands=[buffer, indices], properties={"count": IntegerAttr(count, i64)}, result_types=[IndexType()]
@@ -49,16 +52,6 @@ class MisalignmentOp(IRDLOperation):
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
         return buffer_type(self.buffer)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MisalignmentOp:
-        buffer, indices, count, attributes = parse_numbered_access(parser, "of")
-        op = cls(buffer, indices, count)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_numbered_access(printer, self, "of", self.count.value.data)
 
     def verify_(self) -> None:
         rank, count = self.buffer_type.rank, self.count.value.data

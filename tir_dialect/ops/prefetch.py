@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def, var_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, traits_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import parse_numbered_access, print_numbered_access
+from tir_dialect.ops.accesses import Access
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import Number
 from tir_dialect.ops.effects import FillsCaches
 from tir_dialect.types import BufferType, buffer_type
 
@@ -19,7 +19,7 @@ LEVELS = (1, 2, 3)
 """Of caches: 1 is the nearest."""
 
 
-@irdl_op_definition
+@op_definition
 class PrefetchOp(IRDLOperation):
     """Requests the cache line of an element that will soon be read or written.
 
@@ -42,6 +42,9 @@ class PrefetchOp(IRDLOperation):
 
     traits = traits_def(FillsCaches())
 
+    assembly_format = "custom<Access>($buffer, $indices) `level` custom<Number>($level) attr-dict"
+    custom_directives = (Access, Number)
+
     def __init__(self, buffer: SSAValue | Operation, indices: Sequence[SSAValue | Operation], level: int):
         super().__init__(operands=[buffer, indices], properties={"level": IntegerAttr(level, i64)})
 
@@ -49,16 +52,6 @@ class PrefetchOp(IRDLOperation):
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
         return buffer_type(self.buffer)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> PrefetchOp:
-        buffer, indices, level, attributes = parse_numbered_access(parser, "level")
-        op = cls(buffer, indices, level)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_numbered_access(printer, self, "level", self.level.value.data)
 
     def verify_(self) -> None:
         rank = self.buffer_type.rank

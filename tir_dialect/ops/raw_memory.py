@@ -8,26 +8,24 @@ from xdsl.dialects.builtin import IndexType, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_access, print_buffer_type
+from tir_dialect.ops.accesses import Access, BufferResult
+from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.directives import Text
 from tir_dialect.ops.effects import UnknownEffects
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import BufferType, buffer_type
 
 
-@irdl_op_definition
+@op_definition
 class MemoryAtOp(IRDLOperation):
     """The memory at an address, as a buffer.
 
@@ -50,6 +48,9 @@ class MemoryAtOp(IRDLOperation):
 
     traits = traits_def(NoMemoryEffect())
 
+    assembly_format = "$address attr-dict `:` custom<BufferResult>(type($view))"
+    custom_directives = (BufferResult,)
+
     def __init__(self, address: SSAValue | Operation, type: BufferType):
         super().__init__(operands=[address], result_types=[type])
 
@@ -57,19 +58,6 @@ class MemoryAtOp(IRDLOperation):
     def view_type(self) -> BufferType:
         """The type of the buffer."""
         return buffer_type(self.view)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MemoryAtOp:
-        address = parse_defined_operand(parser)
-        type, attributes = parse_buffer_type(parser)
-        op = cls(address, type)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.address)
-        print_buffer_type(printer, self.view.type, self.attributes)
 
     def verify_(self) -> None:
         if self.view_type.offset.terms:
@@ -83,7 +71,7 @@ class MemoryAtOp(IRDLOperation):
             )  # C2
 
 
-@irdl_op_definition
+@op_definition
 class AddressOfOp(IRDLOperation):
     """The address of an element: `%p = tir.address_of %A[%i, %j]`, an `i64`.
 
@@ -100,19 +88,11 @@ class AddressOfOp(IRDLOperation):
 
     traits = traits_def(UnknownEffects())
 
+    assembly_format = "custom<Access>($buffer, $indices) attr-dict"
+    custom_directives = (Access,)
+
     def __init__(self, buffer: SSAValue | Operation, indices: Sequence[SSAValue | Operation]):
         super().__init__(operands=[buffer, indices], result_types=[i64])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AddressOfOp:
-        op = cls(*parse_access(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_access(printer, self.buffer, self.indices)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         rank = SSAValue.get(self.buffer, type=BufferType).type.rank
@@ -120,7 +100,7 @@ class AddressOfOp(IRDLOperation):
             raise VerifyException(f"'tir.address_of' op expected {rank} indices, got {len(self.indices)}")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class TextAddressOp(IRDLOperation):
     """The address of a constant, null-terminated string: `%p = tir.text "echo"`, an `i64`."""
 
@@ -131,16 +111,8 @@ class TextAddressOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "custom<Text>($text) attr-dict"
+    custom_directives = (Text,)
+
     def __init__(self, text: str):
         super().__init__(properties={"text": StringAttr(text)}, result_types=[i64])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> TextAddressOp:
-        op = cls(parser.parse_str_literal())
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_string_literal(self.text.data)
-        printer.print_op_attributes(self.attributes)

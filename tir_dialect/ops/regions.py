@@ -10,25 +10,17 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     prop_def,
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim
-from tir_dialect.ops.accesses import (
-    RegionAxis,
-    parse_buffer_region,
-    parse_buffer_type,
-    print_buffer_region,
-    print_buffer_type,
-)
+from tir_dialect.ops.accesses import BufferRegion, BufferResult, RegionAxis, axes_of, ranges, starts_and_ends
+from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.effects import Declares
@@ -57,11 +49,7 @@ class RegionOp(IRDLOperation, ABC):
     @property
     def axes(self) -> tuple[RegionAxis, ...]:
         """The region, one entry per dimension."""
-        ends = iter(self.upper)
-        return tuple(
-            RegionAxis(start, next(ends) if ranged else None)
-            for start, ranged in zip(self.lower, self.is_range.get_values(), strict=True)
-        )
+        return tuple(axes_of(self.lower, self.upper, self.is_range.get_values()))
 
     def verify_region(self) -> None:
         """Checks the number of points and ranges; `VerifyException` if the buffer has another rank."""
@@ -75,18 +63,10 @@ class RegionOp(IRDLOperation, ABC):
 
 
 def _operands(buffer: SSAValue | Operation, axes: Sequence[RegionAxis]) -> list[SSAValue | Sequence[SSAValue]]:
-    return [
-        SSAValue.get(buffer),
-        [axis.lower for axis in axes],
-        [axis.upper for axis in axes if axis.upper is not None],
-    ]
+    return [SSAValue.get(buffer), *starts_and_ends(axes)]
 
 
-def _ranges(axes: Sequence[RegionAxis]) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i1, [int(axis.upper is not None) for axis in axes])
-
-
-@irdl_op_definition
+@op_definition
 class MatchBufferOp(RegionOp, BufferViewOp):
     """A view of a buffer region. Dimensions in which the region is a single point are dropped.
 
@@ -105,21 +85,13 @@ class MatchBufferOp(RegionOp, BufferViewOp):
 
     name = "tir.match_buffer"
 
+    assembly_format = (
+        "custom<BufferRegion>($buffer, $lower, $upper, $is_range) attr-dict `:` custom<BufferResult>(type($view))"
+    )
+    custom_directives = (BufferRegion, BufferResult)
+
     def __init__(self, buffer: SSAValue | Operation, axes: Sequence[RegionAxis], type: BufferType):
-        super().__init__(operands=_operands(buffer, axes), properties={"is_range": _ranges(axes)}, result_types=[type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> MatchBufferOp:
-        buffer, axes = parse_buffer_region(parser)
-        type, attributes = parse_buffer_type(parser)
-        op = cls(buffer, axes, type)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_buffer_region(printer, self.buffer, self.axes)
-        print_buffer_type(printer, self.view.type, self.attributes)
+        super().__init__(operands=_operands(buffer, axes), properties={"is_range": ranges(axes)}, result_types=[type])
 
     def verify_(self) -> None:
         self.verify_region()
@@ -148,25 +120,17 @@ def _list(dims: Sequence[Dim]) -> str:
 class DeclarationOp(RegionOp, ABC):
     """Base class of `tir.reads` and `tir.writes`."""
 
+    assembly_format = "custom<BufferRegion>($buffer, $lower, $upper, $is_range) attr-dict"
+    custom_directives = (BufferRegion,)
+
     def __init__(self, buffer: SSAValue | Operation, axes: Sequence[RegionAxis]):
-        super().__init__(operands=_operands(buffer, axes), properties={"is_range": _ranges(axes)})
-
-    @classmethod
-    def parse(cls, parser: Parser) -> DeclarationOp:
-        op = cls(*parse_buffer_region(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_buffer_region(printer, self.buffer, self.axes)
-        printer.print_op_attributes(self.attributes)
+        super().__init__(operands=_operands(buffer, axes), properties={"is_range": ranges(axes)})
 
     def verify_(self) -> None:
         self.verify_region()
 
 
-@irdl_op_definition
+@op_definition
 class ReadsOp(DeclarationOp):
     """Declares that its block reads a region: `tir.reads %A[%vi, %lo to %hi]`.
 
@@ -181,7 +145,7 @@ class ReadsOp(DeclarationOp):
     traits = traits_def(Declares(), HasParent(BlockOp))  # C2
 
 
-@irdl_op_definition
+@op_definition
 class WritesOp(DeclarationOp):
     """Declares that its block writes a region: `tir.writes %A[%vi, %lo to %hi]`.
 

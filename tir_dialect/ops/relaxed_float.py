@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import AnyFloat, Float32Type
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.binary import BinaryOp
+from tir_dialect.ops.directives import SameType, TypeOf
 from tir_dialect.ops.memory import number_type
-from tir_dialect.ops.syntax import parse_operands, print_operands
 
 SCALE = 2.0**64
 """The factor of `tir.scaled_exp`."""
 
 
-@irdl_op_definition
+@op_definition
 class GreaterOp(BinaryOp):
     """The first operand if it is greater than the second one, else the second: x86's `maxps`.
 
@@ -41,7 +40,7 @@ class GreaterOp(BinaryOp):
         self.verify_types(AnyFloat, "floats")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class ScaledExpOp(IRDLOperation):
     """`e**x * 2**64` for `x <= 0`: a normal number, so that no lane needs the special case for subnormal results.
 
@@ -61,18 +60,13 @@ class ScaledExpOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = (
+        "$operand attr-dict `:` custom<TypeOf>(ref($operand)) custom<SameType>(type($result), ref($operand))"
+    )
+    custom_directives = (TypeOf, SameType)
+
     def __init__(self, operand: SSAValue | Operation):
         super().__init__(operands=[operand], result_types=[SSAValue.get(operand).type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ScaledExpOp:
-        (operand,), attributes = parse_operands(parser, 1)
-        op = cls(operand)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self, self.result.type)
 
     def verify_(self) -> None:
         if self.operand.type != self.result.type or not isinstance(number_type(self.result.type), Float32Type):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.irdl import irdl_op_definition
 
+from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.binary import BinaryOp
 
 
-@irdl_op_definition
+@op_definition
 class FmodOp(BinaryOp):
     """The remainder of the division rounded towards zero, exact, with the sign of the dividend: C's `fmod`.
 

@@ -7,19 +7,21 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, StringAttr, VectorType
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, opt_prop_def, prop_def, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.attributes import DimAttr, parse_dim_expr
+from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.new_ops import fill_op
+from tir_dialect.ops.assembly_format import Directive, op_definition
+from tir_dialect.ops.directives import DimExpr, Text
 from tir_dialect.ops.effects import MayRaise
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.syntax import parse_defined_operand
 
 I1 = IntegerType(1)
 _INDEX = IndexType()
@@ -29,7 +31,7 @@ ERROR_KINDS = (DEFAULT_ERROR, "TypeError", "RuntimeError", "IndexError", "KeyErr
 """The errors that an assertion may raise, which have the same names in Python."""
 
 
-@irdl_op_definition
+@op_definition
 class DimOp(HasFolderInterface, IRDLOperation):
     """The value of a symbolic dimension: `%e = tir.dim 4 * n + 1`."""
 
@@ -40,6 +42,9 @@ class DimOp(HasFolderInterface, IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "custom<DimExpr>($dim) attr-dict"
+    custom_directives = (DimExpr,)
+
     def __init__(self, dim: DimLike):
         fill_op(self, (), (_INDEX,), {"dim": DimAttr(dim)})
 
@@ -47,16 +52,6 @@ class DimOp(HasFolderInterface, IRDLOperation):
     def dim(self) -> Dim:
         """The dimension."""
         return self.dim_attr.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> DimOp:
-        op = cls(parse_dim_expr(parser))
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.dim}")
-        printer.print_op_attributes(self.attributes)
 
     def fold(self) -> Sequence[SSAValue | Attribute] | None:
         """An integer, or the function's argument for a symbol."""
@@ -71,7 +66,24 @@ class DimOp(HasFolderInterface, IRDLOperation):
         return None if argument is None else (argument,)
 
 
-@irdl_op_definition
+class IndexVector(Directive):
+    """The type of a vector of indices: `vector<8xindex>`."""
+
+    type: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        start = parser.pos
+        type = parser.parse_type()
+        lanes = lanes_of(type)
+        if lanes is None or type != VectorType(IndexType(), [lanes]):
+            parser.raise_error(f"expected a vector of index with one dimension, got {type}", start, parser.pos)
+        self.type.set(state, (type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        self.type.print(printer, state, op)
+
+
+@op_definition
 class RampOp(IRDLOperation):
     """A vector of the indices `base`, `base + step`, `base + 2 * step`, ...: `%v = tir.ramp %base by %step :
     vector<8xindex>`.
@@ -87,6 +99,9 @@ class RampOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "$base `by` $step attr-dict `:` custom<IndexVector>(type($result))"
+    custom_directives = (IndexVector,)
+
     def __init__(self, base: SSAValue | Operation, step: SSAValue | Operation, lanes: int):
         super().__init__(operands=[base, step], result_types=[VectorType(IndexType(), [lanes])])
 
@@ -95,31 +110,6 @@ class RampOp(IRDLOperation):
         """The number of indices."""
         return lanes_of(self.result.type) or 0
 
-    @classmethod
-    def parse(cls, parser: Parser) -> RampOp:
-        base = parse_defined_operand(parser)
-        parser.parse_keyword("by")
-        step = parse_defined_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        type = parser.parse_type()
-        lanes = lanes_of(type)
-        if lanes is None or type != VectorType(IndexType(), [lanes]):
-            parser.raise_error(f"expected a vector of index with one dimension, got {type}", start, parser.pos)
-        op = cls(base, step, lanes)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.base)
-        printer.print_string(" by ")
-        printer.print_ssa_value(self.step)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
     def verify_(self) -> None:
         if not self.lanes or self.result.type != VectorType(IndexType(), [self.lanes]):
             raise VerifyException(
@@ -127,7 +117,7 @@ class RampOp(IRDLOperation):
             )  # C1
 
 
-@irdl_op_definition
+@op_definition
 class AssertOp(IRDLOperation):
     """Raises an error with the message unless the condition holds: `tir.assert %ok, "n is even"`.
 
@@ -144,6 +134,9 @@ class AssertOp(IRDLOperation):
 
     traits = traits_def(MayRaise())
 
+    assembly_format = "$condition `,` custom<Text>($message) (`raises` custom<Text>($error)^)? attr-dict"
+    custom_directives = (Text,)
+
     def __init__(self, condition: SSAValue | Operation, message: str, error: str = DEFAULT_ERROR):
         kind = None if error == DEFAULT_ERROR else StringAttr(error)
         super().__init__(operands=[condition], properties={"message": StringAttr(message), "error": kind})
@@ -152,26 +145,6 @@ class AssertOp(IRDLOperation):
     def error_kind(self) -> str:
         """The name of the error."""
         return DEFAULT_ERROR if self.error is None else self.error.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AssertOp:
-        condition = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        message = parser.parse_str_literal()
-        raises = parser.parse_optional_keyword("raises") is not None
-        op = cls(condition, message, parser.parse_str_literal() if raises else DEFAULT_ERROR)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.condition)
-        printer.print_string(", ")
-        printer.print_string_literal(self.message.data)
-        if self.error is not None:
-            printer.print_string(" raises ")
-            printer.print_string_literal(self.error.data)
-        printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:
         if self.error_kind not in ERROR_KINDS:

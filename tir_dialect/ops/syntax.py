@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 
 def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
@@ -36,27 +35,3 @@ def parse_defined_operands(parser: Parser) -> list[SSAValue]:
     while parser.parse_optional_punctuation(","):
         operands.append(parse_defined_operand(parser))
     return operands
-
-
-def parse_operands(parser: Parser, count: int) -> tuple[list[SSAValue], dict[str, Attribute]]:
-    """Parses `count` operands, attributes, and the type of the last operand."""
-    operands = [parse_defined_operand(parser)]
-    for _ in range(count - 1):
-        parser.parse_punctuation(",")
-        operands.append(parse_defined_operand(parser))
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    start = parser.pos
-    written = parser.parse_type()
-    if written != operands[-1].type:
-        parser.raise_error(f"expected {operands[-1].type}, the type of the operand, got {written}", start, parser.pos)
-    return operands, attributes
-
-
-def print_operands(printer: Printer, op: Operation, type: Attribute) -> None:
-    """Prints operands, attributes and one type, after the name of an op."""
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    printer.print_op_attributes(op.attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(type)

@@ -5,20 +5,35 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import OperandVariable, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from tir_dialect.ops.assembly_format import Directive, op_definition
+from tir_dialect.ops.directives import SameType, TypeOf, Word, value_of
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.syntax import parse_operands, print_operands
 
 I1 = IntegerType(1)
 
 
-@irdl_op_definition
+class MaskType(Directive):
+    """Nothing: the result is a mask with the lanes of an operand."""
+
+    mask: TypeDirective
+    operand: OperandVariable
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.mask.set(state, (VectorType(I1, [lanes_of(value_of(self.operand, state).type) or 1]),))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        return
+
+
+@op_definition
 class CompareOp(IRDLOperation):
     """Compares two vectors lane by lane. The result is a mask of the lanes for which the predicate holds.
 
@@ -42,6 +57,12 @@ class CompareOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = (
+        "custom<Word>($predicate) $lhs `,` $rhs attr-dict `:` custom<TypeOf>(ref($rhs)) "
+        "custom<MaskType>(type($result), ref($lhs))"
+    )
+    custom_directives = (Word, TypeOf, MaskType)
+
     def __init__(self, predicate: str, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
         lanes = lanes_of(SSAValue.get(lhs).type) or 1
         super().__init__(
@@ -64,18 +85,6 @@ class CompareOp(IRDLOperation):
         known = arith.CMPF_COMPARISON_OPERATIONS if self.is_float else arith.CMPI_COMPARISON_OPERATIONS
         return list(known)
 
-    @classmethod
-    def parse(cls, parser: Parser) -> CompareOp:
-        predicate = parser.parse_identifier("a predicate")
-        (lhs, rhs), attributes = parse_operands(parser, 2)
-        op = cls(predicate, lhs, rhs)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.predicate.data}")
-        print_operands(printer, self, self.lhs.type)
-
     def verify_(self) -> None:
         lanes = lanes_of(self.lhs.type)
         if lanes is None or self.lhs.type != self.rhs.type or not _has_numbers(self.lhs):
@@ -97,7 +106,7 @@ def _has_numbers(value: SSAValue) -> bool:
     return isa(value.type, VectorType) and isinstance(value.type.element_type, AnyFloat | IntegerType | IndexType)
 
 
-@irdl_op_definition
+@op_definition
 class SelectOp(IRDLOperation):
     """Selects each lane from the first vector where the mask is set, and from the second one elsewhere.
 
@@ -118,18 +127,13 @@ class SelectOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = (
+        "$mask `,` $on `,` $off attr-dict `:` custom<TypeOf>(ref($off)) custom<SameType>(type($result), ref($on))"
+    )
+    custom_directives = (TypeOf, SameType)
+
     def __init__(self, mask: SSAValue | Operation, on: SSAValue | Operation, off: SSAValue | Operation):
         super().__init__(operands=[mask, on, off], result_types=[SSAValue.get(on).type])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> SelectOp:
-        (mask, on, off), attributes = parse_operands(parser, 3)
-        op = cls(mask, on, off)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self, self.result.type)
 
     def verify_(self) -> None:
         if not self.on.type == self.off.type == self.result.type:
@@ -143,7 +147,7 @@ class SelectOp(IRDLOperation):
             )  # C2
 
 
-@irdl_op_definition
+@op_definition
 class FirstLaneOp(IRDLOperation):
     """The index of the first set lane of a mask, or the number of lanes if none is set.
 
@@ -161,18 +165,11 @@ class FirstLaneOp(IRDLOperation):
 
     traits = traits_def(Pure())
 
+    assembly_format = "$mask attr-dict `:` custom<TypeOf>(ref($mask))"
+    custom_directives = (TypeOf,)
+
     def __init__(self, mask: SSAValue | Operation):
         super().__init__(operands=[mask], result_types=[IndexType()])
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FirstLaneOp:
-        (mask,), attributes = parse_operands(parser, 1)
-        op = cls(mask)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_operands(printer, self, self.mask.type)
 
     def verify_(self) -> None:
         lanes = lanes_of(self.mask.type)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def
-from xdsl.parser import Parser
-from xdsl.printer import Printer
+from xdsl.irdl import operand_def, opt_operand_def
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim, Prover, floordiv
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.accesses import parse_buffer, parse_buffer_type, print_buffer_type
+from tir_dialect.ops.accesses import Buffer, BufferResult
+from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.buffer_views import BufferViewOp
-from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import BufferType
 
 
-@irdl_op_definition
+@op_definition
 class ViewOp(BufferViewOp):
     """Reinterprets the memory of a buffer: its bytes are accessed as elements of the view's dtype and shape.
 
@@ -40,6 +38,9 @@ class ViewOp(BufferViewOp):
     buffer = operand_def(BufferType)
     start = opt_operand_def(IndexType)
 
+    assembly_format = "custom<Buffer>($buffer) (`at` $start^)? attr-dict `:` custom<BufferResult>(type($view))"
+    custom_directives = (Buffer, BufferResult)
+
     def __init__(self, buffer: SSAValue | Operation, type: BufferType, start: SSAValue | Operation | None = None):
         super().__init__(operands=[buffer, start], result_types=[type])
 
@@ -47,23 +48,6 @@ class ViewOp(BufferViewOp):
     def room(self) -> Dim:
         """How many elements of the view's dtype the memory of the buffer can hold."""
         return floordiv(_bytes(self.buffer_type), byte_size(self.view_type.dtype))
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ViewOp:
-        buffer = parse_buffer(parser)
-        start = parse_defined_operand(parser) if parser.parse_optional_keyword("at") is not None else None
-        type, attributes = parse_buffer_type(parser)
-        op = cls(buffer, type, start)
-        op.attributes |= attributes
-        return op
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.buffer)
-        if self.start is not None:
-            printer.print_string(" at ")
-            printer.print_ssa_value(self.start)
-        print_buffer_type(printer, self.view.type, self.attributes)
 
     def verify_(self) -> None:
         source, view = self.buffer_type, self.view_type

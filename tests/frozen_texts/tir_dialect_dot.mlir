@@ -1,0 +1,11 @@
+builtin.module {
+  tir.prim_func @dot(%A: !tir.buffer<[16], i32>, %B: !tir.buffer<[16], f32>) {
+    %c0 = arith.constant 0 : index
+    %a = tir.load %A[%c0] : vector<16xi32>
+    %b = tir.load %B[%c0] : vector<16xf32>
+    %s = tir.dot ui8 %a, i8 %a, %a : vector<16xi32>
+    %t = tir.dot bf16 %a, bf16 %a, %b {note} : vector<16xf32>
+    tir.store %s, %A[%c0]
+    tir.store %t, %B[%c0]
+  }
+}

@@ -1,0 +1,259 @@
+"""Declarative syntax of ops whose operands are printed without types.
+
+An op says its text in xDSL's format language, and `op_definition` makes parser and printer of it:
+
+```python
+@op_definition
+class PrefetchOp(IRDLOperation):
+    assembly_format = "custom<Access>($buffer, $indices) `level` custom<Number>($level) attr-dict"
+    custom_directives = (Access, Number)
+```
+
+Three things differ from `irdl_op_definition`. An operand `$x` is a value that is defined before its use, so its type is
+known when it is read, and is not part of the format. Types are not checked while reading; the verifier reports what is
+wrong, with all other errors. And the format is compiled when an op of the class is first read or printed: a build loads
+hundreds of op classes and prints few of them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from typing import ClassVar, TypeVar, cast
+
+from typing_extensions import override
+from xdsl.dialects.builtin import DenseArrayBase, i32
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, irdl_op_definition
+from xdsl.irdl.declarative_assembly_format import (
+    AttrDictDirective,
+    CustomDirective,
+    FormatDirective,
+    FormatProgram,
+    OperandVariable,
+    OptionalOperandVariable,
+    ParsingState,
+    PrintingState,
+    VariadicOperandVariable,
+)
+from xdsl.irdl.declarative_assembly_format_parser import FormatParser
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from tir_dialect.new_ops import new_op
+from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
+
+OpT = TypeVar("OpT", bound=IRDLOperation)
+
+
+def op_definition(cls: type[OpT]) -> type[OpT]:
+    """As `irdl_op_definition`, for an op with an `assembly_format`, as the module describes."""
+    text = cls.assembly_format
+    if text is None:
+        raise TypeError(f"{cls.__name__} has no assembly_format")
+    cls.assembly_format = None  # or xDSL compiles it now
+    defined = irdl_op_definition(cls)
+    defined.assembly_format = defined.get_irdl_definition().assembly_format = text
+
+    def parse(op: type[OpT], parser: Parser) -> OpT:
+        return format_of(op).parse(parser, op)
+
+    def print_(op: OpT, printer: Printer) -> None:
+        format_of(type(op)).print(printer, op)
+
+    for name, method in (("parse", classmethod(parse)), ("print", print_)):
+        setattr(defined, name, method)
+    return defined
+
+
+@cache
+def format_of(op: type[IRDLOperation]) -> Format:
+    """The compiled format of an op; `ParseError` if it is malformed."""
+    definition = op.get_irdl_definition()
+    return Format(_FormatParser(op.assembly_format or "", definition).parse_format().stmts, definition)
+
+
+class State(ParsingState):
+    """What has been read of an op."""
+
+    values: list[Sequence[SSAValue]]
+    """The operands, one entry for each of the definition."""
+    start: int
+    """Where the text behind the op's name starts."""
+    attributes_start: int
+    """Where the dictionary of attributes starts."""
+    types: Sequence[Attribute] | None
+    """The types of all results, if they are read together."""
+    result_names: dict[int, str | None]
+    """What results are called if the text has no names for them, by index."""
+
+    def __init__(self, op_type: type[IRDLOperation], start: int):
+        super().__init__(op_type)
+        self.values = [()] * len(self.operands)
+        self.start = self.attributes_start = start
+        self.types = None
+        self.result_names = {}
+
+    @staticmethod
+    def of(state: ParsingState) -> State:
+        """The state that a directive is given; `TypeError` in a format that is not from here."""
+        if not isinstance(state, State):
+            raise TypeError("expected an op of 'op_definition'")
+        return state
+
+
+class Format(FormatProgram):
+    """The program that reads and prints an op."""
+
+    definition: OpDef
+    segmented: bool
+    """Whether a property has the numbers of operands."""
+
+    def __init__(self, statements: Sequence[FormatDirective], definition: OpDef):
+        super().__init__(tuple(statements))
+        segmented = any(isinstance(option, AttrSizedOperandSegments) for option in definition.options)
+        vars(self).update(definition=definition, segmented=segmented)
+
+    @override
+    def parse(self, parser: Parser, op_type: type[OpT]) -> OpT:
+        state = State(op_type, parser.pos)
+        for statement in self.stmts:
+            statement.parse(parser, state)
+        properties = state.properties
+        if len(properties) > 1:
+            properties = {name: properties[name] for name in self.definition.properties if name in properties}
+        if self.segmented:
+            properties[AttrSizedOperandSegments.attribute_name] = _sizes(*map(len, state.values))
+        types = state.types
+        if types is None:
+            types = [type for group in self.resolve_result_types(state, self.definition) for type in group]
+        op = new_op(
+            op_type,
+            [value for group in state.values for value in group],
+            types,
+            properties,
+            regions=[region for group in state.regions for region in cast(Sequence[Region], group)],
+        )
+        if len(properties) < len(op.properties):
+            op.properties = properties | op.properties  # those with default values last, as in an op that is made
+        if state.attributes:
+            op.attributes.update(state.attributes)
+        for index, name in state.result_names.items():
+            op.results[index].name_hint = name
+        return op
+
+
+@cache
+def _sizes(*sizes: int) -> DenseArrayBase:
+    """The property that has the numbers of operands."""
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+class _FormatParser(FormatParser):
+    """xDSL's parser of formats, whose operands are values that are defined already."""
+
+    @override
+    def _parse_optional_operand(
+        self, variable_name: str, inside_type: bool, inside_ref: bool
+    ) -> OptionalOperandVariable | VariadicOperandVariable | OperandVariable | None:
+        match super()._parse_optional_operand(variable_name, inside_type, inside_ref):
+            case OptionalOperandVariable(name=name, index=index):
+                return _OptionalOperand(name, index)
+            case VariadicOperandVariable(name=name, index=index):
+                return _Operands(name, index)
+            case OperandVariable(name=name, index=index):
+                return _Operand(name, index)
+            case None:
+                return None
+
+    @override
+    def parse_custom_directive(self) -> FormatDirective:
+        directive = super().parse_custom_directive()
+        if isinstance(directive, Directive):
+            for index in range(len(self.seen_operands)):
+                self.seen_operands[index] |= directive.ALL_OPERANDS
+            if directive.ALL_PROPERTIES:
+                self.seen_properties.update(self.op_def.properties)
+        return directive
+
+    @override
+    def verify_operands(self, var_constraint_names: AbstractSet[str]) -> None:
+        self.seen_operand_types = [True] * len(self.seen_operand_types)
+        super().verify_operands(set())
+
+    @override
+    def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
+        super().verify_properties(elements, attr_dict_idx)
+        found = elements[attr_dict_idx]
+        if isinstance(found, AttrDictDirective):
+            elements[attr_dict_idx] = _AttrDict(found.with_keyword, set(), found.expected_properties)
+
+
+class _Operand(OperandVariable):
+    """`%x`."""
+
+    @override
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        State.of(state).values[self.index] = (parse_defined_operand(parser),)
+
+
+class _Operands(VariadicOperandVariable):
+    """`%x, %y`, or nothing."""
+
+    @override
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        State.of(state).values[self.index] = parse_defined_operands(parser)
+
+
+class _OptionalOperand(OptionalOperandVariable):
+    """`%x` in an optional group: it is there if what begins the group is."""
+
+    @override
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        State.of(state).values[self.index] = (parse_defined_operand(parser),)
+
+
+class _AttrDict(AttrDictDirective):
+    """The dictionary of attributes."""
+
+    @override
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        State.of(state).attributes_start = parser.pos
+        super().parse(parser, state)
+
+    @override
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        if op.attributes:
+            super().print(printer, state, op)
+
+
+class Directive(CustomDirective):
+    """A custom directive, whose parameters are its annotated fields: as xDSL's, but no generated dataclass."""
+
+    ALL_OPERANDS: ClassVar[bool] = False
+    """Whether it reads and prints all operands, without having them as parameters."""
+    ALL_PROPERTIES: ClassVar[bool] = False
+    """Whether it reads and prints all properties, without having them as parameters."""
+
+    parameters = {}
+
+    def __init_subclass__(cls) -> None:
+        own = inspect.get_annotations(cls, eval_str=True)
+        if parameters := {name: kind for name, kind in own.items() if isinstance(kind, type)}:
+            cls.parameters = parameters
+
+    def __init__(self, *arguments: FormatDirective):
+        vars(self).update(zip(self.parameters, arguments, strict=True))
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self._first.is_present(op)
+
+    def is_anchorable(self) -> bool:
+        return self._first.is_anchorable()
+
+    @property
+    def _first(self) -> FormatDirective:
+        """The parameter that decides whether an optional group with the directive is there."""
+        return vars(self)[next(iter(self.parameters))]
