@@ -32,12 +32,12 @@ def runs_on(code_target: str, machine: Target) -> bool:
     if target is None or _system(target.triple) != _system(machine.triple):
         return False
     try:
-        used, there = code_features(target), code_features(machine)
+        missing = code_features(target, code_features(machine) or ())
     except CodegenError:
         return False
-    if used is None or there is None:
+    if missing is None:
         return target.cpu == machine.cpu or target.vector_bits <= machine.vector_bits
-    return used <= there
+    return not missing
 
 
 def _system(triple: str) -> tuple[str, str]:

@@ -118,6 +118,7 @@ def test_features_are_what_the_processor_has_and_the_settings_change():
     assert features(Target.parse("x86-64-v3 features=-fma")) == features(Target.parse("x86-64-v3")) - {"fma"}
     assert features(Target.parse("x86-64 features=+avx2")) >= {"avx2", "avx", "sse4.2"}
     assert features(Target.parse("x86-64-v3 features=-sse4.1")).isdisjoint({"avx", "avx2", "fma", "sse4.1"})
+    assert code_features(Target.parse("x86-64-v2"), {"sse3", "ssse3", "avx2"}) == {"sse4.1", "sse4.2", "popcnt"}
     assert code_features(replace(HOST, triple="riscv64-unknown-linux-gnu")) is None
 
 
