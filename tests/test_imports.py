@@ -35,10 +35,8 @@ KNOTS = [
 
 TANGLED = [
     "relax_dialect",
-    "relax_dialect/builder",
+    "relax_dialect/analysis",
     "relax_dialect/canonicalization",
-    "relax_dialect/frontend/onnx",
-    "relax_dialect/frontend/torch",
     "relax_dialect/interpreter",
     "relax_dialect/ops",
     "relax_dialect/patterns",
