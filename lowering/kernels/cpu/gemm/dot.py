@@ -28,7 +28,7 @@ from lowering.kernels.cpu.gemm.cost_model import (
     TASK_MACS,
 )
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
-from lowering.kernels.cpu.gemm.long_rows import Copies, LongRows, are_long
+from lowering.kernels.cpu.gemm.long_rows import Copies, LongRows, RowVector, are_long
 from lowering.kernels.cpu.gemm.operands import Computed, elements_before_alignment
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny
@@ -37,8 +37,6 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES
 
-RowVector = Callable[[SSAValue, SSAValue | None], SSAValue]
-"""A vector of a row at a step of K; all its lanes, or so many or more."""
 PrefetchRow = Callable[[SSAValue, SSAValue], None]
 """Prefetches a streamed row, by its number, at a step of K."""
 
