@@ -199,7 +199,7 @@ def test_masked_columns_are_skipped(name: str, is_bound: bool) -> None:
     own = frozenset(alloc.buffer for alloc in program.buffers)
     found = find_attention(machine, contractions[stages[0]], stages[1:], contractions, own)
     assert found is not None
-    assert (found.bound is not None) is is_bound
+    assert (found.causal_bound is not None) is is_bound
 
 
 def test_the_plan_has_no_scores() -> None:
