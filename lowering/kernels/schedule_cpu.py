@@ -24,13 +24,13 @@ class ScheduleCPUPass(ModulePass):
     tir.for (%i, %j, %r) in (%m, %n, %k) {
       tir.block "matmul" (...) { ... C[i, j] += A[i, r] * B[r, j] }
     }
-    // becomes packed panels and a tile of accumulators in registers
+    // becomes packed panels and a register tile of accumulators
     ```
 
     Micro-kernels become private functions, which are equal in all kernels and are compiled once.
 
-    Sums may be made in another order, as with any matrix library, and products fused with sums; nothing else changes a
-    result. Long sums go in blocks, whose totals are added up, and no order depends on the number of threads.
+    Sums may be reassociated, as with any matrix library, and multiplications fused with additions. Nothing else changes
+    a result. Accumulation of long sums is blocked. No order depends on the number of threads.
     """
 
     name = "schedule-cpu"
@@ -65,14 +65,14 @@ def schedule(func: PrimFuncOp, target: Target) -> str | None:
 
 
 def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
-    # Not at the top: GEMM, convolutions and attention are half of the rules, and many programs have none of them.
+    # Not at the top: GEMM, convolutions and attention are half of the generators, and many programs have none of them.
     from lowering.kernels.cpu.compute_bound import schedule_compute_bound
 
     return schedule_compute_bound(func, target)
 
 
 def _has_reduction(func: PrimFuncOp) -> bool:
-    """Whether there is a block that reduces: a function without one is no contraction."""
+    """Whether some block reduces; without one there is no contraction."""
     return any(_reduces(op) for op in func.body.walk() if isinstance(op, BlockOp))
 
 

@@ -1,4 +1,4 @@
-"""Kernels of the programs."""
+"""Kernels of the memory-bound programs."""
 
 from __future__ import annotations
 

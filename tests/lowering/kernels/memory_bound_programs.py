@@ -1,4 +1,4 @@
-"""Programs of one operator, or a few, whose kernels are bound by memory, with what NumPy makes of them."""
+"""Programs of one operator, or a few, whose kernels are memory-bound, with their results by NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps, reductions and chains on the default schedule: the values of the interpreter before and after, and native."""
+"""Elementwise stages, reductions and chains on the default schedule: interpreter before and after, and native."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_loops_are_made_of_vectors(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "shuffles"), [("two between each other", 2), ("three between each other", 6)])
-def test_a_few_lines_are_mixed_in_registers(name: str, shuffles: int) -> None:
+def test_a_few_components_are_interleaved_in_registers(name: str, shuffles: int) -> None:
     func = kernel(name)
     schedule(func, Target.parse("x86-64-v4 cores=1"))
     assert str(func).count("vector.shuffle") == shuffles
@@ -148,7 +148,7 @@ def test_softmax_of_extreme_rows() -> None:
     np.testing.assert_allclose(np.from_dlpack(compiled("softmax")(x)), expected, rtol=1e-6, atol=1e-38)
 
 
-def test_windows_at_the_border() -> None:
+def test_windows_at_the_edges() -> None:
     x = np.full((2, 4, 9, 40), -5.0, np.float32)
     assert (np.from_dlpack(compiled(MAXIMUM_POOLING)(x)) == -5).all()
 

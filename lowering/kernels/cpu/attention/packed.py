@@ -67,26 +67,26 @@ class PackedAttention(AttentionCode):
         )
 
     def _block(self, rows: Rows, panels: _Panels, queries: RowPanels) -> None:
-        code, height = self.code, self.tiles.rows
-        strips = code.divide(code.add(rows.count, height - 1), height)
+        code, mr = self.code, self.tiles.rows
+        strips = code.divide(code.add(rows.count, mr - 1), mr)
         zero, features = code.index(0), code.dim(self.scores.k)
         coords = self.all_coords(rows.batch, None)[0]
         if not queries.direct:
             with code.loop(strips, "strip") as strip:
-                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, height)), zero, features)
+                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero, features)
 
         def query(strip: SSAValue) -> Element:
-            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, height)), zero)
+            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero)
 
         def weight(strip: SSAValue) -> Element:
-            return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, height), i), r])
+            return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, mr), i), r])
 
         end = self._end(rows)
         last = code.dim(self.n) if end is None else end
         self._product(self.scores, rows, panels.keys, query, features, last)
         with code.loop(rows.count, "row") as row:
             self.chain(rows, row, end)
-        self._clear(rows, code.mul(strips, height))
+        self._clear(rows, code.mul(strips, mr))
         self._product(self.totals, rows, panels.values, weight, last, code.dim(self.totals.n))
 
     def _end(self, rows: Rows) -> SSAValue | None:
@@ -145,13 +145,13 @@ class PackedAttention(AttentionCode):
         tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
         bounds, is_long = (code.index(0), length), product is self.totals
 
-        def emit(heights: Sequence[int]) -> None:
-            height, *smaller = heights
+        def emit(mr_choices: Sequence[int]) -> None:
+            mr, *smaller = mr_choices
             if not smaller:
-                emit_tile(grid(product), bounds, height, element, panel.vector, tile, is_long=is_long)
+                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, is_long=is_long)
                 return
             with code.when(code.compare("sgt", left, smaller[0])) as branch:
-                emit_tile(grid(product), bounds, height, element, panel.vector, tile, is_long=is_long)
+                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, is_long=is_long)
             with code.otherwise(branch):
                 emit(smaller)
 

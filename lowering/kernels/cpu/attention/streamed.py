@@ -62,35 +62,35 @@ class StreamedAttention(AttentionCode):
         code = self.code
         with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
             done = constant(0)
-            for height in GROUPS:
-                first, end = floordiv(done, constant(height)), floordiv(self.m, constant(height))
+            for mr in GROUPS:
+                first, end = floordiv(done, constant(mr)), floordiv(self.m, constant(mr))
                 if (end - first).constant_value != 0:
-                    self._group(rows, coords, code.mul(panel, self.wide.width), height, (first, end))
-                done = end * height
+                    self._group(rows, coords, code.mul(panel, self.wide.width), mr, (first, end))
+                done = end * mr
 
-    def _group(self, rows: Rows, coords: Coords, left: SSAValue, height: int, bounds: tuple[Dim, Dim]) -> None:
+    def _group(self, rows: Rows, coords: Coords, left: SSAValue, mr: int, bounds: tuple[Dim, Dim]) -> None:
         code, tiles, what, product = self.code, self.wide, self.what.totals, self.totals
-        tile = code.alloc([height, tiles.width], what.element, "tile")
+        tile = code.alloc([mr, tiles.width], what.element, "tile")
         starts = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
         counts = [code.sub(code.dim(product.n), column) for column in starts]
         ends = code.index(0), code.dim(self.n)
         with code.loop(code.dim(bounds[1]), "group", lower=code.dim(bounds[0])) as group:
-            top = code.mul(group, height)
-            lines = [code.add(top, i) for i in range(height)]
+            top = code.mul(group, mr)
+            rows_of_tile = [code.add(top, i) for i in range(mr)]
 
             def element(i: int, r: SSAValue) -> SSAValue:
-                return code.load(rows.scores, [lines[i], r])
+                return code.load(rows.scores, [rows_of_tile[i], r])
 
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
                     here = {**coords, what.reduced: r, what.column: starts[v]}
                     return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
-                emit_tile(grid(product), ends, height, element, vector, tile, is_long=True)
+                emit_tile(grid(product), ends, mr, element, vector, tile, is_long=True)
 
             product.masked(counts[0], tiles.width, emit)
-            for i, line in enumerate(lines):
-                self.put_totals(rows, line, self.vectors(tile, code.index(i), tiles.vectors), left)
+            for i, row in enumerate(rows_of_tile):
+                self.put_totals(rows, row, self.vectors(tile, code.index(i), tiles.vectors), left)
 
 
 class _IntoScores(EpilogueEmitter):

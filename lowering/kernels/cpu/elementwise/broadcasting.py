@@ -165,13 +165,13 @@ class _Emitter:
         if tasks.constant_value == 1:
             yield code.index(0), extent
             return
-        share = code.divide(code.add(extent, code.sub(code.dim(tasks), 1)), code.dim(tasks))
-        height = code.mul(code.divide(code.add(share, code.sub(step, 1)), step), step)
-        height = code.maximum(height, 1)
-        count = code.divide(code.add(extent, code.sub(height, 1)), height)
+        per_task = code.divide(code.add(extent, code.sub(code.dim(tasks), 1)), code.dim(tasks))
+        chunk = code.mul(code.divide(code.add(per_task, code.sub(step, 1)), step), step)
+        chunk = code.maximum(chunk, 1)
+        count = code.divide(code.add(extent, code.sub(chunk, 1)), chunk)
         with code.loop(count, "task", kind=LoopKind.PARALLEL) as task:
-            low = code.mul(task, height)
-            yield low, code.minimum(extent, code.add(low, height))
+            low = code.mul(task, chunk)
+            yield low, code.minimum(extent, code.add(low, chunk))
 
     def _lanes(self) -> SSAValue:
         return self.code.index(self._sweep().width)

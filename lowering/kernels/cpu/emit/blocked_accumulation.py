@@ -92,7 +92,7 @@ class VectorTotals:
     code: Code
     dtype: AnyFloat
     buffer: SSAValue
-    places: Sequence[Sequence[SSAValue]]
+    indices: Sequence[Sequence[SSAValue]]
     lanes: int
 
     def __post_init__(self) -> None:
@@ -102,20 +102,20 @@ class VectorTotals:
         """As in `Totals`."""
         code = self.code
         with code.when(is_first) as branch:
-            for place in self.places:
-                code.store(code.load(self.buffer, place, self.lanes), self._totals, place)
+            for index in self.indices:
+                code.store(code.load(self.buffer, index, self.lanes), self._totals, index)
         with code.otherwise(branch):
-            for place in self.places:
-                code.store(self._added(place), self._totals, place)
+            for index in self.indices:
+                code.store(self._added(index), self._totals, index)
         zeros = code.zeros(self.dtype, self.lanes)
-        for place in self.places:
-            code.store(zeros, self.buffer, place)
+        for index in self.indices:
+            code.store(zeros, self.buffer, index)
 
     def take_back(self) -> None:
         """As in `Totals`."""
-        for place in self.places:
-            self.code.store(self._added(place), self.buffer, place)
+        for index in self.indices:
+            self.code.store(self._added(index), self.buffer, index)
 
-    def _added(self, place: Sequence[SSAValue]) -> SSAValue:
-        values = (self.code.load(memory, place, self.lanes) for memory in (self._totals, self.buffer))
+    def _added(self, index: Sequence[SSAValue]) -> SSAValue:
+        values = (self.code.load(memory, index, self.lanes) for memory in (self._totals, self.buffer))
         return self.code.add_floats(*values)

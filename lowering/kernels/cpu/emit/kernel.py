@@ -143,10 +143,10 @@ class Kernel:
         if tasks.constant_value == 1 or extent.constant_value in (0, 1):
             yield None
             return
-        height = step * maximum(ceildiv(extent, step * tasks), constant(1))
-        with code.loop(code.dim(ceildiv(extent, height)), "task", kind=LoopKind.PARALLEL) as task:
-            low = code.mul(task, code.dim(height))
-            yield low, code.minimum(code.dim(extent), code.add(low, code.dim(height)))
+        chunk = step * maximum(ceildiv(extent, step * tasks), constant(1))
+        with code.loop(code.dim(ceildiv(extent, chunk)), "task", kind=LoopKind.PARALLEL) as task:
+            low = code.mul(task, code.dim(chunk))
+            yield low, code.minimum(code.dim(extent), code.add(low, code.dim(chunk)))
 
     @contextmanager
     def partition_2d(
@@ -162,17 +162,17 @@ class Kernel:
                 yield (None, part) if outer is None else (part, None)
             return
         parts = ceildiv(tasks, maximum(outer, constant(1)))
-        height, width = (
+        chunk, inner_chunk = (
             maximum(ceildiv(outer, tasks), constant(1)),
             step * maximum(ceildiv(inner, step * parts), constant(1)),
         )
-        across = ceildiv(inner, width)
-        with code.loop(code.dim(ceildiv(outer, height) * across), "task", kind=LoopKind.PARALLEL) as task:
-            first = code.mul(code.divide(task, code.dim(across)), code.dim(height))
-            low = code.mul(code.remainder(task, code.dim(across)), code.dim(width))
+        across = ceildiv(inner, inner_chunk)
+        with code.loop(code.dim(ceildiv(outer, chunk) * across), "task", kind=LoopKind.PARALLEL) as task:
+            first = code.mul(code.divide(task, code.dim(across)), code.dim(chunk))
+            low = code.mul(code.remainder(task, code.dim(across)), code.dim(inner_chunk))
             yield (
-                (first, code.minimum(code.dim(outer), code.add(first, code.dim(height)))),
-                (low, code.minimum(code.dim(inner), code.add(low, code.dim(width)))),
+                (first, code.minimum(code.dim(outer), code.add(first, code.dim(chunk)))),
+                (low, code.minimum(code.dim(inner), code.add(low, code.dim(inner_chunk)))),
             )
 
 

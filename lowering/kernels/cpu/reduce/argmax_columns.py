@@ -28,7 +28,7 @@ from tir_dialect.types import IteratorKind, LoopKind
 VECTORS_AT_ONCE = 4
 """Vectors of each row of a band."""
 
-MOST_ROWS = 1 << 31
+MAX_ROWS = 1 << 31
 """Rows that are counted in 32 bits."""
 
 Block = Callable[[SSAValue, int, SSAValue | None], None]
@@ -58,9 +58,9 @@ class ArgColumns:
     def can_count(self) -> bool | SSAValue:
         """Whether indices are wide enough: known now, or at run time."""
         known = self.rows.constant_value
-        if self.order.bits > 32 or (known is not None and known < MOST_ROWS):
+        if self.order.bits > 32 or (known is not None and known < MAX_ROWS):
             return True
-        return known is None and self.code.compare("slt", self.code.dim(self.rows), MOST_ROWS)
+        return known is None and self.code.compare("slt", self.code.dim(self.rows), MAX_ROWS)
 
     def prepare(self) -> None:
         """Allocates memory for all results, in whole vectors, before the loops."""
@@ -78,12 +78,12 @@ class ArgColumns:
         """The results from `low` on, for given values of the other kept axes, of all rows or a range."""
         code = self.code
         low = code.index(0) if low is None else low
-        begin, behind = rows or (code.index(0), code.dim(self.rows))
+        begin, end_row = rows or (code.index(0), code.dim(self.rows))
         self._blocks(length, True, partial(self._start, at))
-        with code.loop(code.divide(code.add(code.sub(behind, begin), BAND - 1), BAND), "band") as band:
+        with code.loop(code.divide(code.add(code.sub(end_row, begin), BAND - 1), BAND), "band") as band:
             first = code.add(begin, code.mul(band, BAND))
-            end = code.minimum(code.add(first, BAND), behind)
-            self._blocks(length, False, partial(self._meet, at, low, (first, end)))
+            end = code.minimum(code.add(first, BAND), end_row)
+            self._blocks(length, False, partial(self._update, at, low, (first, end)))
         self._blocks(length, False, partial(self._write, at, low))
 
     def _blocks(self, length: SSAValue, is_own: bool, block: Block) -> None:
@@ -114,7 +114,7 @@ class ArgColumns:
             code.store(worst, self.best, [code.add(start, lane)])
             code.store(first, self.indices, [code.add(start, lane)])
 
-    def _meet(
+    def _update(
         self,
         at: Mapping[int, SSAValue],
         low: SSAValue,

@@ -190,20 +190,20 @@ class _LongRow:
 
     def emit(self) -> None:
         """Writes the index and its element."""
-        self.parts.write_at(self.body, self._place())
+        self.parts.write_at(self.body, self._find_index())
 
     def found(self) -> list[SSAValue]:
         """The element and its index as values."""
-        return self.parts.results_at(self.body, self._place())
+        return self.parts.results_at(self.body, self._find_index())
 
-    def _place(self) -> SSAValue:
+    def _find_index(self) -> SSAValue:
         """Finds the iteration, then the element."""
         code, parts, zero = self.code, self.parts, self.code.index(0)
         with self._each_lane() as lane:
             code.store(self.worst, self.best, [lane])
             code.store(self.zero, self.iterations, [lane])
             code.store(self.zero, self.faults, [lane])
-        self._all_iterations(self._meet)
+        self._all_iterations(self._update)
         code.store(folded(parts.kernel, self.best, parts.better_one), self.peak, [zero])
         peak = code.load(self.peak, [zero])
         with self._each_lane() as lane:
@@ -212,7 +212,7 @@ class _LongRow:
         if self.order.is_float:
             faults = CompareOp("ne", code.load(self.faults, [zero], self.lanes), code.splat(self.zero, self.lanes))
             with code.when(code.compare("slt", parts.first_lane(faults), self.lanes)):
-                self._look_for_nan()
+                self._find_nan()
         first = folded(parts.kernel, self.iterations, lambda left, right: code.value(arith.MinUIOp(left, right)))
         first = first if self.order.index_type == i64 else code.value(arith.ExtUIOp(first, i64))
         start = self._start(code.value(arith.IndexCastOp(first, IndexType())))
@@ -221,11 +221,11 @@ class _LongRow:
     def _each_lane(self) -> AbstractContextManager[SSAValue]:
         return self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED)
 
-    def _all_iterations(self, meet: Callable[[SSAValue, SSAValue], None]) -> None:
+    def _all_iterations(self, update: Callable[[SSAValue, SSAValue], None]) -> None:
         code = self.code
         iterations = code.divide(code.add(self.length, self.width - 1), self.width)
         with code.loop(iterations, "v") as iteration:
-            meet(iteration, self._start(iteration))
+            update(iteration, self._start(iteration))
 
     def _start(self, iteration: SSAValue) -> SSAValue:
         """Where an iteration begins."""
@@ -241,7 +241,7 @@ class _LongRow:
         offsets = [code.add(lane, number * self.lanes) for number in range(VECTORS_AT_ONCE)]
         return [self.parts.value_at(self.body, code.add(start, offset), None, self.worst) for offset in offsets]
 
-    def _meet(self, iteration: SSAValue, start: SSAValue) -> None:
+    def _update(self, iteration: SSAValue, start: SSAValue) -> None:
         """Updates the best elements by those of an iteration."""
         code, number = self.code, self._number(iteration)
         with self._each_lane() as lane:
@@ -261,14 +261,14 @@ class _LongRow:
         pairs = zip(elements[::2], elements[1::2], strict=True)
         return reduce(code.either, [code.value(arith.CmpfOp(*pair, "uno")) for pair in pairs])
 
-    def _look_for_nan(self) -> None:
+    def _find_nan(self) -> None:
         """Finds the first iteration of each lane that has a NaN."""
         code = self.code
         code.store(code.value(arith.ConstantOp(number_like(nan, self.worst))), self.peak, [code.index(0)])
         with self._each_lane() as lane:
             code.store(self.none, self.iterations, [lane])
 
-        def look(iteration: SSAValue, start: SSAValue) -> None:
+        def search(iteration: SSAValue, start: SSAValue) -> None:
             number = self._number(iteration)
             with self._each_lane() as lane:
                 have_nan = self._have_nan(self._elements(start, lane))
@@ -276,7 +276,7 @@ class _LongRow:
                 earlier = code.value(arith.MinUIOp(iterations, number))
                 code.store(code.select(have_nan, earlier, iterations), self.iterations, [lane])
 
-        self._all_iterations(look)
+        self._all_iterations(search)
 
     def _lane_of(self, start: SSAValue) -> SSAValue:
         """The first of an iteration's elements that is the best, or NaN.

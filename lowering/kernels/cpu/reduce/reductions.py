@@ -30,7 +30,7 @@ from lowering.kernels.cpu.emit.vectorization import (
     vector_iteration,
 )
 from lowering.kernels.cpu.reduce.argmax import has_lanes, order_of, order_of_all
-from lowering.kernels.cpu.reduce.argmax_columns import MOST_ROWS, ArgColumns
+from lowering.kernels.cpu.reduce.argmax_columns import MAX_ROWS, ArgColumns
 from lowering.kernels.cpu.reduce.argmax_rows import ArgReduction
 from lowering.kernels.cpu.reduce.columns import Columns
 from lowering.kernels.cpu.reduce.pooling import Pooling, choose_pooling
@@ -235,7 +235,7 @@ def reduce_by_loop_nest(kernel: Kernel, stage: Stage, reduction: Reduction, at: 
         accumulators.write(accumulators.finish())
 
 
-LEAST_ROWS = 8 * BAND
+MIN_ROWS = 8 * BAND
 """Rows of a thread at least: then combining its results takes little in comparison."""
 
 PAGE = 4096
@@ -270,7 +270,7 @@ def _emit_by_results(kernel: Kernel, columns: ColumnReduction) -> None:
 def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bool | SSAValue:
     """Whether a partition by rows is profitable: known now, or at run time."""
     tasks, rows = kernel.tasks(columns.work), columns.reduced[0].extent.constant_value
-    too_few = tasks.constant_value == 1 or (rows is not None and rows < 2 * LEAST_ROWS)
+    too_few = tasks.constant_value == 1 or (rows is not None and rows < 2 * MIN_ROWS)
     if too_few or not columns.can_split_rows:
         return False
     wanted = _margin(kernel, columns, tasks)
@@ -286,11 +286,13 @@ def _margin(kernel: Kernel, columns: ColumnReduction, tasks: Dim) -> Dim:
     stage, target = columns.stage, kernel.target
     data = [load for load in stage.loads if load not in columns.reduction.accumulators]
     size = max((byte_size(load.buffer_type.dtype) for load in data), default=1)
-    rows, line = columns.reduced[0].extent, columns.lane.extent * size
-    many = minimum(tasks - 2, rows - LEAST_ROWS * tasks, constant(MOST_ROWS - 1) - rows)
+    rows, row_bytes = columns.reduced[0].extent, columns.lane.extent * size
+    many = minimum(tasks - 2, rows - MIN_ROWS * tasks, constant(MAX_ROWS - 1) - rows)
     narrow = columns.lanes * (tasks - 1) - columns.lane.extent
-    from_memory = minimum(rows * line - target.l3_bytes // PART_OF_L3 - 1, PAGES_FROM_MEMORY * PAGE * tasks - line)
-    from_cache = minimum(rows * line - target.l2_bytes * tasks - 1, PAGE * tasks - line)
+    from_memory = minimum(
+        rows * row_bytes - target.l3_bytes // PART_OF_L3 - 1, PAGES_FROM_MEMORY * PAGE * tasks - row_bytes
+    )
+    from_cache = minimum(rows * row_bytes - target.l2_bytes * tasks - 1, PAGE * tasks - row_bytes)
     return minimum(many, maximum(narrow, from_memory, from_cache))
 
 
@@ -301,23 +303,23 @@ class _PartitionedRows:
         self.kernel, self.code, self.columns = kernel, kernel.code, columns
         self.reduction, self.lane, self.lanes = columns.reduction, columns.lane, columns.lanes
         tasks, self.rows = kernel.tasks(columns.work), columns.reduced[0].extent
-        self.height = BAND * ceildiv(self.rows, BAND * tasks)
-        self.count = self.code.dim(ceildiv(self.rows, self.height))
+        self.chunk_rows = BAND * ceildiv(self.rows, BAND * tasks)
+        self.count = self.code.dim(ceildiv(self.rows, self.chunk_rows))
         self.whole = self.lanes * ceildiv(self.lane.extent, constant(self.lanes))
         """Columns rounded up to whole vectors, so that the last one is loaded without a mask."""
 
     def emit(self) -> None:
         """The parallel loop over ranges of rows, then the loop over columns."""
-        code, kernel, height = self.code, self.kernel, self.code.dim(self.height)
+        code, kernel, chunk_rows = self.code, self.kernel, self.code.dim(self.chunk_rows)
         shape = [kernel.target.cores, self.whole]
         kinds = [BufferType(shape, load.buffer_type.dtype, align=64) for load in self.reduction.accumulators]
         self.parts = [code.value(AllocBufferOp(kind), "parts") for kind in kinds]
         with code.loop(self.count, "task", kind=LoopKind.PARALLEL) as task:
-            low = code.mul(task, height)
+            low = code.mul(task, chunk_rows)
             for load, parts in zip(self.reduction.accumulators, self.parts, strict=True):
                 kernel.rows[load.buffer] = code.part(parts, task, [self.lane.extent]), 0
             self.columns.prepare()
-            self.columns.emit_rows((low, code.minimum(code.dim(self.rows), code.add(low, height))))
+            self.columns.emit_rows((low, code.minimum(code.dim(self.rows), code.add(low, chunk_rows))))
             for load in self.reduction.accumulators:
                 del kernel.rows[load.buffer]
         self._combine()
@@ -375,11 +377,11 @@ def emit_full_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> N
         return
     code, parts = kernel.code, _parts(kernel, reduction)
     step = nest.lanes * nest.unroll
-    height = step * maximum(ceildiv(outermost.extent, step * tasks), constant(1))
+    chunk_rows = step * maximum(ceildiv(outermost.extent, step * tasks), constant(1))
     # A thread without elements still has a result: the initial value.
     with code.loop(code.dim(tasks), "task", kind=LoopKind.PARALLEL) as task:
-        low = code.minimum(code.mul(task, code.dim(height)), code.dim(outermost.extent))
-        high = code.minimum(code.add(low, code.dim(height)), code.dim(outermost.extent))
+        low = code.minimum(code.mul(task, code.dim(chunk_rows)), code.dim(outermost.extent))
+        high = code.minimum(code.add(low, code.dim(chunk_rows)), code.dim(outermost.extent))
         accumulators = nest.emit({}, (low, high))
         assert accumulators is not None
         for part, value in zip(parts, accumulators.finish()[0], strict=True):

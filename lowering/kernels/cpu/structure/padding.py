@@ -87,14 +87,14 @@ def _offsets(stage: Stage, load: LoadOp, condition: SSAValue) -> tuple[int, ...]
     if len(indices) != len(axes) or any(index is None for index in indices):
         return None
     shape = load.buffer_type.shape
-    behind = [axis - index for axis, index in zip(axes, indices, strict=True) if index is not None]
+    offsets = [axis - index for axis, index in zip(axes, indices, strict=True) if index is not None]
     bounds = [{("sge", index, constant(0)), ("slt", index, size)} for index, size in zip(indices, shape, strict=True)]
-    moved = [d for d, low in enumerate(behind) if low.terms or shape[d] is not stage.extents[d]]
+    moved = [d for d, low in enumerate(offsets) if low.terms or shape[d] is not stage.extents[d]]
     wanted = set[Comparison]().union(*(bounds[d] for d in moved))
-    asked = {(kind, space.dim_of(a), space.dim_of(b)) for kind, a, b in _comparisons(condition)}
+    tested = {(kind, space.dim_of(a), space.dim_of(b)) for kind, a, b in _comparisons(condition)}
     known = set[Comparison]().union(*bounds)  # an axis that is not padded may be tested, too
-    found = tuple(low.constant_value for low in behind)
-    return tuple(low for low in found if low is not None) if wanted <= asked <= known and None not in found else None
+    found = tuple(low.constant_value for low in offsets)
+    return tuple(low for low in found if low is not None) if wanted <= tested <= known and None not in found else None
 
 
 def _comparisons(condition: SSAValue) -> Iterator[tuple[str, SSAValue, SSAValue]]:

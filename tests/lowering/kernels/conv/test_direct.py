@@ -1,4 +1,4 @@
-"""Convolutions on channels in blocks on the default schedule: values, the edges of memory, and what follows them."""
+"""Direct and depthwise convolutions on channel-blocked data: values, memory around buffers, and epilogues."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", TURNS)
-def test_sums_in_turns(name: str, sizes: tuple[int, int, int]) -> None:
+def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int]) -> None:
     _check(name, sizes, SMALL_CACHES)
 
 
@@ -224,14 +224,14 @@ def test_blocks_after_the_last_whole_group_have_tiles_of_their_own() -> None:
     assert {shape[1].constant_value for shape in sums} == {32, 48}
 
 
-def test_what_a_tile_reads_and_writes_is_asked_for() -> None:
+def test_operands_and_results_of_a_tile_are_prefetched() -> None:
     func = kernel("followed, 1x1").clone()
     schedule(func, Target.parse("x86-64-v4"))
     prefetched = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
     assert prefetched == {"x", "r", "T"}  # few weights and a bias stay near
 
 
-def test_data_between_skipped_pixels_is_not_asked_for() -> None:
+def test_data_between_skipped_pixels_is_not_prefetched() -> None:
     func = kernel("1x1, every second").clone()
     schedule(func, Target.parse("x86-64-v3"))
     prefetched = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
@@ -239,7 +239,7 @@ def test_data_between_skipped_pixels_is_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", ["1x1, 7x7", "3x3, 13x17"])
-def test_the_tiles_of_lines_of_known_length_are_found_without_divisions(name: str) -> None:
+def test_the_tiles_of_rows_of_known_length_are_found_without_divisions(name: str) -> None:
     func = kernel(name).clone()
     schedule(func, Target.parse("x86-64-v3"))
     tiles = [op for op in func.walk() if isinstance(op, ForOp) and op.body.block.args[0].name_hint == "position"]
@@ -248,7 +248,7 @@ def test_the_tiles_of_lines_of_known_length_are_found_without_divisions(name: st
     assert all(isinstance(divisor, ConstantOp) for divisor in divisors)
 
 
-def test_lines_are_shared_where_groups_of_filters_are_few() -> None:
+def test_rows_are_partitioned_where_groups_of_filters_are_few() -> None:
     """Eleven groups of three blocks would leave one of two threads with six."""
     func = kernel("3x3, 14x14").clone()
     schedule(func, Target.parse("x86-64-v3 cores=2"))

@@ -1,4 +1,4 @@
-"""Copies in which the elements of a few lines take turns, in memory or out of it; rows may come from anywhere."""
+"""Copies that interleave or deinterleave a few components; rows may have any strides."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ CHANNELS = [f"{side} {count}" for side in ("LAST", "FIRST") for count in range(2
 
 
 @pytest.mark.parametrize(("channels", "dtype"), in_turn(CHANNELS, list(TYPES)))
-def test_channels_side_by_side(channels: str, dtype: str) -> None:
+def test_adjacent_channels(channels: str, dtype: str) -> None:
     """A picture's channels become planes, or planes become channels, whatever the number of pixels, within memory."""
     side, count = channels.split()
     check_turned(turned(f"b, n, {count}" if side == "LAST" else f"b, {count}, n", dtype), side, [int(count)], dtype)
@@ -125,7 +125,7 @@ def test_each_element_is_read_once(dims: str, loads: int) -> None:
 
 @pytest.mark.parametrize("dims", ["b, n, 3", "b, n, 64"])
 @pytest.mark.parametrize(("b", "n", "tasks"), [(1, 100_000, 2), (2, 100_000, 2), (8, 10_000, 2), (1, 10, 1)])
-def test_threads_share_one_picture(dims: str, b: int, n: int, tasks: int) -> None:
+def test_threads_partition_one_image(dims: str, b: int, n: int, tasks: int) -> None:
     func = turned(dims)
     schedule(func, Target.parse("x86-64-v4 cores=2"))
     (loop,) = (op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL)

@@ -1,4 +1,4 @@
-"""A constant around data: rows are copied by vectors of all widths, whatever the dtype and which axes are padded."""
+"""Constant padding: rows are copied by vectors of all widths, for all dtypes and padded axes."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def kernel(dtype: str) -> PrimFuncOp:
 
 
 @pytest.mark.parametrize(("dtype", "lanes"), [("i8", 32), ("i16", 16), ("f16", 16), ("f32", 8), ("f64", 4)])
-def test_rows_are_vectors_without_questions(dtype: str, lanes: int) -> None:
+def test_rows_are_vectors_without_conditions(dtype: str, lanes: int) -> None:
     func = kernel(dtype)
     schedule(func, Target.parse("x86-64-v3 cores=1"))
     assert f"vector<{lanes}x{dtype}>" in str(func)

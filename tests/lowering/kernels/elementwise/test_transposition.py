@@ -1,4 +1,4 @@
-"""Maps that change the order of dimensions and the width of elements, as between quantised convolutions."""
+"""Stages that transpose and change the width of elements, as between quantised convolutions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ relax.func @main[%m, %n](%x: !relax.tensor<[2, m, n], DTYPE>) {
 
 
 @pytest.mark.parametrize(("machine", "lanes"), [("x86-64-v3", 8), ("x86-64-v4", 16), ("neoverse-n1", 4)])
-def test_elements_go_one_by_one_only_where_lines_are_short(machine: str, lanes: int) -> None:
+def test_elements_go_one_by_one_only_where_rows_are_short(machine: str, lanes: int) -> None:
     """The last tiles overlap those before; rows that are few are masked where that is cheap."""
     func = permuted("f32")
     schedule(func, Target.parse(f"{machine} cores=1"))

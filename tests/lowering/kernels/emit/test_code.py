@@ -1,4 +1,4 @@
-"""The writer of tir code: index arithmetic is made once, and what is known is not computed."""
+"""The builder of TensorIR code: index arithmetic is emitted once, and constants are folded."""
 
 from __future__ import annotations
 

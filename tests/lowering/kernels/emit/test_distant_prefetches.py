@@ -1,4 +1,4 @@
-"""Sums along rows of memory ask for later lines, where vectors are whole lines and the operand comes from memory."""
+"""Sums along rows prefetch later cache lines, if vectors are whole cache lines and the operand comes from memory."""
 
 from __future__ import annotations
 
@@ -28,12 +28,17 @@ def sums(axes: str, shape: str = "m, n") -> PrimFuncOp:
 
 @pytest.mark.parametrize("axes", ["", "axes = [1]"])
 @pytest.mark.parametrize(("machine", "lines"), [("x86-64-v4", 4), ("x86-64-v3", 0), ("neoverse-n1", 0)])
-def test_a_turn_asks_for_its_lines_of_the_page_behind(axes: str, machine: str, lines: int) -> None:
+def test_an_iteration_prefetches_its_cache_lines_a_page_ahead(axes: str, machine: str, lines: int) -> None:
     func = sums(axes)
     schedule(func, Target.parse(machine))
-    asked = [op for op in func.walk() if isinstance(op, PrefetchOp)]
-    assert len(asked) == lines
-    assert all(op.level.value.data == 2 and isinstance(op.parent_op(), IfOp) for op in asked)
+    prefetches = [op for op in func.walk() if isinstance(op, PrefetchOp)]
+    branches = {op.parent_op() for op in prefetches}
+    assert bool(prefetches) == bool(lines)
+    assert all(isinstance(branch, IfOp) for branch in branches)
+    assert all(op.level.value.data == 2 for op in prefetches)
+    for loop in {branch.parent_op() for branch in branches if branch is not None}:
+        assert loop is not None
+        assert sum(isinstance(op, PrefetchOp) for op in loop.walk()) == lines, "each version of the loop has them"
 
 
 @pytest.mark.parametrize("machine", ["host l3-bytes=1024", "host l3-bytes=1024 cores=2 task-percent=1"])

@@ -1,4 +1,4 @@
-"""Results that are too large for the caches are written past them, whatever their place in memory."""
+"""Results that are too large for the caches are written by non-temporal stores, at any alignment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def text(func: PrimFuncOp, machine: str) -> str:
 
 
 @pytest.mark.parametrize(("machine", "bytes_"), [("x86-64-v3 cores=1", 32), ("x86-64-v4 cores=1", 64)])
-def test_whole_registers_are_written_past_the_caches_in_front_of_a_fence(machine: str, bytes_: int) -> None:
+def test_whole_registers_are_stored_non_temporally_before_a_fence(machine: str, bytes_: int) -> None:
     lowered = text(doubled(None, None), f"{machine} l3-bytes=8192")
     assert re.findall(STREAM, lowered) == [str(bytes_)]
     assert re.search(r"icmp sge i64 %v\d+, 1024", lowered), "half of the cache has 1024 numbers"
@@ -55,13 +55,13 @@ def test_whole_registers_are_written_past_the_caches_in_front_of_a_fence(machine
         (kernel("sum of rows"), "x86-64-v3 cores=1 l3-bytes=8192"),
     ],
 )
-def test_others_are_not(func: PrimFuncOp, machine: str) -> None:
+def test_other_stores_are_temporal(func: PrimFuncOp, machine: str) -> None:
     lowered = text(func.clone(), machine)
     assert "nontemporal" not in lowered
     assert "sfence" not in lowered
 
 
-def test_a_result_that_streams_is_not_asked_for() -> None:
+def test_a_non_temporal_result_is_not_prefetched() -> None:
     func = kernel("softmax").clone()
     lowered = text(func, "x86-64-v3 cores=1 l3-bytes=8192")
     assert re.search(r"select i1 %v\d+, i64 1, i64 0", lowered), "no index of what is asked for depends on the size"

@@ -1,4 +1,4 @@
-"""Which pass over a row asks for the memory of other passes, and for how much of it."""
+"""Which pass over a row prefetches the memory of other passes, and how much of it."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def prefetched(func: PrimFuncOp) -> list[tuple[str, Operation | None]]:
     return [(op.buffer.name_hint or "", op.parent_op()) for op in func.walk() if isinstance(op, PrefetchOp)]
 
 
-def test_the_second_sum_of_a_row_asks_line_by_line_for_the_next_row() -> None:
+def test_the_second_reduction_of_a_row_prefetches_the_next_row() -> None:
     found = prefetched(deviations())
     # A turn of four vectors has two lines; a vector that is left has half of one.
     assert [name for name, _ in found] == ["x", "x", "x"]
@@ -41,11 +41,11 @@ def test_the_second_sum_of_a_row_asks_line_by_line_for_the_next_row() -> None:
 
 
 @pytest.mark.parametrize(("length", "prefetches"), [(1000, True), (4096, True), (4104, False)])
-def test_rows_that_would_be_gone_are_not_asked_for(length: int, prefetches: bool) -> None:
+def test_rows_that_would_be_evicted_are_not_prefetched(length: int, prefetches: bool) -> None:
     assert bool(prefetched(deviations(length))) == prefetches
 
 
-def test_values_of_rows_that_are_asked_for_or_too_long() -> None:
+def test_values_of_rows_that_are_prefetched_or_too_long() -> None:
     module = ModuleOp([deviations()])
     kernels, func = compile_prim_funcs(module, cache=NO_CACHE), find(module)
     for n in (1, 300, 4100):

@@ -1,4 +1,4 @@
-"""Places of extremes of all kinds of numbers, along rows and across them: values, memory around buffers, lanes."""
+"""Argmax and argmin of all types, along rows and across them: values, memory around buffers, lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The place of the extreme of all elements, found as in one row, of which threads have parts."""
+"""Argmax of all elements, as of one row, of which threads have ranges."""
 
 from __future__ import annotations
 

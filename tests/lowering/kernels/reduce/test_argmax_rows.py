@@ -1,4 +1,4 @@
-"""Places of extremes along a row: the first of equals, zeros of either sign are equal, NaN before all."""
+"""Argmax along a row: the first of equal elements, zeros of either sign are equal, NaN before all."""
 
 from __future__ import annotations
 

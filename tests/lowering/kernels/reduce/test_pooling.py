@@ -1,4 +1,4 @@
-"""The code of pooling: what is known of most windows is not computed, and rows are stored whole."""
+"""Pooling: what is known of most windows is not computed, and rows are stored whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def kernel_of(pooling: str) -> PrimFuncOp:
 
 
 @pytest.mark.parametrize("strides", [1, 2])
-def test_windows_are_counted_at_the_border_only(strides: int) -> None:
+def test_windows_are_counted_at_the_edges_only(strides: int) -> None:
     func = kernel_of(f"avg_pool1d %x pool_size = [3] strides = [{strides}] padding = [1, 1]")
     schedule(func, TARGET)
     vectors = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.VECTORIZED]

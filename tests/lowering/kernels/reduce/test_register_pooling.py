@@ -1,4 +1,4 @@
-"""Rows of windows in registers, with AVX-512: values of rows of all lengths, and that nothing goes through memory."""
+"""Pooling in registers, with AVX-512: values of rows of all lengths, and no row buffer."""
 
 from __future__ import annotations
 

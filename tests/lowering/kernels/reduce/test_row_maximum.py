@@ -1,4 +1,4 @@
-"""The greatest and the least of a row: NaN of either sign wins, and zeros have an order."""
+"""Maximum and minimum of a row: NaN of either sign wins, and zeros are ordered."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_windows_of_special_numbers() -> None:
 
 
 @pytest.mark.parametrize(("machine", "as_integers"), [("x86-64-v3", True), ("x86-64-v4", True), ("neoverse-n1", False)])
-def test_members_of_windows_are_compared_as_integers(machine: str, as_integers: bool) -> None:
+def test_taps_of_windows_are_compared_as_integers(machine: str, as_integers: bool) -> None:
     func = kernel("max pooling")
     schedule(func, Target.parse(f"{machine} cores=1"))
     integers = [op for op in func.walk() if isinstance(op, arith.MaxSIOp) and op.result.type == i32]

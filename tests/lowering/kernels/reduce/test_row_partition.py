@@ -1,4 +1,4 @@
-"""Tall matrices whose columns are reduced: threads share the rows, and bands that come from memory are asked for."""
+"""Reductions of columns of tall matrices: threads partition the rows, and bands from memory are prefetched."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_sums_of_each_threads_rows_are_added_in_order(shape: tuple[int, int]) ->
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("dtype", "kind"), [("f32", "f4"), ("i8", "i1"), ("f64", "f8")])
-def test_first_places_of_the_greatest_number(shape: tuple[int, int], dtype: str, kind: str) -> None:
+def test_first_index_of_the_maximum(shape: tuple[int, int], dtype: str, kind: str) -> None:
     if shape[0] == 0:
         return
     rng = np.random.default_rng(sum(shape))
@@ -107,7 +107,7 @@ def scheduled(func: PrimFuncOp, machine: str) -> PrimFuncOp:
         ("10000, 17", False, True),
     ],
 )
-def test_rows_are_shared_where_there_are_enough(shape: str, by_rows: bool, by_columns: bool) -> None:
+def test_rows_are_partitioned_where_there_are_enough(shape: str, by_rows: bool, by_columns: bool) -> None:
     func = scheduled(kernel_of("sum %x axes = [0]", shape=shape), "x86-64-v4 cores=2")
     loops = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]
     assert len(loops) == by_rows + by_columns
@@ -119,13 +119,13 @@ def test_rows_are_shared_where_there_are_enough(shape: str, by_rows: bool, by_co
     ("machine", "lines"),
     [("x86-64-v4 cores=1", 4), ("x86-64-v4 cores=2", 4), ("x86-64-v3 cores=1", 0), ("neoverse-n1 cores=1", 0)],
 )
-def test_bands_are_asked_for_where_vectors_are_whole_lines(body: str, machine: str, lines: int) -> None:
+def test_bands_are_prefetched_where_vectors_are_whole_cache_lines(body: str, machine: str, lines: int) -> None:
     func = scheduled(kernel_of(body), machine)
     asked = [op for op in func.walk() if isinstance(op, PrefetchOp)]
     assert len(asked) == lines
     assert all(op.level.value.data == 2 for op in asked)
 
 
-def test_matrices_with_others_around_them_are_asked_for_too() -> None:
+def test_batched_matrices_are_prefetched_too() -> None:
     for body, shape in (("sum %x axes = [1]", "k, m, n"), ("max %x axes = [1]", "k, m, 512")):
         assert any(isinstance(op, PrefetchOp) for op in scheduled(kernel_of(body, shape=shape), "x86-64-v4").walk())

@@ -1,4 +1,4 @@
-"""Softmax and its like: which of them have no exact maximum and scaled exponentials, and what they give."""
+"""Softmax and its like: which of them have no exact maximum and scaled exponentials, and their values."""
 
 from __future__ import annotations
 

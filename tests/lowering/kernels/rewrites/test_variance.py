@@ -1,4 +1,4 @@
-"""Means and sums of squares in one pass: which are joined, and what they give for numbers that are hard to add up."""
+"""One-pass mean and variance: which stages are rewritten, and accuracy on data that is hard to sum."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_only_moments_are_joined(case: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "joined"), [("group norm", True), ("instance norm", True), ("softmax", False)])
-def test_the_first_numbers_are_those_of_the_outermost_axis(name: str, joined: bool) -> None:
+def test_the_head_is_along_the_outermost_axis(name: str, joined: bool) -> None:
     schedule(func := kernel(name), Target.parse(MACHINE))
     assert ("%shifts" in str(func)) == joined
 
@@ -80,7 +80,7 @@ def variance():
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 257, 1000, 3000])
-def test_numbers_that_are_hard_to_add_up(variance, n: int) -> None:
+def test_data_that_is_hard_to_sum(variance, n: int) -> None:
     kernels, func = variance
     x = np.random.default_rng(n).standard_normal((9, n), np.float32)
     x[1] += 1e4  # far from 0

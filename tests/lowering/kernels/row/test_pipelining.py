@@ -1,4 +1,4 @@
-"""Rows that are finished while the next ones are begun."""
+"""Software pipelining: rows that are finished while the next ones are begun."""
 
 from __future__ import annotations
 

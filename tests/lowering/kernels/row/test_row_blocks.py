@@ -1,4 +1,4 @@
-"""Chains over short rows, of which as many as a vector has lanes are computed side by side."""
+"""Chains over short rows, which go in blocks of as many as a vector has lanes."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def scheduled(shape: str, machine: str = "x86-64-v4 cores=1", op: str = "relax.n
         ("4, n", False, True),
     ],
 )
-def test_rows_are_side_by_side_if_they_are_short_and_many(shape: str, in_blocks: bool, alone: bool) -> None:
+def test_rows_are_blocked_if_they_are_short_and_many(shape: str, in_blocks: bool, alone: bool) -> None:
     text = scheduled(shape)
     assert ("(%block" in text) == in_blocks
     assert ("tir.prefetch" in text) == alone  # where the next row is asked for
 
 
 @pytest.mark.parametrize("machine", ["x86-64-v3 cores=1", "x86-64-v4 cores=2"])
-def test_vectors_of_sums_become_one(machine: str) -> None:
+def test_accumulators_are_folded_into_one_vector(machine: str) -> None:
     lanes = Target.parse(machine).lanes(32)
     # For the greatest elements and for the sums, a tree of pairs.
     assert scheduled("100, 64", machine).count("vector.shuffle") == 2 * 2 * (lanes - 1)

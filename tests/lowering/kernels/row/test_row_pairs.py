@@ -1,4 +1,4 @@
-"""Two rows at a time."""
+"""Unroll and jam: two rows at a time."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def pair_loops(func: PrimFuncOp, machine: str) -> list[ForOp]:
         (centred(), AVX512, False),  # lanes of a pass that writes and adds up are not known to be apart
     ],
 )
-def test_rows_that_share_operands_go_by_pairs(func: PrimFuncOp, machine: str, by_pairs: bool) -> None:
+def test_rows_that_share_operands_are_jammed(func: PrimFuncOp, machine: str, by_pairs: bool) -> None:
     assert bool(pair_loops(func.clone(), machine)) == by_pairs
 
 
-def test_no_load_is_behind_a_store_to_the_other_row() -> None:
+def test_no_load_is_after_a_store_to_the_other_row() -> None:
     func = kernel("layer norm").clone()
     (pairs,) = pair_loops(func, AVX512)
     x, y = func.params[0].name_hint, func.params[-1].name_hint

@@ -1,4 +1,4 @@
-"""Scans side by side: threads, memory for the sums of a row, what goes past the caches, and the order of additions."""
+"""Scans of adjacent columns: threads, the buffer for the sums of a row, non-temporal stores, order of additions."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _made(func: PrimFuncOp) -> list[str]:
 @pytest.mark.parametrize(
     ("shape", "axis", "parallel"), [("m, n", 0, 1), ("k, m, n", 1, 2), ("k, 100, 128", 1, 2), ("8, 100, 128", 1, 1)]
 )
-def test_results_past_the_caches_leave_their_sums_in_memory_for_a_row(shape: str, axis: int, parallel: int) -> None:
+def test_non_temporal_results_keep_the_sums_of_a_row_in_memory(shape: str, axis: int, parallel: int) -> None:
     func = scheduled("cumsum", "f32", shape, axis, "x86-64-v4 cores=2")
     known = parallel == 1 and axis == 1  # that they are small
     last = shape.rpartition(", ")[2]

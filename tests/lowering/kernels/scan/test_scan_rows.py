@@ -1,4 +1,4 @@
-"""Running sums of which a map is made: both in one loop, where the map needs no other sum than its own."""
+"""Scans with an elementwise stage: both in one loop, if the stage reads only its own sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows whose ends are copied from elsewhere: values, memory around buffers, and vectors without gathers between."""
+"""Rows whose ends are copied from elsewhere: values, memory around buffers, and no gathers in the interior."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_values_and_memory(mode: str, shape: str, m: int, n: int) -> None:
         result.release()
 
 
-def test_the_middle_is_made_of_whole_vectors() -> None:
+def test_the_interior_has_whole_vectors() -> None:
     func = function_of("reflect", "m, n")
     schedule(func, Target.parse("x86-64-v4"))
     vectors = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.VECTORIZED]
@@ -79,7 +79,7 @@ def test_the_middle_is_made_of_whole_vectors() -> None:
         assert len([op for op in loop.walk() if isinstance(op, LoadOp)]) == 1, "a table is read for each element"
 
 
-def test_the_ends_ask_nothing() -> None:
+def test_the_edges_have_no_conditions() -> None:
     func = function_of("replicate", "m, n")
     schedule(func, Target.parse("x86-64-v3 cores=1"))
     ends = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "e"]
@@ -117,7 +117,7 @@ tir.prim_func @f[%n, %m](%I: !tir.buffer<[n], i64>, %X: !tir.buffer<[m], f32>, %
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 0), (5, 5), (70, 33), (0, 0)])
-def test_what_a_part_without_elements_would_read_is_not_there(n: int, m: int) -> None:
+def test_an_empty_range_loads_nothing(n: int, m: int) -> None:
     func = parse_prim_func(EITHER)
     kernels = compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
     indices, x, z = np.zeros(n, np.int64), np.arange(m, dtype=np.float32) + 1, np.arange(n - m, dtype=np.float32) + 50
@@ -128,7 +128,7 @@ def test_what_a_part_without_elements_would_read_is_not_there(n: int, m: int) ->
         each.release()
 
 
-def test_threads_share_the_rows_of_a_single_picture() -> None:
+def test_threads_partition_the_rows_of_a_single_image() -> None:
     func = at_run_time("replicate")
     schedule(func, Target.parse("x86-64-v3 cores=2"))
     tasks = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL][-1].upper.owner

@@ -1,4 +1,4 @@
-"""Maps by elementary functions: where registers are short, a turn has some, which need not wait for each other."""
+"""Elementary functions: where registers are short, an iteration has several, which hides latency."""
 
 import re
 
@@ -47,7 +47,7 @@ def lanes_of_loads(text: str) -> set[str]:
         ("neoverse-n1", "exp %x", "16", 4),
     ],
 )
-def test_lanes_of_a_turn(machine: str, body: str, size: str, lanes: int) -> None:
+def test_lanes_of_an_iteration(machine: str, body: str, size: str, lanes: int) -> None:
     target = Target.parse(f"{machine} cores=1")
     text = code_of(MAP.replace("N", size).replace("BODY", body), target)
     assert lanes_of_loads(text) == {str(lanes)}
@@ -71,7 +71,7 @@ def test_powers_that_are_known_do_not_wait(exponent: str, lanes: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "lanes"), [("n", 16), ("100", 16), ("300", 32)])
-def test_rows_that_may_be_short_have_short_turns(size: str, lanes: int) -> None:
+def test_rows_that_may_be_short_have_short_iterations(size: str, lanes: int) -> None:
     symbols = ", %n" if size == "n" else ""
     text = f"""
     relax.func @main[%m{symbols}](%x: !relax.tensor<[m, {size}], f32>, %b: !relax.tensor<[{size}], f32>) {{

@@ -1,4 +1,4 @@
-"""Elements that several lanes share are read once, side by side, wherever a quotient of an axis says so."""
+"""Elements that several lanes share are loaded once, contiguously, and shuffled."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_every_second_element_is_taken_from_vectors() -> None:
     np.testing.assert_array_equal(native[1], interpreted[1])
 
 
-def test_one_row_is_shared_out_in_whole_groups() -> None:
+def test_one_row_is_partitioned_in_whole_groups() -> None:
     x = te.placeholder((N,), "f32", name="X")
     text = text_of(x, te.compute((N * 3,), lambda i: x[i // 3], name="Y"))
     (data, result), n = arrays(text, 0, 40_001), 40_001
@@ -141,7 +141,7 @@ def test_one_row_is_shared_out_in_whole_groups() -> None:
 
 
 @pytest.mark.parametrize(("text", "lanes"), [(repeated(2), 8), (repeated(3), 16), (shuffled(2), 8), (chosen(4), 4)])
-def test_lines_are_read_side_by_side(text: str, lanes: int) -> None:
+def test_runs_are_loaded_contiguously(text: str, lanes: int) -> None:
     (func,) = parse(text).ops
     schedule(func, Target.parse("x86-64-v4"))
     vectors = [op.lanes for op in func.walk() if isinstance(op, LoadOp) and op.lanes]
