@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias, TypeGuard, get_args
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -18,11 +19,15 @@ from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
-_ELEMENTWISE = (UnaryOp, BroadcastOp, AstypeOp, ClipOp, LeakyReluOp, SoftplusOp)
+ElementwiseOp: TypeAlias = UnaryOp | BroadcastOp | AstypeOp | ClipOp | LeakyReluOp | SoftplusOp
+"""The operators that compute an element of the result from the elements at its index, after broadcasting."""
 
 
-def is_elementwise(op: object) -> bool:
-    """Whether an element of the result is computed from the elements at its place, after broadcasting."""
+_ELEMENTWISE = get_args(ElementwiseOp)
+
+
+def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
+    """Whether an element of the result is computed from the elements at its index, after broadcasting."""
     return isinstance(op, _ELEMENTWISE)
 
 

@@ -15,7 +15,7 @@ from xdsl.pattern_rewriter import (
 )
 
 from lowering.diagnostics import InvalidModule
-from lowering.rewriting import PatternIndex, apply_patterns, op_rewrite_pattern, root_classes
+from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern, root_classes
 
 
 class FoldAddition(RewritePattern):
@@ -147,3 +147,29 @@ def test_patterns_with_the_decorator_of_xdsl_work_too():
 
 def test_a_module_without_ops_is_left_alone():
     assert not apply_patterns(ModuleOp([]), [FoldAddition()])
+
+
+def test_ops_are_canonicalised_by_what_they_say_of_themselves():
+    zero, one = (arith.ConstantOp(IntegerAttr(number, i32)) for number in (0, 1))
+    addition, product = arith.AddiOp(one, zero), arith.MuliOp(one, one)
+    module = ModuleOp([zero, one, addition, product, test.TestOp([addition.result, product.result])])
+    assert root_classes(Canonicalize(arith.AddiOp, arith.MuliOp)) == (arith.AddiOp, arith.MuliOp)
+    assert apply_patterns(module, [Canonicalize(arith.AddiOp)])
+    assert [op.name for op in module.ops] == ["arith.constant", "arith.muli", "test.op"]
+
+
+class DropLonely(RewritePattern):
+    """`a - b` is `a` if nothing else uses `b`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: arith.SubiOp, rewriter: PatternRewriter) -> None:
+        if op.rhs.has_one_use():
+            rewriter.replace(op, [], [op.lhs])
+
+
+def test_the_only_user_left_is_visited_again():
+    one, two = (test.TestOp(result_types=[i32]) for _ in range(2))
+    first, same = arith.SubiOp(one.results[0], two.results[0]), arith.SubiOp(two.results[0], two.results[0])
+    module = ModuleOp([one, two, first, same, test.TestOp([first.result, same.result])])
+    assert apply_patterns(module, [NegateSubtraction(), DropLonely()])
+    assert [op.name for op in module.ops] == ["test.op", "test.op", "arith.constant", "test.op"]
