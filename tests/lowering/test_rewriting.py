@@ -15,7 +15,10 @@ from xdsl.pattern_rewriter import (
 )
 
 from lowering.diagnostics import InvalidModule
+from lowering.parsing import parse_module
 from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern, root_classes
+from relax_dialect.ops.manipulation import FlattenOp
+from relax_dialect.ops.unary import NegativeOp
 
 
 class FoldAddition(RewritePattern):
@@ -150,12 +153,26 @@ def test_a_module_without_ops_is_left_alone():
 
 
 def test_ops_are_canonicalised_by_what_they_say_of_themselves():
-    zero, one = (arith.ConstantOp(IntegerAttr(number, i32)) for number in (0, 1))
-    addition, product = arith.AddiOp(one, zero), arith.MuliOp(one, one)
-    module = ModuleOp([zero, one, addition, product, test.TestOp([addition.result, product.result])])
-    assert root_classes(Canonicalize(arith.AddiOp, arith.MuliOp)) == (arith.AddiOp, arith.MuliOp)
-    assert apply_patterns(module, [Canonicalize(arith.AddiOp)])
-    assert [op.name for op in module.ops] == ["arith.constant", "arith.muli", "test.op"]
+    module = parse_module("""
+    relax.func @main(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {
+      %0 = relax.negative %x
+      %1 = relax.negative %0
+      %2 = relax.flatten %1
+      %3 = relax.exp %2
+      relax.return %3
+    }
+    """)
+    assert root_classes(Canonicalize(NegativeOp, FlattenOp)) == (NegativeOp, FlattenOp)
+    assert apply_patterns(module, [Canonicalize(NegativeOp)])
+    assert [op.name for op in module.walk()] == [
+        "builtin.module",
+        "relax.func",
+        "relax.flatten",
+        "relax.exp",
+        "relax.return",
+    ]
+    assert apply_patterns(module, [Canonicalize(FlattenOp)])
+    assert [op.name for op in module.walk()][2:] == ["relax.exp", "relax.return"]
 
 
 class DropLonely(RewritePattern):
