@@ -11,6 +11,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
 from lowering.passes import Pass
@@ -154,7 +155,8 @@ def _replace(
     sources = [op, *(owner for value in (op.operands[0], affine.value) if isinstance(owner := value.owner, Operation))]
     for made in new:
         made.location = fused_location(source.location for source in reversed(dict.fromkeys(sources)))
-    rewriter.replace(op, new)
+    rewriter.insert(new, InsertPoint.before(op))
+    rewriter.replace(op, [], new[-1].results)  # of the new values, only the result has its name
 
 
 def _affine(op: BatchNormOp) -> _Affine | None:
