@@ -35,6 +35,12 @@ INDEX: dict[str, Entry] = {
     "check-accesses": Entry("lowering.tir.check_accesses:CheckAccessesPass"),
     "combine-parallel-matmul": Entry("lowering.relax.rewrites.combine_parallel_matmul:CombineParallelMatmulPass"),
     "compact-buffers": Entry("lowering.tir.compact_buffers:CompactBuffersPass"),
+    "convert-conv1d-to-conv2d": Entry(
+        "lowering.relax.layout.convert_conv1d_to_conv2d:ConvertConv1dToConv2dPass", requires=("relax.nn.conv1d",)
+    ),
+    "convert-conv3d-layout": Entry(
+        "lowering.relax.layout.convert_conv3d_layout:ConvertConv3dLayoutPass", requires=("relax.nn.conv3d",)
+    ),
     "convert-layout": Entry("lowering.relax.layout.convert_layout:ConvertLayoutPass", requires=("relax.nn.conv2d",)),
     "convert-relax-to-vm": Entry(
         "lowering.relax_to_vm.convert_relax_to_vm:ConvertRelaxToVMPass", removes=("relax.func",)
@@ -125,9 +131,6 @@ INDEX: dict[str, Entry] = {
     "lambda-lift": Entry("lowering.relax.functions.lambda_lift:LambdaLiftPass", removes=("relax.closure",)),
     "legalize-ops": Entry("lowering.relax_to_tir.legalize_ops:LegalizeOpsPass"),
     "lift-transform-params": Entry("lowering.relax.functions.lift_transform_params:LiftTransformParamsPass"),
-    "lines-as-pictures": Entry(
-        "lowering.relax.layout.lines_as_pictures:LinesAsPicturesPass", requires=("relax.nn.conv1d",)
-    ),
     "lower-blocks": Entry(
         "lowering.tir.lower_blocks:LowerBlocksPass", removes=("tir.block", "tir.init", "tir.reads", "tir.writes")
     ),
@@ -182,8 +185,5 @@ INDEX: dict[str, Entry] = {
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
     "verify-dominance": Entry("lowering.verify.verify_dominance:VerifyDominancePass"),
     "verify-stage": Entry("lowering.verify.verify_stage:VerifyStagePass"),
-    "volumes-in-blocks": Entry(
-        "lowering.relax.layout.volumes_in_blocks:VolumesInBlocksPass", requires=("relax.nn.conv3d",)
-    ),
     "write-parts-in-place": Entry("lowering.relax.memory.write_parts_in_place:WritePartsInPlacePass"),
 }

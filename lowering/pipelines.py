@@ -140,7 +140,7 @@ class OptimizeGraphPass(PipelinePass):
         "channels-last",
         "fold-constants",
         "fold-batch-norm",
-        "lines-as-pictures",
+        "convert-conv1d-to-conv2d",
         "simplify-arithmetic",
         # In front of attention, which has a softmax in it.
         "rewrite-normalization",
@@ -149,7 +149,7 @@ class OptimizeGraphPass(PipelinePass):
         "simplify-permute-dims",
         # Channels in blocks from one convolution to the next.
         "convert-layout",
-        "volumes-in-blocks",
+        "convert-conv3d-layout",
         "simplify-reshapes",
         # Only now: what patterns recognise is used once.
         "eliminate-common-subexpr",

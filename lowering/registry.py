@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -20,6 +21,12 @@ DIALECTS: dict[str, str] = {
 }
 """From the name of a dialect to `module:Dialect`."""
 
+ALIASES: dict[str, str] = {
+    "lines-as-pictures": "convert-conv1d-to-conv2d",
+    "volumes-in-blocks": "convert-conv3d-layout",
+}
+"""From the former name of a pass to its name. Former names still work, with a `DeprecationWarning`."""
+
 PASSES: dict[str, str] = {name: entry.where for name, entry in INDEX.items()}
 """From the name of a pass to `module:Class`. `canonicalize` and `dce` are xDSL's own, and ask our ops for patterns and
 effects.
@@ -32,8 +39,13 @@ def load_dialect(name: str) -> Dialect:
 
 
 def load_pass(name: str) -> type[ModulePass]:
-    """The class of the pass `name`; `KeyError` if there is none."""
-    return cast(type[ModulePass], _load(PASSES[name]))
+    """The class of the pass `name`; `KeyError` if there is none. A former name warns."""
+    new = ALIASES.get(name)
+    found = cast(type[ModulePass], _load(PASSES[new or name]))
+    if new is None:
+        return found
+    warnings.warn(f"the pass '{name}' is called '{new}' now", DeprecationWarning, stacklevel=2)
+    return type(found.__name__, (found,), {"name": name})  # xDSL compares the name in a pipeline with that of the class
 
 
 def dialect_factories() -> dict[str, Callable[[], Dialect]]:
@@ -42,8 +54,8 @@ def dialect_factories() -> dict[str, Callable[[], Dialect]]:
 
 
 def pass_factories() -> dict[str, Callable[[], type[ModulePass]]]:
-    """One factory per registered pass, as xDSL's `Universe` wants them."""
-    return {name: partial(load_pass, name) for name in PASSES}
+    """One factory per name of a pass, former names included, as xDSL's `Universe` wants them."""
+    return {name: partial(load_pass, name) for name in (*PASSES, *ALIASES)}
 
 
 def _load(where: str) -> object:

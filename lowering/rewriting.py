@@ -14,8 +14,10 @@ Patterns are xDSL's (`xdsl.pattern_rewriter.RewritePattern`), so each of them al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TypeVar, cast, get_args, get_type_hints
 
+from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, RewritePattern
 from xdsl.rewriter import InsertPoint
@@ -30,6 +32,9 @@ OperationT = TypeVar("OperationT", bound=Operation)
 MAX_REWRITES_PER_OP = 64
 """Rewrites of a module per op that it began with, above which its patterns are taken to undo each other."""
 
+MAX_OPERANDS = 8
+"""Uses of a value that are looked at to find out whether they are of one op."""
+
 _annotated: dict[object, object] = {}
 """From `match_and_rewrite` of a pattern to the function whose annotation says which ops it matches."""
 
@@ -42,12 +47,13 @@ def op_rewrite_pattern(
     It does what xDSL's `op_type_rewrite_pattern` does, and lets `apply_patterns` know which ops these are. The
     annotation is evaluated when the pattern is used first.
     """
-    classes: list[tuple[type[Operation], ...]] = []
+    matches: dict[type[Operation], bool] = {}
 
     def match_and_rewrite(self: PatternT, op: Operation, rewriter: PatternRewriter) -> None:
-        if not classes:
-            classes.append(_annotation(rewrite))
-        if isinstance(op, classes[0]):
+        cls = type(op)
+        if cls not in matches:
+            matches[cls] = issubclass(cls, _annotation(rewrite))
+        if matches[cls]:
             rewrite(self, cast(OperationT, op), rewriter)
 
     _annotated[match_and_rewrite] = rewrite
@@ -63,8 +69,32 @@ def _annotation(rewrite: object) -> tuple[type[Operation], ...]:
 
 def root_classes(pattern: RewritePattern) -> tuple[type[Operation], ...]:
     """The classes of the ops that a pattern may match; `(Operation,)` if it does not say."""
+    if isinstance(pattern, Canonicalize):
+        return pattern.classes
     annotated = _annotated.get(type(pattern).match_and_rewrite)
     return (Operation,) if annotated is None else _annotation(annotated)
+
+
+class Canonicalize(RewritePattern):
+    """Ops of some classes in their canonical form, as in the pass `canonicalize`: `reshape(x, shape_of(x))  ->  x`."""
+
+    def __init__(self, *classes: type[Operation]):
+        self.classes = classes
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Folds an op, or else applies the patterns that it names."""
+        if not isinstance(op, self.classes):
+            return
+        if isinstance(op, HasFolderInterface) and (values := op.fold()) is not None:
+            known = [value for value in values if isinstance(value, SSAValue)]
+            if len(known) == len(values):
+                rewriter.replace(op, [], known)
+                return
+        if isinstance(op, HasCanonicalizationPatternsInterface):
+            for pattern in op.get_canonicalization_patterns():
+                pattern.match_and_rewrite(op, rewriter)
+                if rewriter.has_done_action:
+                    return
 
 
 class PatternIndex:
@@ -111,9 +141,10 @@ class _Worklist:
 def apply_patterns(scope: Operation, patterns: Sequence[RewritePattern] | PatternIndex) -> bool:
     """Applies patterns to the ops nested in `scope`, in program order, until none matches. Whether anything changed.
 
-    Of the patterns that are about an op, those that come first in the sequence are tried first. What a pattern inserts
-    or modifies, and what uses a value that it replaces, is visited next. Each pattern has to make the program smaller
-    by some measure; patterns that do not are reported as an error at `scope`.
+    Of the patterns that are about an op, those that come first in the sequence are tried first. Visited next is what a
+    pattern inserts or modifies, in program order, then what uses a value that it replaces, and what is the only one
+    left to use a value. Each pattern has to make the program smaller by some measure; patterns that do not are
+    reported as an error at `scope`.
     """
     index = patterns if isinstance(patterns, PatternIndex) else PatternIndex(patterns)
     worklist = _Worklist()
@@ -128,16 +159,16 @@ def apply_patterns(scope: Operation, patterns: Sequence[RewritePattern] | Patter
     rewriter.extend_from_listener(touched.listener())
     rewrites, most = 0, MAX_REWRITES_PER_OP * (len(ops) + MAX_REWRITES_PER_OP)
     while (op := worklist.pop()) is not None:
+        rewriter.insertion_point = InsertPoint.before(op)
         for pattern in index.of(op):
             rewriter.has_done_action = False
-            rewriter.insertion_point = InsertPoint.before(op)
             rewriter.name_hint = None
             pattern.match_and_rewrite(op, rewriter)
             if rewriter.has_done_action:
                 rewrites += 1
                 if rewrites > most:
                     fail(scope, f"expected patterns that end, but {type(pattern).__name__} still matches '{op.name}'")
-                touched.erase_dead(rewriter)
+                touched.settle(rewriter)
                 if op.parent is not None:
                     worklist.push(op)
                 break
@@ -150,6 +181,7 @@ class _Touched:
     def __init__(self, worklist: _Worklist, index: PatternIndex):
         self._worklist = worklist
         self._index = index
+        self._fresh: list[Operation] = []
         self._unused: list[Operation] = []
 
     def listener(self) -> PatternRewriterListener:
@@ -160,8 +192,8 @@ class _Touched:
             operation_removal_handler=[self._removed],
         )
 
-    def erase_dead(self, rewriter: PatternRewriter) -> None:
-        """Erases the ops that a rewrite left without a use, then what only they used, and so on."""
+    def settle(self, rewriter: PatternRewriter) -> None:
+        """Erases the ops that a rewrite left without a use, then what only they used, and so on; visits others."""
         while self._unused:
             op = self._unused.pop()
             if op.parent is None:
@@ -170,14 +202,26 @@ class _Touched:
                 rewriter.erase(op)
             else:
                 self._visit(op)
+                self._visit_only_user(op)
+        for op in reversed(self._fresh):
+            if op.parent is not None:
+                self._worklist.push(op)
+        self._fresh.clear()
 
     def _visit(self, op: Operation) -> None:
         if self._index.of(op):
-            self._worklist.push(op)
+            self._fresh.append(op)
 
     def _visit_nested(self, op: Operation) -> None:
         for inner in op.walk():
             self._visit(inner)
+
+    def _visit_only_user(self, op: Operation) -> None:
+        """Visits what is alone now in using an op: many patterns match only values that nothing else uses."""
+        for result in op.results:
+            users = {use.operation for use in islice(result.uses, MAX_OPERANDS)}
+            if len(users) == 1:
+                self._visit(users.pop())
 
     def _replaced(self, op: Operation, results: Sequence[SSAValue | None]) -> None:
         for result in op.results:

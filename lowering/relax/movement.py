@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias, TypeGuard, get_args
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.locations import inherit_location
-from lowering.relax.dead import erase_dead
 from relax_dialect.ops.activation import ClipOp, LeakyReluOp, SoftplusOp
 from relax_dialect.ops.binary import BroadcastOp
 from relax_dialect.ops.datatype import AstypeOp
@@ -18,11 +16,15 @@ from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
-_ELEMENTWISE = (UnaryOp, BroadcastOp, AstypeOp, ClipOp, LeakyReluOp, SoftplusOp)
+ElementwiseOp: TypeAlias = UnaryOp | BroadcastOp | AstypeOp | ClipOp | LeakyReluOp | SoftplusOp
+"""The operators that compute an element of the result from the elements at its index, after broadcasting."""
 
 
-def is_elementwise(op: object) -> bool:
-    """Whether an element of the result is computed from the elements at its place, after broadcasting."""
+_ELEMENTWISE = get_args(ElementwiseOp)
+
+
+def is_elementwise(op: object) -> TypeGuard[ElementwiseOp]:
+    """Whether an element of the result is computed from the elements at its index, after broadcasting."""
     return isinstance(op, _ELEMENTWISE)
 
 
@@ -52,14 +54,3 @@ def with_operands(op: Operator, operands: Sequence[SSAValue]) -> Operator:
     made = type(op).create(operands=operands, result_types=types, properties=op.properties)
     made.location = op.location
     return made
-
-
-def replace_with(op: Operation, new: Sequence[Operation], value: SSAValue) -> None:
-    """Replaces an op with one result by a value, which the new ops make if there are any; what is dead then goes."""
-    operands = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
-    inherit_location(op, new)
-    if new:
-        value.name_hint = op.results[0].name_hint
-        Rewriter.insert_op(new, InsertPoint.before(op))
-    Rewriter.replace_op(op, [], [value])
-    erase_dead(operands)

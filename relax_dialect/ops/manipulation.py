@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, i64
@@ -25,8 +26,22 @@ from tir_dialect.dims import product
 from tir_dialect.ops.assembly_format import op_definition
 
 
+class ViewOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface, ABC):
+    """Gives the elements of its first operand, in the same row-major order, another shape; the memory is the same."""
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """To the shape that the tensor has: `reshape %x, [n]  ->  %x` of a `tensor<[n], f32>`."""
+        return fold_to_same_type(self.operands[0], self.results[0])
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from relax_dialect.canonicalization.manipulation import MergeReshapes
+
+        return (MergeReshapes(),)
+
+
 @op_definition
-class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface):
+class ReshapeOp(ViewOp):
     """The elements in the same row-major order under another shape.
 
     ```mlir
@@ -56,19 +71,9 @@ class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterfa
             inference.require_equal(product(old), product(new), "equally many elements")  # C1
         return (x.with_shape(shape.dims),)
 
-    def fold(self) -> tuple[SSAValue] | None:
-        """To the shape that the tensor has: `reshape %x, [n]  ->  %x` of a `tensor<[n], f32>`."""
-        return fold_to_same_type(self.x, self.result)
-
-    @classmethod
-    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from relax_dialect.canonicalization.manipulation import MergeReshapes
-
-        return (MergeReshapes(),)
-
 
 @op_definition
-class FlattenOp(Operator, HasFolderInterface):
+class FlattenOp(ViewOp):
     """The elements in row-major order as a tensor of rank 1.
 
     ```mlir
@@ -90,10 +95,6 @@ class FlattenOp(Operator, HasFolderInterface):
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         x = inference.tensor(0)
         return (x.with_shape((None if x.known_dims is None else product(x.known_dims),)),)
-
-    def fold(self) -> tuple[SSAValue] | None:
-        """Of rank 1 already: `flatten %x  ->  %x`."""
-        return fold_to_same_type(self.x, self.result)
 
 
 @op_definition
@@ -144,7 +145,7 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
 
 
 @op_definition
-class ExpandDimsOp(Operator):
+class ExpandDimsOp(ViewOp):
     """New dimensions of 1 at places counted in the result.
 
     ```mlir
@@ -177,7 +178,7 @@ class ExpandDimsOp(Operator):
 
 
 @op_definition
-class SqueezeOp(Operator):
+class SqueezeOp(ViewOp):
     """A tensor without dimensions that are 1: those given, or all of them.
 
     ```mlir

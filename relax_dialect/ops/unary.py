@@ -6,6 +6,7 @@ import math
 from abc import ABC
 from typing import Any, ClassVar
 
+from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, result_def
 
@@ -16,7 +17,7 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.ops.assembly_format import op_definition
 
 
-class UnaryOp(Operator, ABC):
+class UnaryOp(Operator, HasFolderInterface, ABC):
     """Applies a scalar function to every element: `%0 = relax.exp %x`. The result has the operand's shape.
 
     C1: the operand's dtype is in the function's domain.
@@ -35,6 +36,18 @@ class UnaryOp(Operator, ABC):
         x = inference.tensor(0)
         inference.require_domain(0, cls.SCALAR.domain)  # C1
         return (x.with_dtype(cls.SCALAR.result_dtype(x.dtype)),)
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """Applied twice: `negative negative %x  ->  %x`, `floor floor %x  ->  floor %x`."""
+        from relax_dialect.analysis.effects import may_be_view
+
+        inner = self.x.owner
+        if not isinstance(inner, UnaryOp) or type(inner) is not type(self):
+            return None
+        value = inner.x if self.SCALAR.involution else self.x if self.SCALAR.idempotent else None
+        if value is None or value.type != self.result.type or not may_be_view(self.result, value):
+            return None
+        return (value,)
 
 
 def rsqrt(x: Any) -> Any:

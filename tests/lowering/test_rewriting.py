@@ -15,7 +15,10 @@ from xdsl.pattern_rewriter import (
 )
 
 from lowering.diagnostics import InvalidModule
-from lowering.rewriting import PatternIndex, apply_patterns, op_rewrite_pattern, root_classes
+from lowering.parsing import parse_module
+from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern, root_classes
+from relax_dialect.ops.manipulation import FlattenOp
+from relax_dialect.ops.unary import NegativeOp
 
 
 class FoldAddition(RewritePattern):
@@ -147,3 +150,43 @@ def test_patterns_with_the_decorator_of_xdsl_work_too():
 
 def test_a_module_without_ops_is_left_alone():
     assert not apply_patterns(ModuleOp([]), [FoldAddition()])
+
+
+def test_ops_are_canonicalised_by_what_they_say_of_themselves():
+    module = parse_module("""
+    relax.func @main(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {
+      %0 = relax.negative %x
+      %1 = relax.negative %0
+      %2 = relax.flatten %1
+      %3 = relax.exp %2
+      relax.return %3
+    }
+    """)
+    assert root_classes(Canonicalize(NegativeOp, FlattenOp)) == (NegativeOp, FlattenOp)
+    assert apply_patterns(module, [Canonicalize(NegativeOp)])
+    assert [op.name for op in module.walk()] == [
+        "builtin.module",
+        "relax.func",
+        "relax.flatten",
+        "relax.exp",
+        "relax.return",
+    ]
+    assert apply_patterns(module, [Canonicalize(FlattenOp)])
+    assert [op.name for op in module.walk()][2:] == ["relax.exp", "relax.return"]
+
+
+class DropLonely(RewritePattern):
+    """`a - b` is `a` if nothing else uses `b`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: arith.SubiOp, rewriter: PatternRewriter) -> None:
+        if op.rhs.has_one_use():
+            rewriter.replace(op, [], [op.lhs])
+
+
+def test_the_only_user_left_is_visited_again():
+    one, two = (test.TestOp(result_types=[i32]) for _ in range(2))
+    first, same = arith.SubiOp(one.results[0], two.results[0]), arith.SubiOp(two.results[0], two.results[0])
+    module = ModuleOp([one, two, first, same, test.TestOp([first.result, same.result])])
+    assert apply_patterns(module, [NegateSubtraction(), DropLonely()])
+    assert [op.name for op in module.ops] == ["test.op", "test.op", "arith.constant", "test.op"]

@@ -100,7 +100,7 @@ def test_prints_the_module(source: str, capsys: pytest.CaptureFixture[str]):
         (["-p", "convert-tir-to-llvm{vector-bits=13}"], ["vector-bits expected a power of two of at least 64, got 13"]),
         (["-p", 'convert-tir-to-llvm{extensions="avx"}'], ["extensions expected some of fma, avx512dq, ", "got avx"]),
         (["-p", "convert-layout{block=-2}"], ["block expected a number of channels, or 0, got -2"]),
-        (["-p", "volumes-in-blocks{block=-2}"], ["block expected a number of channels, or 0, got -2"]),
+        (["-p", "convert-conv3d-layout{block=-2}"], ["block expected a number of channels, or 0, got -2"]),
         (["--shape", "x=[3]"], ["--shape is for ONNX models; the text says its shapes"]),
         (["-p", "cse{"], ["Error parsing pass pipeline", "^"]),
     ],

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass
 from lowering.relax.movement import (
     dims_of,
     is_elementwise,
     is_single_element,
-    replace_with,
     used_only_by,
     with_operands,
 )
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
@@ -59,10 +60,16 @@ class ChannelsLastPass(Pass):
     requires = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Converts each by itself."""
-        for each in [inner for inner in op.walk() if isinstance(inner, ForwardConvolutionOp)]:
-            if _is_converted(each):
-                _convert(each)
+        apply_patterns(op, [MoveChannelsLast()])
+
+
+class MoveChannelsLast(RewritePattern):
+    """A convolution of integers has its channels last: `conv(x, w)  ->  permute_dims(conv(permute_dims(x), w'))`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ForwardConvolutionOp, rewriter: PatternRewriter) -> None:
+        if _is_converted(op):
+            rewriter.replace(op, _converted(op))
 
 
 def _is_converted(op: ForwardConvolutionOp) -> bool:
@@ -96,7 +103,8 @@ def _is_from_integers(value: SSAValue) -> bool:
 _FORWARD: dict[int, type[Conv1dOp | Conv2dOp | Conv3dOp]] = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
 
 
-def _convert(op: ForwardConvolutionOp) -> None:
+def _converted(op: ForwardConvolutionOp) -> list[Operation]:
+    """The ops in place of a convolution in the default layouts."""
     rank, alone = op.RANK, op.groups.value.data > 1
     letters = spatial_letters(rank)
     last = (0, *range(2, rank + 2), 1)
@@ -115,8 +123,7 @@ def _convert(op: ForwardConvolutionOp) -> None:
         kernel_layout=f"{letters}IO" if alone else f"O{letters}I",
         out_dtype=op.out_dtype,
     )
-    result = PermuteDimsOp(made, (0, rank + 1, *range(1, rank + 1)))
-    replace_with(op, [*new, made, result], result.result)
+    return [*new, made, PermuteDimsOp(made, (0, rank + 1, *range(1, rank + 1)))]
 
 
 def _permuted(value: SSAValue, user: Operation, axes: Sequence[int], new: list[Operation]) -> SSAValue:

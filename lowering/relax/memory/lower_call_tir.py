@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
@@ -14,6 +16,7 @@ from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.shapes.fresh import FreshSymbols
 from lowering.relax.to_non_dataflow import refuse_pure_regions
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.aliasing import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp
@@ -82,32 +85,41 @@ def _lower_function(func: FuncOp, calls: Sequence[CallTIROp | CallTIRInplaceOp |
         # Before any call is lowered: the results of calls are still known to be new memory.
         if isinstance(call, CallTIRInplaceOp):
             _check_apart(call)
-    for call in calls:
-        if isinstance(call, CallDPSPackedOp):
-            _lower_packed(call, names)
-        else:
-            _lower_kernel(call, names)
+    apply_patterns(func, [LowerPackedCall(names), LowerKernelCall(names)])
     if func.function_type.pure:
         func.properties["force_pure"] = UnitAttr()
 
 
-def _lower_packed(call: CallDPSPackedOp, names: FreshSymbols) -> None:
-    outputs = _allocate(call, names, [-1] * len(call.res))
-    packed = CallPackedOp(call.symbol, [*call.arguments, *outputs])
-    _replace(call, packed, outputs)
+@dataclass(frozen=True)
+class LowerPackedCall(RewritePattern):
+    """A callee writes into what is allocated: `call_dps_packed "f"(x)  ->  y = alloc_tensor; call_packed "f"(x, y)`."""
+
+    names: FreshSymbols
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallDPSPackedOp, rewriter: PatternRewriter) -> None:
+        outputs = _allocate(op, self.names, [-1] * len(op.res), rewriter)
+        rewriter.replace(op, CallPackedOp(op.symbol, [*op.arguments, *outputs]), outputs)
 
 
-def _lower_kernel(call: CallTIROp | CallTIRInplaceOp, names: FreshSymbols) -> None:
-    func = find_prim_func(call, call.callee)
-    if func is None:
-        fail(call, "is in no module")
-    targets = call.targets if isinstance(call, CallTIRInplaceOp) else [-1] * len(call.res)
-    outputs = _allocate(call, names, targets)
-    operands = [*call.arguments, *(out for out, target in zip(outputs, targets, strict=True) if target < 0)]
-    match = match_prim_func(call, func, as_struct_infos(value.type for value in operands), call.tir_dims)
-    sizes = [match.bindings[name] for name in func.symbol_names]
-    _refuse_unknown(call, sizes, match.slots)
-    _replace(call, CallKernelOp(call.callee, operands, sizes), outputs)
+@dataclass(frozen=True)
+class LowerKernelCall(RewritePattern):
+    """A kernel writes into what is allocated: `call_tir @f(x)  ->  y = alloc_tensor; call_kernel @f(x, y)`."""
+
+    names: FreshSymbols
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallTIROp | CallTIRInplaceOp, rewriter: PatternRewriter) -> None:
+        func = find_prim_func(op, op.callee)
+        if func is None:
+            fail(op, "is in no module")
+        targets = op.targets if isinstance(op, CallTIRInplaceOp) else [-1] * len(op.res)
+        outputs = _allocate(op, self.names, targets, rewriter)
+        operands = [*op.arguments, *(out for out, target in zip(outputs, targets, strict=True) if target < 0)]
+        match = match_prim_func(op, func, as_struct_infos(value.type for value in operands), op.tir_dims)
+        sizes = [match.bindings[name] for name in func.symbol_names]
+        _refuse_unknown(op, sizes, match.slots)
+        rewriter.replace(op, CallKernelOp(op.callee, operands, sizes), outputs)
 
 
 def _refuse_unknown(call: Operation, sizes: Sequence[Dim], slots: Collection[str]) -> None:
@@ -140,7 +152,9 @@ def _place(func: PrimFuncOp, index: int) -> str:
     return messages.argument_place(index, func.params[index].name_hint or f"p{index}")
 
 
-def _allocate(call: DestinationPassing, names: FreshSymbols, targets: Sequence[int]) -> list[SSAValue]:
+def _allocate(
+    call: DestinationPassing, names: FreshSymbols, targets: Sequence[int], rewriter: PatternRewriter
+) -> list[SSAValue]:
     """The tensors that the results become: new ones, or arguments that are written in place."""
     outputs: list[SSAValue] = []
     for index, (result, target) in enumerate(zip(call.res, targets, strict=True)):
@@ -150,15 +164,17 @@ def _allocate(call: DestinationPassing, names: FreshSymbols, targets: Sequence[i
         info: TensorType = result.type
         shape = call.shapes[index] if call.shapes else None
         if shape is not None and info.known_dims is None:
-            info, shape = _name_dims(call, info, shape, names)
+            info, shape = _name_dims(call, info, shape, names, rewriter)
         alloc = AllocTensorOp(info, None if info.known_dims is not None else shape)
         alloc.result.name_hint = result.name_hint
-        _insert(call, alloc)
+        rewriter.insert(alloc, InsertPoint.before(call))
         outputs.append(alloc.result)
     return outputs
 
 
-def _name_dims(call: Operation, info: TensorType, shape: SSAValue, names: FreshSymbols) -> tuple[TensorType, SSAValue]:
+def _name_dims(
+    call: Operation, info: TensorType, shape: SSAValue, names: FreshSymbols, rewriter: PatternRewriter
+) -> tuple[TensorType, SSAValue]:
     """Binds the dimensions of a run-time shape to new symbols, if its rank is known."""
     shape_type = shape.type
     rank = info.rank if info.rank is not None or not isinstance(shape_type, ShapeType) else shape_type.rank
@@ -166,15 +182,10 @@ def _name_dims(call: Operation, info: TensorType, shape: SSAValue, names: FreshS
         return info, shape
     symbols = names.take(rank)
     cast = MatchCastOp(shape, ShapeType(symbols), symbols)
-    _insert(call, cast)
+    rewriter.insert(cast, InsertPoint.before(call))
     return info.with_shape(cast.result.type.dims if isinstance(cast.result.type, ShapeType) else None), cast.result
 
 
 def _insert(call: Operation, op: Operation) -> None:
     inherit_location(call, op)
     Rewriter.insert_op(op, InsertPoint.before(call))
-
-
-def _replace(call: Operation, replacement: Operation, outputs: Sequence[SSAValue]) -> None:
-    inherit_location(call, replacement)
-    Rewriter.replace_op(call, replacement, outputs)

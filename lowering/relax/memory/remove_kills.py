@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.memory import KillOp
 
 
@@ -36,7 +37,12 @@ class RemoveKillsPass(Pass):
     requires = ("relax.kill",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """One walk over all functions."""
-        for inner in list(op.walk()):
-            if isinstance(inner, KillOp):
-                Rewriter.erase_op(inner)
+        apply_patterns(op, [EraseKill()])
+
+
+class EraseKill(RewritePattern):
+    """A kill says nothing once values are replaced by others: `kill(x)  ->`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: KillOp, rewriter: PatternRewriter) -> None:
+        rewriter.erase(op)

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.locations import fused_location
 from lowering.passes import Pass
-from lowering.relax.movement import dims_of, replace_with
+from lowering.relax.movement import dims_of
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.values import ConstantOp
@@ -45,10 +47,28 @@ class AdjustMatmulOrderPass(Pass):
     requires = ("relax.matmul",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """One walk in program order."""
-        for inner in list(op.walk()):
-            if isinstance(inner, MatmulOp) and inner.parent is not None:
-                _adjust(inner)
+        apply_patterns(op, [ReassociateMatmul()])
+
+
+class ReassociateMatmul(RewritePattern):
+    """Three matrices are multiplied in the cheaper order: `x (a b)  ->  (x a) b`, or the other way round."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatmulOp, rewriter: PatternRewriter) -> None:
+        for inner in (op.x.owner, op.y.owner):
+            if not isinstance(inner, MatmulOp) or not inner.result.has_one_use():
+                continue
+            if op.out_dtype is not None or inner.out_dtype is not None:
+                continue
+            left = inner.result is op.x
+            chain = _Chain(inner.x, inner.y, op.y) if left else _Chain(op.x, inner.x, inner.y)
+            if chain.is_known and chain.is_cheaper(op, left):
+                first = MatmulOp(chain.a, chain.b) if left else MatmulOp(chain.x, chain.a)
+                second = MatmulOp(chain.x, first) if left else MatmulOp(first, chain.b)
+                if second.result.type == op.result.type:
+                    first.location = second.location = fused_location((inner.location, op.location))
+                    rewriter.replace(op, [first, second])
+                return
 
 
 @dataclass(frozen=True)
@@ -73,6 +93,12 @@ class _Chain:
         inner = constant(0) if folded else depth * middle * columns
         return rows * depth * middle + rows * middle * columns, inner + rows * depth * columns
 
+    def is_cheaper(self, op: MatmulOp, left: bool) -> bool:
+        """Whether the other order than `(x a) b`, if that is what stands on the `left` of an op, takes less work."""
+        old, new = self.costs() if left else reversed(self.costs())
+        prover = prover_at(op)
+        return new is not old and prover.less_equal(new, old) is True and prover.less_equal(old, new) is not True
+
 
 def _dims(value: SSAValue) -> tuple[Dim, ...]:
     return dims_of(value) or ()
@@ -80,30 +106,3 @@ def _dims(value: SSAValue) -> tuple[Dim, ...]:
 
 def _is_constant(value: SSAValue) -> bool:
     return isinstance(value.owner, ConstantOp) and value.owner.array is not None
-
-
-def _adjust(op: MatmulOp) -> None:
-    for inner in (op.x.owner, op.y.owner):
-        if not isinstance(inner, MatmulOp) or not inner.result.has_one_use():
-            continue
-        if op.out_dtype is not None or inner.out_dtype is not None:
-            continue
-        left = inner.result is op.x
-        chain = _Chain(inner.x, inner.y, op.y) if left else _Chain(op.x, inner.x, inner.y)
-        if not chain.is_known:
-            continue
-        old, new = chain.costs() if left else reversed(chain.costs())
-        if new is not old and prover_at(op).less_equal(new, old):
-            _replace(op, inner, chain, left)
-            return
-
-
-def _replace(op: MatmulOp, inner: MatmulOp, chain: _Chain, left: bool) -> None:
-    first = MatmulOp(chain.a, chain.b) if left else MatmulOp(chain.x, chain.a)
-    second = MatmulOp(chain.x, first) if left else MatmulOp(first, chain.b)
-    if second.result.type != op.result.type:
-        return
-    new: list[Operation] = [first, second]
-    for each in new:
-        each.location = fused_location((inner.location, op.location))
-    replace_with(op, new, second.result)

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -59,15 +60,51 @@ class FoldBatchNormPass(Pass):
     )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Folds in program order, each by itself."""
-        for inner in list(op.walk()):
-            match inner:
-                case BatchNormOp():
-                    _fold(inner, _affine(inner))
-                case MultiplyOp() | AddOp():
-                    _fold_into_weights(inner)
-                case _:
-                    pass
+        apply_patterns(op, [ExpandBatchNorm(), FoldScale()])
+
+
+class ExpandBatchNorm(RewritePattern):
+    """Normalisation with known statistics is a scale and a shift: `batch_norm(x, ...)  ->  x * scale + shift`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: BatchNormOp, rewriter: PatternRewriter) -> None:
+        affine = _affine(op)
+        if affine is None:
+            return
+        new: list[Operation] = []
+        affine = _past_bias(affine)
+        product = _scaled(affine, new)
+        if product is None:
+            scale = affine.column(affine.scale)
+            product = MultiplyOp(affine.value, scale)
+            new += [scale, product]
+        shift = affine.column(affine.shift)
+        _replace(op, affine, [*new, shift, AddOp(product, shift)], rewriter)
+
+
+class FoldScale(RewritePattern):
+    """A constant by channel goes into weights and bias: `(conv(x, w) + b) * c  ->  conv(x, w * c) + b * c`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MultiplyOp | AddOp, rewriter: PatternRewriter) -> None:
+        for value, other in ((op.x, op.y), (op.y, op.x)):
+            affine = _by_channel(op, value, other)
+            past = None if affine is None else _past_bias(affine)
+            if past is None or value.type != op.result.type:
+                continue
+            new: list[Operation] = []
+            product: Operation | SSAValue | None = past.value
+            if isinstance(op, MultiplyOp):
+                product = _scaled(past, new)
+            elif past is affine:
+                continue  # an addition without another one before it
+            if product is None:
+                continue
+            if past.shift.any() or not new:
+                shift = past.column(past.shift)
+                new += [shift, AddOp(product, shift)]
+            _replace(op, past, new, rewriter)
+            return
 
 
 @dataclass(frozen=True)
@@ -84,43 +121,6 @@ class _Affine:
         """Values by channel, in a shape that broadcasts along the other dimensions."""
         after = self.rank - 1 - self.axis
         return ConstantOp(tensor_attr(np.ascontiguousarray(values.reshape(-1, *(1,) * after))))
-
-
-def _fold(op: BatchNormOp, affine: _Affine | None) -> None:
-    if affine is None:
-        return
-    new: list[Operation] = []
-    affine = _past_bias(affine)
-    product = _scaled(affine, new)
-    if product is None:
-        scale = affine.column(affine.scale)
-        product = MultiplyOp(affine.value, scale)
-        new += [scale, product]
-    shift = affine.column(affine.shift)
-    result = AddOp(product, shift)
-    _replace(op, affine, [*new, shift, result])
-
-
-def _fold_into_weights(op: MultiplyOp | AddOp) -> None:
-    """A constant by channel that is multiplied with what weights made, or added to a bias."""
-    for value, other in ((op.x, op.y), (op.y, op.x)):
-        affine = _by_channel(op, value, other)
-        past = None if affine is None else _past_bias(affine)
-        if affine is None or past is None or value.type != op.result.type:
-            continue
-        new: list[Operation] = []
-        product: Operation | SSAValue | None = past.value
-        if isinstance(op, MultiplyOp):
-            product = _scaled(past, new)
-        elif past is affine:
-            continue  # an addition without another one in front of it
-        if product is None:
-            continue
-        if past.shift.any() or not new:
-            shift = past.column(past.shift)
-            new += [shift, AddOp(product, shift)]
-        _replace(op, past, new)
-        return
 
 
 def _by_channel(op: MultiplyOp | AddOp, value: SSAValue, other: SSAValue) -> _Affine | None:
@@ -148,17 +148,15 @@ def _by_channel(op: MultiplyOp | AddOp, value: SSAValue, other: SSAValue) -> _Af
     return _Affine(value, *pair, axis, rank)
 
 
-def _replace(op: BatchNormOp | MultiplyOp | AddOp, affine: _Affine, new: list[Operation]) -> None:
+def _replace(
+    op: BatchNormOp | MultiplyOp | AddOp, affine: _Affine, new: list[Operation], rewriter: PatternRewriter
+) -> None:
     """Puts new ops, of which the last one has the value, in place of an op."""
     sources = [op, *(owner for value in (op.operands[0], affine.value) if isinstance(owner := value.owner, Operation))]
     for made in new:
         made.location = fused_location(source.location for source in reversed(dict.fromkeys(sources)))
-    result = new[-1].results[0]
-    result.name_hint = op.result.name_hint
-    operands = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
-    Rewriter.insert_op(new, InsertPoint.before(op))
-    Rewriter.replace_op(op, [], [result])
-    erase_dead(operands)
+    rewriter.insert(new, InsertPoint.before(op))
+    rewriter.replace(op, [], new[-1].results)  # of the new values, only the result has its name
 
 
 def _affine(op: BatchNormOp) -> _Affine | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -20,7 +21,7 @@ from tir_dialect.elements import tensor_attr
 MOST_ELEMENTS = 1 << 16
 """Constants up to this size are permuted when the program is compiled."""
 
-EARLY_REDUCTIONS = (SumOp, MeanOp, MaxOp, MinOp)
+EarlyReductionOp: TypeAlias = SumOp | MeanOp | MaxOp | MinOp
 """Reductions that give the same in any order of their elements, but for rounding."""
 
 _MOST_OPS = 32
@@ -123,7 +124,7 @@ def _is_cheap(operand: SSAValue, back: Sequence[int]) -> bool:
 def _users(value: SSAValue, axes: Sequence[int]) -> list[Operation]:
     """The users of a value, without reductions that can come before its permutation."""
     users = dict.fromkeys(use.operation for use in value.uses)
-    return [user for user in users if not (isinstance(user, EARLY_REDUCTIONS) and keeps_order(user, axes))]
+    return [user for user in users if not (isinstance(user, EarlyReductionOp) and keeps_order(user, axes))]
 
 
 def _can_join(op: Operation, inside: set[SSAValue], axes: Sequence[int], dims: Sequence[Dim]) -> bool:

@@ -11,11 +11,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.locations import inherit_location
-from lowering.relax.dead import erase_dead
 from lowering.relax.rewrites.conversions import direct
+from lowering.rewriting import Canonicalize, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
 from relax_dialect.ops.datatype import AstypeOp
@@ -65,52 +64,40 @@ class SimplifyArithmeticPass(ModulePass):
     name = "simplify-arithmetic"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Simplifies in program order, so that what is simpler is seen by what follows."""
-        for inner in list(op.walk()):
-            if isinstance(inner, BinaryOp | UnaryOp | AstypeOp):
-                _simplify(inner)
+        apply_patterns(op, [Canonicalize(UnaryOp), ApplyNumber(), ConvertAtOnce()])
 
 
-def _simplify(op: BinaryOp | UnaryOp | AstypeOp) -> None:
-    found = _converted(op) if isinstance(op, AstypeOp) else _twice(op) if isinstance(op, UnaryOp) else _by_constant(op)
-    if found is None:
-        return
-    operands = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
-    if isinstance(found, SSAValue):
-        if found.type != op.results[0].type or not may_be_view(op.results[0], found):
-            return
-        Rewriter.replace_op(op, [], [found])
-    else:
-        if found[-1].result_types != op.result_types:
-            return
-        inherit_location(op, found)
-        found[-1].results[0].name_hint = op.results[0].name_hint
-        Rewriter.insert_op(found, InsertPoint.before(op))
-        Rewriter.replace_op(op, [], [found[-1].results[0]])
-    erase_dead(operands)
+class ApplyNumber(RewritePattern):
+    """An operator with a number is a cheaper one, or nothing: `x * 1  ->  x`, `x / 4  ->  x * 0.25`."""
 
-
-def _converted(op: AstypeOp) -> Simplified:
-    made = direct(op)
-    return None if made is None else [made]
-
-
-def _twice(op: UnaryOp) -> SSAValue | None:
-    inner = op.x.owner
-    if type(inner) is not type(op):
-        return None
-    if op.SCALAR.involution and isinstance(inner, UnaryOp):
-        return inner.x
-    return op.x if op.SCALAR.idempotent else None
-
-
-def _by_constant(op: BinaryOp) -> Simplified:
-    for value, other in ((op.x, op.y), (op.y, op.x)):
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: BinaryOp, rewriter: PatternRewriter) -> None:
         rule = _RULES.get(type(op))
-        number = None if rule is None else _number(other)
-        if rule is not None and number is not None and (value is op.x or op.SCALAR.commutative):
-            return rule(value, other, number)
-    return None
+        if rule is None:
+            return
+        for value, other in ((op.x, op.y), (op.y, op.x)):
+            number = _number(other)
+            if number is not None and (value is op.x or op.SCALAR.commutative):
+                _replace(op, rule(value, other, number), rewriter)
+                return
+
+
+class ConvertAtOnce(RewritePattern):
+    """A float in the range of an integer is converted at once: `astype(astype(x, i8), i32)  ->  astype(x, i32)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
+        made = direct(op)
+        _replace(op, None if made is None else [made], rewriter)
+
+
+def _replace(op: BinaryOp | AstypeOp, found: Simplified, rewriter: PatternRewriter) -> None:
+    """Replaces an op by what has its type, unless somebody may write into a value that is not copied any more."""
+    if isinstance(found, SSAValue):
+        if found.type == op.result.type and may_be_view(op.result, found):
+            rewriter.replace(op, [], [found])
+    elif found is not None and found[-1].result_types == op.result_types:
+        rewriter.replace(op, found)
 
 
 def _number(value: SSAValue) -> Number | None:

@@ -7,17 +7,12 @@ from collections.abc import Sequence
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass
-from lowering.relax.movement import (
-    dims_of,
-    is_elementwise,
-    replace_with,
-    used_only_by,
-    with_operands,
-)
+from lowering.relax.movement import ElementwiseOp, dims_of, is_elementwise, used_only_by, with_operands
 from lowering.relax.rewrites.permuted_regions import (
-    EARLY_REDUCTIONS,
+    EarlyReductionOp,
     before_permutation,
     can_precede,
     is_left_by_one,
@@ -25,12 +20,11 @@ from lowering.relax.rewrites.permuted_regions import (
     moves_only_ones,
     viewed,
 )
+from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view, unchanged_between
 from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
-from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.reduction import ReductionOp
 from relax_dialect.ops.shapes import ShapeOp
 
 
@@ -74,105 +68,87 @@ class SimplifyPermuteDimsPass(Pass):
     requires = ("relax.permute_dims",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Walks in program order, so that what is simpler is seen by what follows, until nothing changes."""
-        while any([_moved(inner) for inner in list(op.walk()) if inner is not op]):
+        """Applies the rules until none matches; a region of users is known only when all of it is simpler."""
+        patterns = PatternIndex(
+            [
+                Canonicalize(PermuteDimsOp),
+                ViewUnitDims(),
+                PermuteConcatenation(),
+                ReduceBeforePermutation(),
+                SinkPermutation(),
+            ]
+        )
+        while apply_patterns(op, patterns):
             pass
 
 
-def _moved(op: Operation) -> bool:
-    """Whether a rule has replaced an op; one that is gone by then is left alone."""
-    if _is_gone(op):
-        return False
-    if isinstance(op, PermuteDimsOp):
-        _simplify(op)
-    elif isinstance(op, ConcatOp):
-        _join(op)
-    elif isinstance(op, EARLY_REDUCTIONS):
-        _reduce_first(op)
-    elif isinstance(op, Operator) and is_elementwise(op):
-        _sink(op)
-    return _is_gone(op)
+class ViewUnitDims(RewritePattern):
+    """A permutation that only moves dimensions of 1 is a reshape: `permute_dims(x, p)  ->  reshape(x, s)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
+        axes, dims = permutation(op), dims_of(op.x)
+        if axes is None or dims is None or not moves_only_ones(dims, axes) or is_elementwise(op.x.owner):
+            return
+        if may_be_view(op.result, op.x):
+            shape = ShapeOp(dims_of(op.result) or ())
+            rewriter.replace(op, [shape, ReshapeOp(op.x, shape)])
 
 
-def _is_gone(op: Operation) -> bool:
-    return op.parent is None
+class PermuteConcatenation(RewritePattern):
+    """What is permuted alike is joined: `concat(permute_dims(x, p), ...)  ->  permute_dims(concat(x, ...), p)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ConcatOp, rewriter: PatternRewriter) -> None:
+        makers = [operand.owner for operand in op.inputs if used_only_by(operand, op)]
+        sources = [
+            maker for maker in makers if isinstance(maker, PermuteDimsOp) and unchanged_between([maker.x], maker, op)
+        ]
+        orders = {permutation(maker) for maker in sources}
+        axes = orders.pop() if len(sources) == len(op.inputs) > 1 == len(orders) else None
+        if axes is None:
+            return
+        joined = ConcatOp([maker.x for maker in sources], axes[op.axis.value.data])
+        result = PermuteDimsOp(joined, axes)
+        if result.result.type == op.result.type:
+            rewriter.replace(op, [joined, result])
 
 
-def _simplify(op: PermuteDimsOp) -> None:
-    axes = permutation(op)
-    if axes is None:
-        return
-    source, inner = op.x, op.x.owner
-    if (
-        isinstance(inner, PermuteDimsOp)
-        and (first := permutation(inner)) is not None
-        and unchanged_between([inner.x], inner, op)
-    ):
-        source, axes = inner.x, tuple(first[axis] for axis in axes)
-    if axes == tuple(range(len(axes))) and source.type == op.result.type and may_be_view(op.result, source):
-        replace_with(op, [], source)
-    elif _moves_only_ones(source, axes) and not is_elementwise(source.owner) and may_be_view(op.result, source):
-        shape = ShapeOp(dims_of(op.result) or ())
-        replace_with(op, [shape, view := ReshapeOp(source, shape)], view.result)
-    elif source is not op.x:
-        made = PermuteDimsOp(source, axes)
-        if made.result.type == op.result.type:
-            replace_with(op, [made], made.result)
+class ReduceBeforePermutation(RewritePattern):
+    """A reduction comes before a permutation that costs nothing after it: `sum(permute_dims(x, p))  ->  sum(x)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: EarlyReductionOp, rewriter: PatternRewriter) -> None:
+        maker = op.x.owner
+        axes = permutation(maker) if isinstance(maker, PermuteDimsOp) else None
+        if axes is None or op.axes is None or not isinstance(maker, PermuteDimsOp) or not keeps_order(op, axes):
+            return
+        along = sorted(axes[int(axis) % len(axes)] for axis in op.axes.get_values())
+        inner = type(op)(maker.x, along, keepdims=True)
+        new: list[Operation] = [inner]
+        result = viewed(inner.result, dims_of(op.result) or (), new)
+        if unchanged_between([maker.x], maker, op) and result.type == op.result.type:
+            rewriter.replace(op, new, [result])
 
 
-def _moves_only_ones(source: SSAValue, axes: Sequence[int]) -> bool:
-    dims = dims_of(source)
-    return dims is not None and moves_only_ones(dims, axes)
+class SinkPermutation(RewritePattern):
+    """An elementwise operator comes before a permutation: `f(permute_dims(x, p))  ->  permute_dims(f(x), p)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ElementwiseOp, rewriter: PatternRewriter) -> None:
+        found = next((operand.owner for operand in op.operands if _can_follow(operand, op)), None)
+        axes = permutation(found) if isinstance(found, PermuteDimsOp) else None
+        if axes is None or not all(can_precede(operand, axes) for operand in op.operands):
+            return
+        new: list[Operation] = []
+        inner = with_operands(op, [before_permutation(operand, axes, new) for operand in op.operands])
+        outer = PermuteDimsOp(inner, axes)
+        if outer.result.type == op.results[0].type:
+            inner.results[0].name_hint = op.results[0].name_hint
+            rewriter.replace(op, [*new, inner, outer])
 
 
-def _join(op: ConcatOp) -> None:
-    """Permutes the result of a concatenation, in the place of each operand."""
-    makers = [operand.owner for operand in op.inputs if used_only_by(operand, op)]
-    sources = [
-        maker for maker in makers if isinstance(maker, PermuteDimsOp) and unchanged_between([maker.x], maker, op)
-    ]
-    orders = {permutation(maker) for maker in sources}
-    axes = orders.pop() if len(sources) == len(op.inputs) > 1 == len(orders) else None
-    if axes is None:
-        return
-    joined = ConcatOp([maker.x for maker in sources], axes[op.axis.value.data])
-    result = PermuteDimsOp(joined, axes)
-    if result.result.type == op.result.type:
-        replace_with(op, [joined, result], result.result)
-
-
-def _reduce_first(op: ReductionOp) -> None:
-    """Reduces what is permuted, instead of the permuted value, where the result's permutation costs nothing."""
-    maker = op.x.owner
-    axes = permutation(maker) if isinstance(maker, PermuteDimsOp) else None
-    if axes is None or op.axes is None or not isinstance(maker, PermuteDimsOp) or not keeps_order(op, axes):
-        return
-    along = sorted(axes[int(axis) % len(axes)] for axis in op.axes.get_values())
-    inner = type(op)(maker.x, along, keepdims=True)
-    new: list[Operation] = [inner]
-    result = viewed(inner.result, dims_of(op.result) or (), new)
-    if unchanged_between([maker.x], maker, op) and result.type == op.result.type:
-        replace_with(op, new, result)
-
-
-def _sink(op: Operator) -> None:
-    """Puts an elementwise operator in front of the permutation of its operands."""
-    found = next((operand.owner for operand in op.operands if _can_follow(operand, op)), None)
-    axes = permutation(found) if isinstance(found, PermuteDimsOp) else None
-    if axes is None:
-        return
-    if not all(can_precede(operand, axes) for operand in op.operands):
-        return
-    new: list[Operation] = []
-    inner = with_operands(op, [before_permutation(operand, axes, new) for operand in op.operands])
-    outer = PermuteDimsOp(inner, axes)
-    if outer.result.type != op.results[0].type:
-        return
-    inner.results[0].name_hint = op.results[0].name_hint
-    replace_with(op, [*new, inner, outer], outer.result)
-
-
-def _can_follow(operand: SSAValue, op: Operator) -> bool:
+def _can_follow(operand: SSAValue, op: ElementwiseOp) -> bool:
     """Whether an operand is permuted for this op alone, or the result's users undo that, and fills the result."""
     maker = operand.owner
     return (
@@ -183,7 +159,7 @@ def _can_follow(operand: SSAValue, op: Operator) -> bool:
     )
 
 
-def _is_undone(op: Operator, axes: Sequence[int] | None) -> bool:
+def _is_undone(op: ElementwiseOp, axes: Sequence[int] | None) -> bool:
     """Whether a permutation of the result of an op would meet the opposite one in each of its users."""
     users = [use.operation for use in op.results[0].uses]
     orders = [permutation(user) if isinstance(user, PermuteDimsOp) else None for user in users]

@@ -48,3 +48,21 @@ relax.func @stays(%x: !relax.tensor<[_], f32>, %s: !relax.shape<[_]>) -> !relax.
   %1 = relax.reshape %x, %s
   relax.return %1
 }
+
+// New and dropped dimensions are shapes too.
+// CHECK-LABEL: relax.func @views
+// CHECK-NEXT:    %[[A:.*]] = relax.exp %x
+// CHECK-NEXT:    %[[SHAPE:.*]] = relax.shape [n, 3]
+// CHECK-NEXT:    %[[B:.*]] = relax.reshape %y, %[[SHAPE]]
+// CHECK-NEXT:    relax.add %[[A]], %[[B]]
+relax.func @views[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[1, 3 * n], f32>)
+    -> !relax.tensor<[n, 3], f32> {
+  %0 = relax.expand_dims %x axes = [0]
+  %1 = relax.squeeze %0 axes = [0]
+  %2 = relax.exp %1
+  %3 = relax.squeeze %y axes = [0]
+  %s = relax.shape [n, 3]
+  %4 = relax.reshape %3, %s
+  %5 = relax.add %2, %4
+  relax.return %5
+}

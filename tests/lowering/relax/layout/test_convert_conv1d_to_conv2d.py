@@ -30,7 +30,7 @@ def network():
 @pytest.mark.parametrize("shape", [(0, 16, 9), (1, 16, 4), (3, 16, 40)])
 def test_the_values_are_the_same(shape: tuple[int, int, int]):
     x = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32)
-    check_pass(network(), "lines-as-pictures", [[x]], tolerance=NEAR)
+    check_pass(network(), "convert-conv1d-to-conv2d", [[x]], tolerance=NEAR)
 
 
 def test_a_normalisation_is_part_of_the_weights_before():

@@ -1,7 +1,7 @@
-// RUN: relax-opt %s -p lines-as-pictures --split-input-file | filecheck %s
-// RUN: relax-opt %s -p lines-as-pictures,lines-as-pictures --split-input-file | filecheck %s
+// RUN: relax-opt %s -p convert-conv1d-to-conv2d --split-input-file | filecheck %s
+// RUN: relax-opt %s -p convert-conv1d-to-conv2d,convert-conv1d-to-conv2d --split-input-file | filecheck %s
 // RUN: relax-opt %s -p optimize-graph --split-input-file | filecheck %s --check-prefix BLOCKS
-// RUN: relax-opt %s -p lines-as-pictures --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+// RUN: relax-opt %s -p convert-conv1d-to-conv2d --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
 
 // A picture with one row, of the same strides, padding and dilation along the line.
 // CHECK-LABEL: relax.func @line

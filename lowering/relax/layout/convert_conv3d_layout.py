@@ -1,4 +1,4 @@
-"""`volumes-in-blocks`: 3-D convolutions compute on channel-blocked data."""
+"""`convert-conv3d-layout`: 3-D convolutions compute on channel-blocked data."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.locations import inherit_location
 from lowering.pass_target import pass_target
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
 from lowering.relax.layout.blocking import Blocking, Conversions, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv3dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp
-from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.target import Target
 
@@ -24,7 +22,7 @@ DATA, WEIGHTS = "NCDHW", "OIDHW"
 
 
 @dataclass(frozen=True)
-class VolumesInBlocksPass(Pass):
+class ConvertConv3dLayoutPass(Pass):
     """Converts 3-D convolutions to a channel-blocked layout such as `NCDHW16c`, whose block is one vector of `f32`.
 
     Before:
@@ -42,13 +40,13 @@ class VolumesInBlocksPass(Pass):
     %y = relax.layout_transform %1 source = "NCDHW16c" target = "NCDHW"
     ```
 
-    Without blocks the windows of each place are gathered, which takes as long as the products of some ten filters.
+    Without blocks the windows of each position are gathered, which takes as long as the products of some ten filters.
     Changed are convolutions of `f32` of one group in the default layouts, with whole blocks of channels and filters,
-    and so many products for each result that the changes of layout pay. Values are the same, but for the order of
-    sums. Idempotent.
+    and so many products for each result that the changes of layout are profitable. Values are the same, but for
+    the order of sums. Idempotent.
     """
 
-    name = "volumes-in-blocks"
+    name = "convert-conv3d-layout"
     requires = ("relax.nn.conv3d",)
 
     block: int = 0
@@ -62,23 +60,45 @@ class VolumesInBlocksPass(Pass):
         if self.block < 0:
             raise ValueError(f"block expected a number of channels, or 0, got {self.block}")
 
-    def for_target(self, target: Target) -> VolumesInBlocksPass:
-        return VolumesInBlocksPass(block=target.lanes(32))
+    def for_target(self, target: Target) -> ConvertConv3dLayoutPass:
+        return ConvertConv3dLayoutPass(block=target.lanes(32))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Changes each by itself."""
-        found = [inner for inner in op.walk() if isinstance(inner, Conv3dOp)]
-        if not found:
+        if any(isinstance(inner, Conv3dOp) for inner in op.walk()):
+            blocking = Blocking(self.block or pass_target(self.target).lanes(32))
+            apply_patterns(op, [BlockConv3d(blocking, Conversions(blocking))])
+
+
+@dataclass(frozen=True)
+class BlockConv3d(RewritePattern):
+    """A 3-D convolution computes on blocks: `conv3d(x, w)  ->  layout_transform(conv3d(layout_transform(x), w'))`."""
+
+    blocking: Blocking
+    conversions: Conversions
+    """The weights in their new layout, each made once."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Conv3dOp, rewriter: PatternRewriter) -> None:
+        if not _is_profitable(op, self.blocking):
             return
-        target = pass_target(self.target)
-        blocking = Blocking(self.block or target.lanes(32))
-        conversions = Conversions(blocking)
-        for each in found:
-            if _pays(each, blocking):
-                _change(each, blocking, conversions)
+        size, windows = self.blocking.size, op.windows
+        blocks, kernel = f"{DATA}{size}c", f"{WEIGHTS}{size}i{size}o"
+        data = LayoutTransformOp(op.x, DATA, blocks)
+        made = Conv3dOp(
+            data,
+            self.conversions.transformed(op.w, WEIGHTS, kernel),
+            strides=windows.strides,
+            padding=windows.padding,
+            dilation=windows.dilation,
+            data_layout=blocks,
+            kernel_layout=kernel,
+        )
+        result = LayoutTransformOp(made, blocks, DATA)
+        if result.result.type == op.result.type:
+            rewriter.replace(op, [data, made, result])
 
 
-def _pays(op: Conv3dOp, blocking: Blocking) -> bool:
+def _is_profitable(op: Conv3dOp, blocking: Blocking) -> bool:
     data, weights = dims_of(op.x), dims_of(op.w)
     types = [*op.operand_types, *op.result_types]
     if data is None or weights is None or dims_of(op.result) is None:
@@ -97,24 +117,3 @@ def _pays(op: Conv3dOp, blocking: Blocking) -> bool:
         and op.groups.value.data == 1
         and data[1] == weights[1]
     )
-
-
-def _change(op: Conv3dOp, blocking: Blocking, conversions: Conversions) -> None:
-    size, windows, known = blocking.size, op.windows, op.w.owner
-    blocks, kernel = f"{DATA}{size}c", f"{WEIGHTS}{size}i{size}o"
-    data = LayoutTransformOp(op.x, DATA, blocks)
-    made = Conv3dOp(
-        data,
-        conversions.transformed(op.w, WEIGHTS, kernel),
-        strides=windows.strides,
-        padding=windows.padding,
-        dilation=windows.dilation,
-        data_layout=blocks,
-        kernel_layout=kernel,
-    )
-    result = LayoutTransformOp(made, blocks, DATA)
-    if result.result.type == op.result.type:
-        result.result.name_hint = op.result.name_hint
-        inherit_location(op, [data, made, result])
-        Rewriter.replace_op(op, [data, made, result])
-        erase_dead([known] if isinstance(known, ConstantOp) else [])

@@ -1,4 +1,4 @@
-"""`lines-as-pictures`: 1-D convolutions become 2-D convolutions of images with one row."""
+"""`convert-conv1d-to-conv2d`: 1-D convolutions become 2-D convolutions of images with one row."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.rewriter import Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.locations import inherit_location
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
 from lowering.relax.layout.blocking import array_of, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, SqueezeOp
 from relax_dialect.ops.values import ConstantOp
@@ -25,7 +24,7 @@ CHANNELS = 16
 
 
 @dataclass(frozen=True)
-class LinesAsPicturesPass(Pass):
+class ConvertConv1dToConv2dPass(Pass):
     """Rewrites 1-D convolutions as 2-D ones, which `convert-layout` can block.
 
     Before:
@@ -44,21 +43,35 @@ class LinesAsPicturesPass(Pass):
     ```
 
     Changed are convolutions of `f32` of one group in the default layouts, with so many channels and products for each
-    result that blocks pay; without a stride only if the weights are known. Values are the same, but for the order of
-    sums. Idempotent.
+    result that blocks are profitable; without a stride only if the weights are known. Values are the same, but for
+    the order of sums. Idempotent.
     """
 
-    name = "lines-as-pictures"
+    name = "convert-conv1d-to-conv2d"
     requires = ("relax.nn.conv1d",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Changes each by itself."""
-        for each in [inner for inner in op.walk() if isinstance(inner, Conv1dOp)]:
-            if _pays(each):
-                _change(each)
+        apply_patterns(op, [ConvertConv1d()])
 
 
-def _pays(op: Conv1dOp) -> bool:
+class ConvertConv1d(RewritePattern):
+    """A 1-D convolution is one of images of one row: `conv1d(x, w)  ->  squeeze(conv2d(expand_dims(x), w'))`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Conv1dOp, rewriter: PatternRewriter) -> None:
+        if not _is_profitable(op):
+            return
+        windows, weights = op.windows, array_of(op.w)
+        x = ExpandDimsOp(op.x, [2])
+        w = ExpandDimsOp(op.w, [2]) if weights is None else ConstantOp(tensor_attr(np.expand_dims(weights, 2)))
+        low, high = windows.padding
+        made = Conv2dOp(x, w, strides=[1, *windows.strides], padding=[0, low, 0, high], dilation=[1, *windows.dilation])
+        result = SqueezeOp(made, [2])
+        if result.result.type == op.result.type:
+            rewriter.replace(op, [x, w, made, result])
+
+
+def _is_profitable(op: Conv1dOp) -> bool:
     data, weights = dims_of(op.x), dims_of(op.w)
     types = [*op.operand_types, *op.result_types]
     if data is None or weights is None or dims_of(op.result) is None:
@@ -69,7 +82,7 @@ def _pays(op: Conv1dOp) -> bool:
         return False
     filters, channels, size = (dim.constant_value or 0 for dim in weights)
     whole = filters > 0 and filters % CHANNELS == channels % CHANNELS == 0
-    skips = max(op.windows.strides) > 1  # else windows are lines as they lie
+    skips = max(op.windows.strides) > 1  # else windows are rows as they lie
     return (
         whole
         and (skips or array_of(op.w) is not None)
@@ -78,18 +91,3 @@ def _pays(op: Conv1dOp) -> bool:
         and op.groups.value.data == 1
         and data[1] == weights[1]
     )
-
-
-def _change(op: Conv1dOp) -> None:
-    windows, weights = op.windows, array_of(op.w)
-    x = ExpandDimsOp(op.x, [2])
-    w = ExpandDimsOp(op.w, [2]) if weights is None else ConstantOp(tensor_attr(np.expand_dims(weights, 2)))
-    low, high = windows.padding
-    made = Conv2dOp(x, w, strides=[1, *windows.strides], padding=[0, low, 0, high], dilation=[1, *windows.dilation])
-    result = SqueezeOp(made, [2])
-    if result.result.type == op.result.type:
-        result.result.name_hint = op.result.name_hint
-        inherit_location(op, [x, w, made, result])
-        known = op.w.owner
-        Rewriter.replace_op(op, [x, w, made, result])
-        erase_dead([known] if isinstance(known, ConstantOp) else [])
