@@ -16,8 +16,7 @@ from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.ranks import ranks_of_use
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant, symbol
-from tir_dialect.dims.atoms import is_symbol_name
+from tir_dialect.dims import Dim, constant, is_symbol_name, symbol
 
 UNKNOWN = -1
 """What some exporters write for a dimension that they do not know."""

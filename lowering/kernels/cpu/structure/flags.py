@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tir_dialect.dims import Bounds, Dim
-from tir_dialect.dims.atoms import MinAtom
-from tir_dialect.dims.expr import from_atom
-from tir_dialect.dims.ranges import Ranges
+from tir_dialect.dims import Bounds, Dim, MinAtom, from_atom
+from tir_dialect.dims.bounds import Ranges
 
 
 @lru_cache(maxsize=4096)

@@ -15,8 +15,7 @@ from relax_dialect.frontend.tvmscript.text.captured import PythonFunction
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, FloorDivAtom, ModAtom, SymbolAtom, product, symbol
-from tir_dialect.dims.atoms import Atom
+from tir_dialect.dims import Atom, Dim, FloorDivAtom, ModAtom, SymbolAtom, product, symbol
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader
