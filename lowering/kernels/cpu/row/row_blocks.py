@@ -28,7 +28,7 @@ from lowering.kernels.cpu.structure.stages import Stage
 from lowering.kernels.cpu.traversal.accumulators import accumulator
 from lowering.kernels.cpu.traversal.sweep import Sweep
 from tir_dialect.dims import Dim, maximum, product
-from tir_dialect.te.emit.by_lane import by_lane
+from tir_dialect.te.emit.scalar import by_lane
 from tir_dialect.types import IteratorKind
 
 LONGEST_ROW = 256

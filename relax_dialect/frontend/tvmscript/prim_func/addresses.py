@@ -28,8 +28,8 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from relax_dialect.frontend.tvmscript.text.static import describe, is_dtype_name
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import dtype_name, lookup
 from tir_dialect.te.coerce import is_bool, is_float, is_integer
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.statements import TirStatementReader

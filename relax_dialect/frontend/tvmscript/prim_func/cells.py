@@ -18,9 +18,9 @@ from relax_dialect.frontend.tvmscript.prim_func.vectors import store_vector
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import lookup
 from tir_dialect.te.coerce import is_index
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:

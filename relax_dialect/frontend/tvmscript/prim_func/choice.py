@@ -21,10 +21,10 @@ from tir_dialect import te
 from tir_dialect.dims import constant
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.te.coerce import is_index
-from tir_dialect.te.conversions import to_dtype
-from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.emit.scalar import value_type
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader

@@ -27,8 +27,8 @@ from tir_dialect import te
 from tir_dialect.dtypes import scalar_type
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.te.coerce import is_index
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import DType
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from relax_dialect.frontend.tvmscript.text.names import suggestion
 from relax_dialect.frontend.tvmscript.text.python_values import BUILTINS, python_value
 from relax_dialect.frontend.tvmscript.text.static import describe, is_dtype_name
 from tir_dialect import te
-from tir_dialect.te.conversions import to_dtype
+from tir_dialect.te.operators import to_dtype
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader

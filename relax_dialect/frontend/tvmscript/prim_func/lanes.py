@@ -16,12 +16,10 @@ from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.te import nodes
-from tir_dialect.te.conversions import to_dtype
-from tir_dialect.te.emit.by_lane import by_lane
-from tir_dialect.te.emit.casts import value_type
-from tir_dialect.te.emit.scalar import Names, ScalarEmitter
+from tir_dialect.te.emit.scalar import Names, ScalarEmitter, by_lane, value_type
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader

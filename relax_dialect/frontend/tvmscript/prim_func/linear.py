@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.te import nodes
-from tir_dialect.te.dim_functions import dim_of
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.signs import dim_of
 from tir_dialect.te.tree import post_order
 
 

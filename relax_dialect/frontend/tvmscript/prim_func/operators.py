@@ -9,9 +9,9 @@ from functools import partial
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
 from tir_dialect.dims import Dim
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "Add",

@@ -8,9 +8,9 @@ from tir_dialect import te
 from tir_dialect.dims import Dim
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, is_bool, is_float, is_index, is_unsigned
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 
 def to_scalar(value: Scalar | Dim | float) -> Scalar | float:

@@ -11,8 +11,8 @@ from tir_dialect import te
 from tir_dialect.dtypes import finite_range
 from tir_dialect.te import nodes, operators
 from tir_dialect.te.coerce import is_float, is_index
-from tir_dialect.te.conversions import DTypeLike, to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import DTypeLike, to_dtype
 
 Function = Callable[..., Any]
 """Takes scalars, dimensions and numbers, gives a scalar."""

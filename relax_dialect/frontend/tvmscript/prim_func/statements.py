@@ -37,8 +37,8 @@ from relax_dialect.frontend.tvmscript.text.scope import Scope, Unbound
 from tir_dialect.dims import Dim
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 _ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "alloc_shared", "block_alloc_buffer"})
 _SCALARS = frozenset({"local_scalar", "alloc_scalar", "shared_scalar"})
