@@ -11,7 +11,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from tir_dialect.dims import Dim, DimLike, to_dim
-from tir_dialect.dims.text import parse_sum
+from tir_dialect.dims.expr import parse_tokens
 
 
 class _ParserSource:
@@ -40,7 +40,7 @@ class _ParserSource:
 
 def parse_dim_expr(parser: AttrParser) -> Dim:
     """Parses a bare dimension, `4 * n + 1`; ParseError at the token that does not fit."""
-    return parse_sum(_ParserSource(parser))
+    return parse_tokens(_ParserSource(parser))
 
 
 def parse_dim_list(parser: AttrParser) -> tuple[Dim, ...]:

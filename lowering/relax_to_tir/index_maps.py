@@ -11,7 +11,7 @@ from lowering.relax_to_tir.scalars import element
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.index_maps import MapIndicesOp, mapped
 from tir_dialect import te
-from tir_dialect.dims.expr import product
+from tir_dialect.dims import product
 
 
 @legalizes(MapIndicesOp)

@@ -17,11 +17,13 @@ from tir_dialect.dims import (
     MaxAtom,
     MinAtom,
     ModAtom,
+    Monomial,
     SymbolAtom,
     constant,
+    from_atom,
     symbol,
 )
-from tir_dialect.dims.expr import Monomial, from_atom, intern_dim
+from tir_dialect.dims.expr import intern_dim
 from vm_dialect.ops.constants import ConstOp
 from vm_dialect.ops.integers import IntOp
 

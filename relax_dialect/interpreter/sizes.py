@@ -7,9 +7,7 @@ from functools import reduce
 from operator import add, mul, sub
 
 from relax_dialect.interpreter.runtime_values import is_int
-from tir_dialect.dims import Atom, Dim, SymbolAtom
-from tir_dialect.dims.expr import Monomial
-from tir_dialect.dims.traverse import EVALUATORS
+from tir_dialect.dims import Atom, Dim, FunctionAtom, Monomial
 
 
 def evaluate(dim: Dim, symbols: Mapping[str, int]) -> int:
@@ -35,9 +33,9 @@ def _of_term(coefficient: int, monomial: Monomial, symbols: Mapping[str, int]) -
 
 
 def _of_atom(atom: Atom, symbols: Mapping[str, int]) -> int:
-    if isinstance(atom, SymbolAtom):
-        return symbols[atom.name]
-    return _exact(EVALUATORS[type(atom)]([_of_dim(operand, symbols) for operand in atom.operands]))
+    if isinstance(atom, FunctionAtom):
+        return _exact(atom.value_of([_of_dim(operand, symbols) for operand in atom.operands]))
+    return symbols[str(atom)]
 
 
 def _fold(function: Callable[[int, int], int], values: Sequence[int]) -> int:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from tir_dialect.analysis.digits import ONE, Digit, Ranges, Sum, Term, as_sum, covers, digit_range, grows
 from tir_dialect.dims import Dim, SymbolAtom
-from tir_dialect.dims.atoms import DivisionAtom
+from tir_dialect.dims.division import DivisionAtom
 
 
 @dataclass(frozen=True)

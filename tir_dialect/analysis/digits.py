@@ -15,8 +15,19 @@ from itertools import pairwise
 from typing import Protocol
 
 from tir_dialect.analysis.index_space import Variable
-from tir_dialect.dims import Atom, Dim, DimLike, FloorDivAtom, ModAtom, SymbolAtom, ceildiv, constant, product, symbol
-from tir_dialect.dims.expr import from_atom
+from tir_dialect.dims import (
+    Atom,
+    Dim,
+    DimLike,
+    FloorDivAtom,
+    ModAtom,
+    SymbolAtom,
+    ceildiv,
+    constant,
+    from_atom,
+    product,
+    symbol,
+)
 
 ONE = constant(1)
 

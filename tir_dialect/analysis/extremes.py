@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tir_dialect.analysis.index_space import Variable
 from tir_dialect.dims import (
+    Atom,
     Dim,
     FloorDivAtom,
     MaxAtom,
@@ -15,12 +16,13 @@ from tir_dialect.dims import (
     Prover,
     SymbolAtom,
     constant,
+    floordiv,
+    from_atom,
     maximum,
     minimum,
+    total,
 )
-from tir_dialect.dims.atoms import Atom
-from tir_dialect.dims.division import floordiv
-from tir_dialect.dims.expr import from_atom, intern_dim, total
+from tir_dialect.dims.expr import intern_dim
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,25 @@ dictionary look-ups compare pointers. The tables are weak; an expression that no
 
 What canonical means. Polynomial identities are decided completely. `floordiv`, `mod`, `min`, `max` and `broadcast`
 are reduced by the rules of `division.py` and `lattice.py`, each valid for all integers of either sign; the rest is
-for the `Prover`, which knows bounds. An expression that divides by zero, or broadcasts extents that differ, has no
-value. Canonicalisation never takes a value away and never changes one, but it may drop a part that has none:
-`0 * floordiv(n, m)` is `0`.
+for the `Prover`, which knows bounds. These two files add their functions to `FUNCTIONS` when the package is imported.
+An expression that divides by zero, or broadcasts extents that differ, has no value. Canonicalisation never takes a
+value away and never changes one, but it may drop an addend that has none: `0 * floordiv(n, m)` is `0`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from threading import Lock
-from typing import TYPE_CHECKING, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 from weakref import WeakValueDictionary
 
-from tir_dialect.dims.atoms import Atom, DimSizeError, SortKey, SymbolAtom
+from tir_dialect.dims.text import MAX_NESTING, Parser, StringSource, TokenSource, is_symbol_name
 
-if TYPE_CHECKING:
-    from tir_dialect.dims.text import DimLike
-
-Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
-"""A product of atoms with their powers (at least 1), sorted by atom; the empty product is 1."""
-
-Term: TypeAlias = tuple[int, Monomial]
-"""A coefficient, which is not 0, and its monomial."""
+SortKey: TypeAlias = "tuple[object, ...]"
 
 MAX_TERMS = 1 << 12
 """Terms of an expression, and products of terms that are computed for one product of expressions."""
@@ -38,6 +33,149 @@ MAX_DEGREE = 128
 
 MAX_BITS = 1024
 """Bits of a coefficient: products of a few numbers of 64 bits, which the prover makes, are less."""
+
+MAX_SIZE = 1 << 14
+"""Symbols, numbers and functions in the text of an expression."""
+
+FUNCTIONS: dict[str, Callable[..., Dim]] = {}
+"""The functions by their names in text; each gives the canonical form, for operands that are dimensions."""
+
+_atoms: WeakValueDictionary[tuple[type[Atom], object], Atom] = WeakValueDictionary()
+_dims: WeakValueDictionary[tuple[Term, ...], Dim] = WeakValueDictionary()
+_lock = Lock()
+
+
+class DimSizeError(ValueError):
+    """An expression that is too large to compute with."""
+
+
+class Atom(ABC):
+    """An indivisible factor of a monomial: a symbol, or a function of other dimensions.
+
+    `operands` are the arguments of the function (none for a symbol), `symbols` the names of all symbols inside.
+    `sort_key` orders atoms in the same way in every run. `depth` is 0 for a symbol, and the nesting of a function;
+    `size` is how many symbols, numbers and functions its text has.
+    """
+
+    __slots__ = ("__weakref__", "depth", "operands", "size", "sort_key", "symbols")
+
+    rank: ClassVar[int]
+    """Position of the class in the order of atoms."""
+
+    operands: tuple[Dim, ...]
+    symbols: frozenset[str]
+    sort_key: SortKey
+    depth: int
+    size: int
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an atom is immutable: cannot set {name}")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    @classmethod
+    def _intern(cls, payload: object, fields: Sequence[tuple[str, object]]) -> Self:
+        found = _atoms.get((cls, payload))
+        if found is None:
+            with _lock:
+                found = _atoms.get((cls, payload))
+                if found is None:
+                    found = object.__new__(cls)
+                    for name, value in fields:
+                        object.__setattr__(found, name, value)
+                    _atoms[cls, payload] = found
+        assert isinstance(found, cls)  # the table is keyed by class
+        return found
+
+
+class SymbolAtom(Atom):
+    """A named integer, by default at least 0."""
+
+    __slots__ = ()
+
+    rank = 0
+
+    @classmethod
+    def get(cls, name: str) -> Self:
+        """The symbol `name`; ValueError where the name is not possible."""
+        found = _atoms.get((cls, name))
+        if isinstance(found, cls):
+            return found
+        if not is_symbol_name(name):
+            raise ValueError(f"'{name}' cannot name a symbol: expected letters, digits, '_', '$' and '.'")
+        symbols = frozenset((name,))
+        fields = (("operands", ()), ("symbols", symbols), ("sort_key", (cls.rank, name)), ("depth", 0), ("size", 1))
+        return cls._intern(name, fields)
+
+    @property
+    def name(self) -> str:
+        """The name, unique within a function."""
+        return next(iter(self.symbols))
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"SymbolAtom({self.name!r})"
+
+    def __reduce__(self) -> tuple[Callable[[str], Self], tuple[str]]:
+        return type(self).get, (self.name,)
+
+
+class FunctionAtom(Atom):
+    """A function of dimensions, in canonical form: no rule of the canonical form applies to it.
+
+    `FUNCTIONS[spelling]` makes the canonical form.
+    """
+
+    __slots__ = ()
+
+    spelling: ClassVar[str]
+    """The name of the function in text."""
+
+    @classmethod
+    def get(cls, operands: tuple[Dim, ...]) -> Self:
+        """The atom over `operands`, unsimplified; ValueError where functions are nested too deeply."""
+        found = _atoms.get((cls, operands))
+        if isinstance(found, cls):
+            return found
+        inner = [atom for operand in operands for _, monomial in operand.terms for atom, _ in monomial]
+        depth = 1 + max((atom.depth for atom in inner), default=0)
+        if depth > MAX_NESTING:
+            raise DimSizeError(f"dimension is nested deeper than {MAX_NESTING} levels")
+        size = 1 + sum(
+            1 + sum(a.size * power for a, power in monomial) for operand in operands for _, monomial in operand.terms
+        )
+        if size > MAX_SIZE:
+            raise DimSizeError(f"dimension has more than {MAX_SIZE} symbols, numbers and functions")
+        symbols = frozenset[str]().union(*(operand.symbols for operand in operands))
+        key = (cls.rank, *(operand.sort_key for operand in operands))
+        fields = (("operands", operands), ("symbols", symbols), ("sort_key", key), ("depth", depth), ("size", size))
+        return cls._intern(operands, fields)
+
+    @abstractmethod
+    def value_of(self, operands: Sequence[int]) -> int:
+        """The value of the function for these values of the operands."""
+
+    def __str__(self) -> str:
+        return f"{self.spelling}({', '.join(map(str, self.operands))})"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(str, self.operands))})"
+
+    def __reduce__(self) -> tuple[Callable[[tuple[Dim, ...]], Self], tuple[tuple[Dim, ...]]]:
+        return type(self).get, (self.operands,)
+
+
+Monomial: TypeAlias = tuple[tuple[Atom, int], ...]
+"""A product of atoms with their powers (at least 1), sorted by atom; the empty product is 1."""
+
+Term: TypeAlias = tuple[int, Monomial]
+"""A coefficient, which is not 0, and its monomial."""
 
 
 class Dim:
@@ -123,9 +261,14 @@ class Dim:
 
     def substitute(self, values: Mapping[str, DimLike]) -> Dim:
         """The expression with all symbols of `values` replaced at once; symbols that are not named stay."""
-        from tir_dialect.dims.traverse import substitute
 
-        return substitute(self, values)
+        def of_atom(atom: Atom, operands: Sequence[Dim]) -> Dim:
+            if isinstance(atom, FunctionAtom):
+                return FUNCTIONS[atom.spelling](*operands)
+            name = str(atom)
+            return to_dim(values[name]) if name in values else from_atom(atom)
+
+        return self if self.symbols.isdisjoint(values) else rewrite(self, of_atom)
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """The value, with floor division and modulo as in Python.
@@ -133,16 +276,29 @@ class Dim:
         Raises KeyError for a symbol without a value, ZeroDivisionError, and ValueError for extents that do not
         broadcast.
         """
-        from tir_dialect.dims.traverse import evaluate
+        if (name := self.as_symbol) is not None:
+            return values[name]
+        if (number := self.constant_value) is not None:
+            return number
+        known: dict[Atom, int] = {}
 
-        return evaluate(self, values)
+        def of_atom(atom: Atom) -> int:
+            if not isinstance(atom, FunctionAtom):
+                return values[str(atom)]
+            found = known.get(atom)
+            if found is None:
+                found = known[atom] = atom.value_of([of_dim(operand) for operand in atom.operands])
+            return found
+
+        def of_dim(part: Dim) -> int:
+            return sum(c * prod(of_atom(atom) ** power for atom, power in monomial) for c, monomial in part.terms)
+
+        return of_dim(self)
 
     def __str__(self) -> str:
         found = self._text
         if found is None:
-            from tir_dialect.dims.text import format_dim
-
-            found = format_dim(self)
+            found = _format(self)
             object.__setattr__(self, "_text", found)
         return found
 
@@ -179,9 +335,7 @@ class Dim:
     def __floordiv__(self, other: Dim | int) -> Dim:
         if _is_foreign(other):
             return NotImplemented
-        from tir_dialect.dims.division import floordiv
-
-        return floordiv(self, as_dim(other))
+        return FUNCTIONS["floordiv"](self, as_dim(other))
 
     def __rfloordiv__(self, other: int) -> Dim:
         return as_dim(other) // self
@@ -189,12 +343,14 @@ class Dim:
     def __mod__(self, other: Dim | int) -> Dim:
         if _is_foreign(other):
             return NotImplemented
-        from tir_dialect.dims.division import mod
-
-        return mod(self, as_dim(other))
+        return FUNCTIONS["mod"](self, as_dim(other))
 
     def __rmod__(self, other: int) -> Dim:
         return as_dim(other) % self
+
+
+DimLike: TypeAlias = Dim | int | str
+"""A dimension, an integer, or text: the name of a symbol or an expression."""
 
 
 def _is_foreign(operand: object) -> bool:
@@ -202,8 +358,48 @@ def _is_foreign(operand: object) -> bool:
     return not isinstance(operand, Dim | int) and not hasattr(operand, "__index__")
 
 
-_dims: WeakValueDictionary[tuple[Term, ...], Dim] = WeakValueDictionary()
-_lock = Lock()
+def _format(dim: Dim) -> str:
+    """The text of `dim`, which parses back to it: positive terms first, high degrees before low ones."""
+    if not dim.terms:
+        return "0"
+    ordered = sorted(dim.terms, key=lambda term: term[0] < 0)
+    pieces = [_format_term(ordered[0])]
+    for coefficient, monomial in ordered[1:]:
+        sign = "-" if coefficient < 0 else "+"
+        pieces.append(f"{sign} {_format_term((abs(coefficient), monomial))}")
+    return " ".join(pieces)
+
+
+def _format_term(term: Term) -> str:
+    coefficient, monomial = term
+    if not monomial:
+        return str(coefficient)
+    powers: list[str] = []
+    for atom, power in monomial:
+        powers.extend([str(atom)] * power)
+    factors = " * ".join(powers)
+    if coefficient == 1:
+        return factors
+    return f"-{factors}" if coefficient == -1 else f"{coefficient} * {factors}"
+
+
+def rewrite(dim: Dim, of_atom: Callable[[Atom, Sequence[Dim]], Dim]) -> Dim:
+    """The expression built anew, bottom up: `of_atom` gets every distinct atom and its new operands."""
+    known: dict[Atom, Dim] = {}
+
+    def visit(part: Dim) -> Dim:
+        results: list[Dim] = []
+        for coefficient, monomial in part.terms:
+            result = constant(coefficient)
+            for atom, power in monomial:
+                if atom not in known:
+                    known[atom] = of_atom(atom, [visit(operand) for operand in atom.operands])
+                for _ in range(power):
+                    result = multiply(result, known[atom])
+            results.append(result)
+        return results[0] if len(results) == 1 else total(results)
+
+    return visit(dim)
 
 
 def intern_dim(terms: tuple[Term, ...]) -> Dim:
@@ -340,3 +536,43 @@ def product(dims: Iterable[Dim | int]) -> Dim:
     for dim in dims:
         result = multiply(result, as_dim(dim))
     return result
+
+
+class _Builder:
+    def constant(self, value: int) -> Dim:
+        return constant(value)
+
+    def symbol(self, name: str) -> Dim:
+        return symbol(name)
+
+    def apply(self, function: str, operands: Sequence[Dim]) -> Dim:
+        match function:
+            case "+":
+                return total(operands)
+            case "-":
+                return -operands[0]
+            case "*":
+                return multiply(operands[0], operands[1])
+            case _:
+                return FUNCTIONS[function](*operands)
+
+
+def parse_tokens(source: TokenSource) -> Dim:
+    """Parses one dimension and stops at the first token that does not continue it."""
+    return Parser(source, _Builder()).sum()
+
+
+@lru_cache(maxsize=1024)
+def parse_dim(text: str) -> Dim:
+    """The dimension that `text` is; DimSyntaxError (a ValueError) where it is none."""
+    source = StringSource(text)
+    result = parse_tokens(source)
+    source.expect_end()
+    return result
+
+
+def to_dim(value: DimLike) -> Dim:
+    """`value` as a dimension."""
+    if isinstance(value, Dim):
+        return value
+    return parse_dim(value) if isinstance(value, str) else constant(value)

@@ -14,17 +14,28 @@ least value is treated by itself: `n * n - n >= 0`, because it is 0 for 0 and `n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from typing import NamedTuple, TypeAlias
 
-from tir_dialect.dims.atoms import Atom, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SortKey, SymbolAtom
-from tir_dialect.dims.components import independent_parts
-from tir_dialect.dims.division import floordiv
-from tir_dialect.dims.estimates import Cases, Estimate, Estimates, estimate
-from tir_dialect.dims.expr import Dim, Monomial, constant, from_atom, from_monomials, scale
-from tir_dialect.dims.intervals import INF, End, plus, times
-from tir_dialect.dims.polynomial import coefficient_gcd, divide, divide_terms
-from tir_dialect.dims.ranges import Ranges
+from tir_dialect.dims.bounds import Bounds, Ranges
+from tir_dialect.dims.division import FloorDivAtom, ModAtom, coefficient_gcd, divide, divide_terms, floordiv
+from tir_dialect.dims.expr import (
+    Atom,
+    Dim,
+    Monomial,
+    SortKey,
+    SymbolAtom,
+    Term,
+    as_dim,
+    constant,
+    from_atom,
+    from_monomials,
+    intern_dim,
+    scale,
+)
+from tir_dialect.dims.intervals import INF, End, Interval, plus, times
+from tir_dialect.dims.lattice import BroadcastAtom, MaxAtom, MinAtom
 
 BUDGET = 6000
 """Effort of one search, in terms looked at; when it is used up, interval arithmetic answers."""
@@ -223,3 +234,128 @@ def replace_atom(dim: Dim, atom: Atom, value: Dim) -> Dim:
     """`dim` with a value for an atom, except inside other atoms; by Horner's rule."""
     factor, rest = split(dim, atom)
     return rest + replace_atom(factor, atom, value) * value if factor.terms else rest
+
+
+def independent_parts(dim: Dim, related: Callable[[str], Iterable[str]]) -> list[Dim]:
+    """Parts whose sum is `dim` without its constant, such that terms of different parts depend on different symbols.
+
+    `related(name)` are the symbols whose values limit those of `name`. Linear in the number of terms.
+    """
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        root = name
+        while (above := parent.setdefault(root, root)) != root:
+            root = above
+        while parent[name] != root:
+            parent[name], name = root, parent[name]
+        return root
+
+    terms = [(term, _one_symbol(term)) for term in dim.terms if term[1]]
+    for (_, monomial), first in terms:
+        for name in frozenset[str]().union(*(atom.symbols for atom, _ in monomial)):
+            for other in (name, *related(name)):
+                parent[find(other)] = find(first)
+    groups: dict[str, list[Term]] = {}
+    for term, first in terms:
+        groups.setdefault(find(first), []).append(term)
+    return [intern_dim(tuple(group)) for group in groups.values()]
+
+
+def _one_symbol(term: Term) -> str:
+    """Any symbol of a term, the same in every run; atoms without symbols depend on nothing but themselves."""
+    names = frozenset[str]().union(*(atom.symbols for atom, _ in term[1]))
+    return min(names, default="")
+
+
+class Estimate(NamedTuple):
+    """A bound `value` on `scale * x`, with `scale > 0`."""
+
+    scale: int
+    value: Dim
+
+
+Cases: TypeAlias = tuple[Estimate, ...]
+"""Estimates of which, for all values of the symbols, at least one holds."""
+
+
+class Estimates(NamedTuple):
+    """Lower and upper estimates; every entry of `low`, and of `high`, is good by itself.
+
+    `values` are dimensions of which, for all values of the symbols, one is the atom; empty when that is not known.
+    """
+
+    low: Sequence[Cases]
+    high: Sequence[Cases]
+    values: Cases = ()
+
+
+AtLeast: TypeAlias = Callable[[Dim, int], bool]
+"""Whether a dimension could be shown to be at least an integer."""
+
+
+def estimate(atom: Atom, bounds: Bounds, interval: Interval, at_least: AtLeast) -> Estimates:
+    """The estimates of `atom`, whose interval is `interval`."""
+    match atom:
+        case SymbolAtom():
+            low, high = bounds[atom.name]
+            return Estimates(_only(low), _only(high))
+        case FloorDivAtom():
+            return _estimate_floordiv(atom, interval, at_least)
+        case ModAtom():
+            return _estimate_mod(atom, interval, at_least)
+        case MinAtom():
+            each = [(_exact(operand),) for operand in atom.operands]
+            return Estimates([_all(atom)], each, _all(atom))
+        case MaxAtom():
+            each = [(_exact(operand),) for operand in atom.operands]
+            return Estimates(each, [_all(atom)], _all(atom))
+        case BroadcastAtom():
+            return _estimate_broadcast(atom, at_least)
+        case _:
+            raise TypeError(f"unknown atom class {type(atom).__name__}")
+
+
+def _exact(value: Dim) -> Estimate:
+    return Estimate(1, value)
+
+
+def _only(end: End | Dim | None) -> list[Cases]:
+    return [] if end is None or isinstance(end, float) else [(_exact(as_dim(end)),)]
+
+
+def _all(atom: Atom) -> Cases:
+    return tuple(map(_exact, atom.operands))
+
+
+# Where a function has a value, its denominator is not 0; so one that is never negative counts as positive.
+
+
+def _estimate_floordiv(atom: FloorDivAtom, interval: Interval, at_least: AtLeast) -> Estimates:
+    low, high = _only(interval[0]), _only(interval[1])
+    divisor = atom.denominator.constant_value
+    if divisor is not None:
+        low.insert(0, (Estimate(divisor, atom.numerator - (divisor - 1)),))
+        high.insert(0, (Estimate(divisor, atom.numerator),))
+    elif at_least(atom.denominator, 0) and at_least(atom.numerator, 0):
+        high.append((_exact(atom.numerator),))
+    return Estimates(low, high)
+
+
+def _estimate_mod(atom: ModAtom, interval: Interval, at_least: AtLeast) -> Estimates:
+    low, high = _only(interval[0]), _only(interval[1])
+    if at_least(atom.denominator, 0):
+        low.append((_exact(constant(0)),))
+        high.append((_exact(atom.denominator - 1),))
+        if at_least(atom.numerator, 0):
+            high.append((_exact(atom.numerator),))
+            if at_least(atom.denominator - atom.numerator, 1):
+                low.append((_exact(atom.numerator),))
+    return Estimates(low, high)
+
+
+def _estimate_broadcast(atom: BroadcastAtom, at_least: AtLeast) -> Estimates:
+    low = [_all(atom)]
+    if all(at_least(operand, 1) for operand in atom.operands):
+        low = [(case,) for case in _all(atom)]
+    return Estimates(low, [_all(atom)], _all(atom))

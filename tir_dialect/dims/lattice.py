@@ -9,12 +9,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from tir_dialect.dims.atoms import BroadcastAtom, FunctionAtom, MaxAtom, MinAtom
-from tir_dialect.dims.expr import Dim, as_dim, constant, from_atom
-from tir_dialect.dims.polynomial import coefficient_gcd, without_constant
+from tir_dialect.dims.division import coefficient_gcd, without_constant
+from tir_dialect.dims.expr import FUNCTIONS, Dim, FunctionAtom, as_dim, constant, from_atom
+
+
+class MinAtom(FunctionAtom):
+    """`min(...)` of two operands or more."""
+
+    __slots__ = ()
+
+    rank = 3
+    spelling = "min"
+
+    def value_of(self, operands: Sequence[int]) -> int:
+        return min(operands)
+
+
+class MaxAtom(FunctionAtom):
+    """`max(...)` of two operands or more."""
+
+    __slots__ = ()
+
+    rank = 4
+    spelling = "max"
+
+    def value_of(self, operands: Sequence[int]) -> int:
+        return max(operands)
+
+
+class BroadcastAtom(FunctionAtom):
+    """`broadcast(...)`: the extent that all operands not equal to 1 have in common; 1 if there are none."""
+
+    __slots__ = ()
+
+    rank = 5
+    spelling = "broadcast"
+
+    def value_of(self, operands: Sequence[int]) -> int:
+        return broadcast_extents(operands)
+
+
+def broadcast_extents(extents: Sequence[int]) -> int:
+    """The extent that integers broadcast to; ValueError where they do not."""
+    result = 1
+    for extent in extents:
+        if result not in (1, extent) and extent != 1:
+            raise ValueError(f"extents {result} and {extent} do not broadcast")
+        result = extent if result == 1 else result
+    return result
 
 
 def minimum(*dims: Dim | int) -> Dim:
@@ -34,6 +79,9 @@ def broadcast(*dims: Dim | int) -> Dim:
     not, the expression has no value.
     """
     return _broadcast(tuple(map(as_dim, dims)))
+
+
+FUNCTIONS.update({"broadcast": broadcast, "max": maximum, "min": minimum})
 
 
 @lru_cache(maxsize=4096)

@@ -1,24 +1,38 @@
-"""Three-valued proofs about dimensions whose symbols lie in given bounds."""
+"""Three-valued proofs about dimensions whose symbols lie in given bounds, and simplification under the bounds.
+
+What the canonical form leaves because it does not hold for all integers is simplified by these rules:
+
+* a symbol with one value is that value
+* `floordiv(a, b) = 0` and `mod(a, b) = a` where `0 <= a < b`; for a constant `b` also of addends:
+  `floordiv(8 * i + j, 8) = i` for `0 <= j < 8`
+* operands of `min` and `max` that never decide go; `broadcast(a, b) = b` where `a` is always 1, or `b` never
+* `b * floordiv(a, b) + mod(a, b) = a`
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 
-from tir_dialect.dims.atoms import Atom
-from tir_dialect.dims.bounds import Bounds
-from tir_dialect.dims.division import mod
-from tir_dialect.dims.expr import Dim
+from tir_dialect.dims.bounds import Bounds, Ranges, Samples
+from tir_dialect.dims.division import (
+    DivisionAtom,
+    FloorDivAtom,
+    Range,
+    coefficient_gcd,
+    divide,
+    floordiv_by_constant,
+    mod,
+    mod_by_constant,
+)
+from tir_dialect.dims.expr import FUNCTIONS, Atom, Dim, DimLike, SymbolAtom, as_dim, from_atom, rewrite, to_dim
 from tir_dialect.dims.inequalities import LowerBoundSearch, open_moduli
 from tir_dialect.dims.intervals import INF, End
-from tir_dialect.dims.polynomial import coefficient_gcd
-from tir_dialect.dims.ranges import Ranges
-from tir_dialect.dims.residues import residues
-from tir_dialect.dims.samples import Samples
-from tir_dialect.dims.text import DimLike, to_dim
+from tir_dialect.dims.lattice import BroadcastAtom, MaxAtom, MinAtom, broadcast, maximum, minimum
 
-Range: TypeAlias = tuple[int | None, int | None]
-"""Least and greatest value, both inclusive; None is unbounded."""
+MAX_RESIDUES = 2048
+"""Most combinations of residues that are looked at."""
 
 
 class Prover:
@@ -56,8 +70,8 @@ class Prover:
         signs = self._sampled_signs(difference)
         if len(signs) > 1:
             return None
-        for rewrite in (open_moduli, self.simplify):
-            answer = self._is_zero(rewrite(difference), signs)
+        for simpler in (open_moduli, self.simplify):
+            answer = self._is_zero(simpler(difference), signs)
             if answer is not None:
                 return answer
         return None
@@ -99,20 +113,18 @@ class Prover:
         dim, divisor = to_dim(dim), to_dim(divisor)
         rest = mod(dim, divisor)
         if not rest.is_constant and divisor.is_constant:
-            found = residues(dim, divisor.constant_term)
+            found = _residues(dim, divisor.constant_term)
             if found is not None and (found == {0} or 0 not in found):
                 return 0 in found
         return self.equal(rest, 0)
 
     def simplify(self, dim: DimLike) -> Dim:
         """A dimension that is equal within the bounds, and simpler where they allow it; one without values stays."""
-        from tir_dialect.dims.simplify import simplify
-
         dim = to_dim(dim)
         found = self._simplified.get(dim)
         if found is None:
             try:
-                found = simplify(dim, self)
+                found = _join_moduli(rewrite(dim, lambda atom, operands: _simplify_atom(atom, operands, self)))
             except (ZeroDivisionError, ValueError):
                 found = dim
             self._simplified[dim] = found
@@ -140,3 +152,74 @@ def _misses_zero(dim: Dim) -> bool:
     """Whether `dim` is never 0 by divisibility, as `2 * n + 1`."""
     step = coefficient_gcd(dim)
     return (dim.constant_term % step if step else dim.constant_term) != 0
+
+
+def _residues(dim: Dim, divisor: int) -> set[int] | None:
+    """A set that contains `dim % divisor` for all values of the atoms; None where there are too many to look at.
+
+    Atoms count as independent and free, so every residue of a polynomial in symbols is attained.
+    """
+    modulus = abs(divisor)
+    atoms: list[Atom] = sorted({a for _, monomial in dim.terms for a, _ in monomial}, key=lambda a: a.sort_key)
+    if modulus ** len(atoms) > MAX_RESIDUES:
+        return None
+    found: set[int] = set()
+    for values in itertools.product(range(modulus), repeat=len(atoms)):
+        env = dict(zip(atoms, values, strict=True))
+        found.add(sum(c * prod(env[a] ** power for a, power in monomial) for c, monomial in dim.terms) % modulus)
+        if len(found) == modulus:
+            break
+    return found
+
+
+def _join_moduli(dim: Dim) -> Dim:
+    """`dim` with quotients and moduli joined where that makes it shorter."""
+    opened = open_moduli(dim)
+    return opened if len(opened.terms) < len(dim.terms) else dim
+
+
+def _simplify_atom(atom: Atom, operands: Sequence[Dim], prover: Prover) -> Dim:
+    operands = [_join_moduli(operand) for operand in operands]
+    match atom:
+        case SymbolAtom():
+            low, high = prover.bounds[atom.name]
+            return as_dim(low) if low is not None and low == high else from_atom(atom)
+        case DivisionAtom():
+            return _simplify_division(atom, operands[0], operands[1], prover)
+        case MinAtom():
+            return minimum(*_without_dominated(operands, prover.less_equal))
+        case MaxAtom():
+            return maximum(*_without_dominated(operands, lambda lhs, rhs: prover.less_equal(rhs, lhs)))
+        case BroadcastAtom():
+            return _simplify_broadcast(operands, prover)
+        case _:
+            raise TypeError(f"unknown atom class {type(atom).__name__}")
+
+
+def _simplify_division(atom: DivisionAtom, numerator: Dim, denominator: Dim, prover: Prover) -> Dim:
+    is_quotient = isinstance(atom, FloorDivAtom)
+    divisor = denominator.constant_value
+    if divisor is not None:
+        by_constant = floordiv_by_constant if is_quotient else mod_by_constant
+        return by_constant(numerator, divisor, prover.range)
+    quotient, rest = divide(numerator, denominator)
+    if prover.less_equal(as_dim(0), rest) and prover.less_equal(rest, denominator - 1):
+        return quotient if is_quotient else rest
+    return FUNCTIONS[atom.spelling](numerator, denominator)
+
+
+def _without_dominated(operands: Sequence[Dim], decides: Callable[[Dim, Dim], bool | None]) -> list[Dim]:
+    """The operands without those for which another one always decides."""
+    kept: list[Dim] = []
+    for operand in operands:
+        if any(decides(other, operand) for other in kept):
+            continue
+        kept = [other for other in kept if not decides(operand, other)]
+        kept.append(operand)
+    return kept
+
+
+def _simplify_broadcast(operands: Sequence[Dim], prover: Prover) -> Dim:
+    relevant = [operand for operand in operands if prover.equal(operand, 1) is not True]
+    fixed = [operand for operand in relevant if prover.equal(operand, 1) is False]
+    return min(fixed, key=lambda dim: dim.sort_key) if fixed else broadcast(*relevant)

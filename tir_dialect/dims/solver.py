@@ -10,12 +10,10 @@ from heapq import heappop, heappush
 
 from typing_extensions import override
 
-from tir_dialect.dims.atoms import SymbolAtom
 from tir_dialect.dims.bounds import Bounds
 from tir_dialect.dims.division import floordiv
-from tir_dialect.dims.expr import Dim, Term, as_dim, constant, intern_dim
+from tir_dialect.dims.expr import Dim, DimLike, SymbolAtom, Term, as_dim, constant, intern_dim, to_dim
 from tir_dialect.dims.prover import Prover
-from tir_dialect.dims.text import DimLike, to_dim
 
 
 class CheckKind(Enum):
@@ -92,7 +90,7 @@ def solve(
 ) -> Solution:
     """Solves `pattern == value` for the unknown symbols of the patterns.
 
-    Patterns that are an unknown symbol bind first, whatever their place; then those that are linear in one unknown
+    Patterns that are an unknown symbol bind first, whatever their position; then those that are linear in one unknown
     that is left, again and again: `2 * n + m` binds `n` once `m` is known. Symbols of a pattern that are not unknown
     mean the same as in the values. An unknown may have the name of a symbol of the values: the two are different.
 

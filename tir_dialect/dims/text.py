@@ -1,4 +1,4 @@
-"""Dimensions as text.
+"""The text of dimensions: their grammar, and the lexer of strings.
 
     sum     ::= product (('+' | '-') product)*
     product ::= unary (('*' | '//' | '%') unary)*
@@ -6,34 +6,39 @@
     primary ::= integer | symbol | function '(' sum (',' sum)* ')' | '(' sum ')'
 
 `floordiv`, `mod`, `ceildiv` take two arguments, `min`, `max`, `broadcast` one or more. `//` and `%` are for Python
-callers: MLIR text has no such tokens, so printing uses the functions. The grammar is written over a `TokenSource`;
-MLIR parsers give theirs in `tir_dialect.attributes`.
+callers: MLIR text has no such tokens, so printing uses the functions. The grammar is written over a `TokenSource` (MLIR
+parsers give theirs in `tir_dialect.attributes`) and builds its results with a `Builder`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
-from typing import NoReturn, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Generic, NoReturn, Protocol, TypeVar
 
-from tir_dialect.dims.atoms import MAX_NESTING, FunctionAtom, SymbolAtom, is_symbol_name
-from tir_dialect.dims.division import ceildiv, floordiv, mod
-from tir_dialect.dims.expr import Dim, Monomial, Term, constant, multiply, symbol, total
-from tir_dialect.dims.lattice import broadcast, maximum, minimum
+BINARY_FUNCTIONS = ("ceildiv", "floordiv", "mod")
+VARIADIC_FUNCTIONS = ("broadcast", "max", "min")
 
-DimLike: TypeAlias = Dim | int | str
-"""A dimension, an integer, or text: the name of a symbol or an expression."""
+MAX_NESTING = 100
+"""Deepest nesting of functions. What is deeper is refused, so that recursion over dimensions always ends well."""
 
 MAX_NUMBER = 1 << 63
 """The greatest number in a text, for a minus may stand before it."""
 
-_BINARY: dict[str, Callable[[Dim, Dim], Dim]] = {"floordiv": floordiv, "mod": mod, "ceildiv": ceildiv}
-_VARIADIC: dict[str, Callable[..., Dim]] = {"min": minimum, "max": maximum, "broadcast": broadcast}
+T = TypeVar("T")
+
+_SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 
 
 class DimSyntaxError(ValueError):
     """Text that is no dimension; the message shows the text and the column."""
+
+
+def is_symbol_name(text: str) -> bool:
+    """Whether `text` can name a symbol: an MLIR bare identifier, but not `_` and not the name of a function."""
+    if text == "_" or text in BINARY_FUNCTIONS or text in VARIADIC_FUNCTIONS:
+        return False
+    return _SYMBOL_NAME.fullmatch(text) is not None
 
 
 class TokenSource(Protocol):
@@ -52,7 +57,7 @@ class TokenSource(Protocol):
         ...
 
     def mark(self) -> int:
-        """The place of the next token, for `error`."""
+        """The position of the next token, for `error`."""
         ...
 
     def error(self, message: str, mark: int) -> NoReturn:
@@ -60,96 +65,108 @@ class TokenSource(Protocol):
         ...
 
 
-def parse_sum(source: TokenSource, depth: int = 0) -> Dim:
-    """Parses one expression and stops at the first token that does not continue it."""
-    start = source.mark()
-    parts = [_parse_product(source, depth)]
-    while True:
-        if source.take("+"):
-            parts.append(_parse_product(source, depth))
-        elif source.take("-"):
-            parts.append(-_parse_product(source, depth))
-        else:
-            return parts[0] if len(parts) == 1 else _build(source, start, _total, *parts)
+class Builder(Protocol[T]):
+    """What the grammar makes results with."""
+
+    def constant(self, value: int, /) -> T:
+        """The result for an integer."""
+        ...
+
+    def symbol(self, name: str, /) -> T:
+        """The result for a symbol."""
+        ...
+
+    def apply(self, function: str, operands: Sequence[T], /) -> T:
+        """The result for a function, `+` or `*` of operands, or `-` of one; ValueError, ZeroDivisionError for none."""
+        ...
 
 
-def _total(*parts: Dim) -> Dim:
-    return total(parts)
+class Parser(Generic[T]):
+    """A recursive-descent parser of the grammar above."""
 
+    def __init__(self, source: TokenSource, builder: Builder[T]) -> None:
+        self._source = source
+        self._builder = builder
 
-def _parse_product(source: TokenSource, depth: int) -> Dim:
-    result = _parse_unary(source, depth)
-    while True:
+    def sum(self, depth: int = 0) -> T:
+        """Parses one expression and stops at the first token that does not continue it."""
+        start = self._source.mark()
+        addends = [self._product(depth)]
+        while True:
+            if self._source.take("+"):
+                addends.append(self._product(depth))
+            elif self._source.take("-"):
+                addends.append(self._builder.apply("-", [self._product(depth)]))
+            else:
+                return addends[0] if len(addends) == 1 else self._apply(start, "+", *addends)
+
+    def _product(self, depth: int) -> T:
+        result = self._unary(depth)
+        while True:
+            mark = self._source.mark()
+            if self._source.take("*"):
+                result = self._apply(mark, "*", result, self._unary(depth))
+            elif self._source.take("//"):
+                result = self._apply(mark, "floordiv", result, self._unary(depth))
+            elif self._source.take("%"):
+                result = self._apply(mark, "mod", result, self._unary(depth))
+            else:
+                return result
+
+    def _unary(self, depth: int) -> T:
+        negative = False
+        while self._source.take("-"):
+            negative = not negative
+        result = self._primary(depth)
+        return self._builder.apply("-", [result]) if negative else result
+
+    def _primary(self, depth: int) -> T:
+        source = self._source
         mark = source.mark()
-        if source.take("*"):
-            result = _build(source, mark, multiply, result, _parse_unary(source, depth))
-        elif source.take("//"):
-            result = _build(source, mark, floordiv, result, _parse_unary(source, depth))
-        elif source.take("%"):
-            result = _build(source, mark, mod, result, _parse_unary(source, depth))
-        else:
-            return result
+        if depth > MAX_NESTING:
+            source.error(f"dimension is nested deeper than {MAX_NESTING} levels", mark)
+        if source.take("("):
+            inner = self.sum(depth + 1)
+            self._expect(")")
+            return inner
+        value = source.integer()
+        if value is not None:
+            if value > MAX_NUMBER:
+                source.error(f"{value} is too large for a dimension, which has 64 bits and a sign", mark)
+            return self._builder.constant(value)
+        name = source.identifier()
+        if name is None:
+            source.error("expected a dimension: an integer, a symbol, a function or '('", mark)
+        if name in BINARY_FUNCTIONS or name in VARIADIC_FUNCTIONS:
+            return self._call(name, mark, depth + 1)
+        if not is_symbol_name(name):
+            source.error(f"'{name}' cannot name a symbol", mark)
+        return self._builder.symbol(name)
+
+    def _call(self, name: str, mark: int, depth: int) -> T:
+        self._expect("(")
+        arguments = [self.sum(depth)]
+        while self._source.take(","):
+            arguments.append(self.sum(depth))
+        self._expect(")")
+        if name in BINARY_FUNCTIONS and len(arguments) != 2:
+            self._source.error(f"'{name}' expected 2 arguments, got {len(arguments)}", mark)
+        return self._apply(mark, name, *arguments)
+
+    def _expect(self, punctuation: str) -> None:
+        mark = self._source.mark()
+        if not self._source.take(punctuation):
+            self._source.error(f"expected '{punctuation}' in dimension", mark)
+
+    def _apply(self, mark: int, function: str, *operands: T) -> T:
+        """Applies a function that has no value for some constants."""
+        try:
+            return self._builder.apply(function, operands)
+        except (ZeroDivisionError, ValueError) as error:
+            self._source.error(str(error), mark)
 
 
-def _parse_unary(source: TokenSource, depth: int) -> Dim:
-    negative = False
-    while source.take("-"):
-        negative = not negative
-    result = _parse_primary(source, depth)
-    return -result if negative else result
-
-
-def _parse_primary(source: TokenSource, depth: int) -> Dim:
-    mark = source.mark()
-    if depth > MAX_NESTING:
-        source.error(f"dimension is nested deeper than {MAX_NESTING} levels", mark)
-    if source.take("("):
-        inner = parse_sum(source, depth + 1)
-        _expect(source, ")")
-        return inner
-    value = source.integer()
-    if value is not None:
-        if value > MAX_NUMBER:
-            source.error(f"{value} is too large for a dimension, which has 64 bits and a sign", mark)
-        return constant(value)
-    name = source.identifier()
-    if name is None:
-        source.error("expected a dimension: an integer, a symbol, a function or '('", mark)
-    if name in _BINARY or name in _VARIADIC:
-        return _parse_call(source, name, mark, depth + 1)
-    if not is_symbol_name(name):
-        source.error(f"'{name}' cannot name a symbol", mark)
-    return symbol(name)
-
-
-def _parse_call(source: TokenSource, name: str, mark: int, depth: int) -> Dim:
-    _expect(source, "(")
-    arguments = [parse_sum(source, depth)]
-    while source.take(","):
-        arguments.append(parse_sum(source, depth))
-    _expect(source, ")")
-    if name in _VARIADIC:
-        return _build(source, mark, _VARIADIC[name], *arguments)
-    if len(arguments) != 2:
-        source.error(f"'{name}' expected 2 arguments, got {len(arguments)}", mark)
-    return _build(source, mark, _BINARY[name], *arguments)
-
-
-def _expect(source: TokenSource, punctuation: str) -> None:
-    mark = source.mark()
-    if not source.take(punctuation):
-        source.error(f"expected '{punctuation}' in dimension", mark)
-
-
-def _build(source: TokenSource, mark: int, function: Callable[..., Dim], *arguments: Dim) -> Dim:
-    """Applies a function that has no value for some constants."""
-    try:
-        return function(*arguments)
-    except (ZeroDivisionError, ValueError) as error:
-        source.error(str(error), mark)
-
-
-class _StringSource:
+class StringSource:
     """The tokens of a Python string."""
 
     _TOKEN = re.compile(
@@ -197,54 +214,3 @@ class _StringSource:
     def expect_end(self) -> None:
         if self._kind != "end":
             self.error(f"unexpected '{self._token}'", self._start)
-
-
-@lru_cache(maxsize=1024)
-def parse_dim(text: str) -> Dim:
-    """The dimension that `text` is; DimSyntaxError (a ValueError) where it is none."""
-    source = _StringSource(text)
-    result = parse_sum(source)
-    source.expect_end()
-    return result
-
-
-def to_dim(value: DimLike) -> Dim:
-    """`value` as a dimension."""
-    if isinstance(value, Dim):
-        return value
-    return parse_dim(value) if isinstance(value, str) else constant(value)
-
-
-def format_dim(dim: Dim) -> str:
-    """The text of `dim`, which parses back to it: positive terms first, high degrees before low ones."""
-    if not dim.terms:
-        return "0"
-    ordered = sorted(dim.terms, key=lambda term: term[0] < 0)
-    pieces = [_format_term(ordered[0])]
-    for coefficient, monomial in ordered[1:]:
-        sign = "-" if coefficient < 0 else "+"
-        pieces.append(f"{sign} {_format_term((abs(coefficient), monomial))}")
-    return " ".join(pieces)
-
-
-def _format_term(term: Term) -> str:
-    coefficient, monomial = term
-    if not monomial:
-        return str(coefficient)
-    factors = _format_monomial(monomial)
-    if coefficient == 1:
-        return factors
-    return f"-{factors}" if coefficient == -1 else f"{coefficient} * {factors}"
-
-
-def _format_monomial(monomial: Monomial) -> str:
-    factors: list[str] = []
-    for atom, power in monomial:
-        if isinstance(atom, SymbolAtom):
-            text = atom.name
-        elif isinstance(atom, FunctionAtom):
-            text = f"{atom.spelling}({', '.join(map(str, atom.operands))})"
-        else:
-            raise TypeError(f"unknown atom class {type(atom).__name__}")
-        factors.extend([text] * power)
-    return " * ".join(factors)

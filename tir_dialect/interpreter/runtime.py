@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tir_dialect import dtypes
-from tir_dialect.dims.traverse import broadcast_extents
+from tir_dialect.dims.lattice import broadcast_extents
 from tir_dialect.interpreter import lanes, numerics
 from tir_dialect.interpreter.errors import OutOfRangeError, fail_access
 from tir_dialect.interpreter.raw_memory import address_of, memory_at

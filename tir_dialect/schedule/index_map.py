@@ -23,7 +23,7 @@ from tir_dialect.schedule.indices.index_domain import IndexDomain
 from tir_dialect.schedule.indices.inverse import inverse
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
-from tir_dialect.te.shapes import ExtentLike
+from tir_dialect.te.tensor import ExtentLike
 
 IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[ExtentLike] | ExtentLike]"
 """A map, its text, or a function of dimensions: `lambda i, j: (i // 4, j, i % 4)`."""

@@ -9,10 +9,9 @@
     func = te.create_prim_func([A, B, C], name="matmul")
 """
 
-from tir_dialect.te.calls import call_extern, call_packed
 from tir_dialect.te.compute import Compute as ComputeOp
-from tir_dialect.te.compute import compute
-from tir_dialect.te.conversions import cast, const, reinterpret, scalar
+from tir_dialect.te.compute import Scan as ScanOp
+from tir_dialect.te.compute import compute, tag_scope
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern as ExternOp
 from tir_dialect.te.extern import ExternBuilder, extern
@@ -40,14 +39,17 @@ from tir_dialect.te.functions import (
     fmax,
     fmin,
     fmod,
+    hypot,
     isfinite,
     isinf,
     isnan,
+    ldexp,
     log,
     log1p,
     log2,
     log10,
     logaddexp,
+    nextafter,
     popcount,
     pow,
     round,
@@ -64,14 +66,13 @@ from tir_dialect.te.functions import (
 )
 from tir_dialect.te.functions import pow as power
 from tir_dialect.te.functions import round as nearbyint
-from tir_dialect.te.library import hypot, ldexp, nextafter
 from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.nodes import Slice as TensorSlice
-from tir_dialect.te.operations import Operation
-from tir_dialect.te.operations import Placeholder as PlaceholderOp
 from tir_dialect.te.operators import absolute as abs
 from tir_dialect.te.operators import (
+    cast,
     ceildiv,
+    const,
     div,
     floordiv,
     floormod,
@@ -81,6 +82,8 @@ from tir_dialect.te.operators import (
     logical_or,
     maximum,
     minimum,
+    reinterpret,
+    scalar,
     select,
     truncdiv,
     truncmod,
@@ -91,10 +94,9 @@ from tir_dialect.te.prim_func import create_prim_func
 from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
 from tir_dialect.te.scan import scan
-from tir_dialect.te.scan_steps import Scan as ScanOp
-from tir_dialect.te.shapes import size_var, var
-from tir_dialect.te.tag import tag_scope
-from tir_dialect.te.tensor import Tensor, placeholder
+from tir_dialect.te.statements import call_extern, call_packed
+from tir_dialect.te.tensor import Operation, Tensor, placeholder, size_var, var
+from tir_dialect.te.tensor import Placeholder as PlaceholderOp
 
 __all__ = [
     "ComputeOp",

@@ -1,28 +1,70 @@
-"""`te.compute`: a tensor defined by an expression for its elements."""
+"""`te.compute`: a tensor defined by an expression for its elements; and the loop nests of computes and scans."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
 from typing import cast as cast_to
 
 from xdsl.ir import Attribute
 
-from tir_dialect.dims import constant
-from tir_dialect.ops.annotations import Note, note_of
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
-from tir_dialect.te.attrs import Attr, annotations_of
 from tir_dialect.te.coerce import adopt, as_expr, is_index, number_dtype
-from tir_dialect.te.conversions import cast
 from tir_dialect.te.expr import Expr, Operand, Scalar
 from tir_dialect.te.nodes import IterVar, Reduce
-from tir_dialect.te.operations import Operation
-from tir_dialect.te.shapes import ShapeLike, to_shape
-from tir_dialect.te.tag import current_tag
-from tir_dialect.te.tensor import Tensor, to_element_type
+from tir_dialect.te.operators import cast
+from tir_dialect.te.tensor import Operation, ShapeLike, Tensor, to_element_type, to_shape
 from tir_dialect.te.tree import free_variables, post_order, substitute
+
+Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
+"""What an attribute of a computation says; a tensor goes by its name."""
+
+
+def annotations_of(name: str, attrs: Mapping[str, Attr] | None) -> dict[str, Attribute]:
+    """The annotations that attributes of the computation `name` become; TypeError for what is none."""
+    if attrs is not None and not isinstance(cast_to("object", attrs), Mapping):
+        raise TypeError(f'te: attributes of "{name}": expected values by name, got {attrs!r}')
+    try:
+        return {key: note_attr(_named(value)) for key, value in (attrs or {}).items()}
+    except TypeError as error:
+        raise TypeError(f'te: attribute of "{name}": {error}') from None
+
+
+def _named(value: object) -> object:
+    """An attribute with names instead of tensors."""
+    if isinstance(value, list | tuple):
+        return [_named(each) for each in cast_to("Sequence[object]", value)]
+    return value.name if isinstance(value, Tensor) else value
+
+
+_current: ContextVar[str] = ContextVar("te.tag", default="")
+
+
+@contextmanager
+def tag_scope(tag: str) -> Generator[None]:
+    """Tags the computes created inside (`tensor.op.tag`); a context manager, or a decorator of a function.
+
+    Raises ValueError inside another scope.
+    """
+    token = _current.set(current_tag(tag))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_tag(own: str) -> str:
+    """The tag of a new computation: its own, or that of the scope; ValueError if there are both."""
+    around = _current.get()
+    if own and around:
+        raise ValueError(f'te: the tag "{own}" is inside of the scope of tag "{around}", expected one of them')
+    return own or around
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,3 +264,28 @@ def _check_reductions(name: str, bodies: tuple[Expr, ...]) -> None:
                 f'te: "{name}" has a reduction in a branch of if_then_else, where it cannot be computed beforehand; '
                 "put the condition into the reduction (where=) or use te.select"
             )
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Nest):
+    """A nest that computes slices of tensors, from index `first` on; its first axis starts at 0."""
+
+    first: Dim = field(default_factory=lambda: constant(0))
+
+    @property
+    def places(self) -> tuple[Expr, ...]:
+        """The indices of the output element that an iteration computes."""
+        count, *others = self.axes
+        return (count + self.first if self.first.terms else count, *others)
+
+
+@dataclass(frozen=True, eq=False)
+class Scan(Operation):
+    """Tensors whose first slices are computed by `starts`, and each further one by an execution of all `steps`."""
+
+    length: Dim
+    """The number of steps."""
+    locals: tuple[Tensor, ...] = field(init=False)
+    """Intermediate tensors, computed by one step nest for another."""
+    starts: tuple[Step, ...] = field(init=False)
+    steps: tuple[Step, ...] = field(init=False)

@@ -58,7 +58,7 @@ class Expr:
 
     def astype(self, dtype: str) -> Expr:
         """The value converted to a dtype, as by `te.cast`."""
-        from tir_dialect.te.conversions import cast as convert
+        from tir_dialect.te.operators import cast as convert
 
         return convert(self, dtype)
 

@@ -13,17 +13,27 @@ from xdsl.ir import Attribute
 from tir_dialect.dims import constant
 from tir_dialect.ops.annotations import Note, note_of
 from tir_dialect.te import nodes
-from tir_dialect.te.attrs import Attr, annotations_of
-from tir_dialect.te.calls import Argument, arguments
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
-from tir_dialect.te.conversions import DTypeLike
+from tir_dialect.te.compute import Attr, annotations_of, current_tag
 from tir_dialect.te.expr import INDEX, Expr, Operand
 from tir_dialect.te.nodes import IterKind, IterVar, Var
-from tir_dialect.te.operations import Operation
-from tir_dialect.te.shapes import ExtentLike, ShapeLike, to_extent, to_shape
-from tir_dialect.te.statements import Alloc, Block, Body, Call, For, If, Let, LoopKind, Statement, Store, While
-from tir_dialect.te.tag import current_tag
-from tir_dialect.te.tensor import Tensor, to_element_type
+from tir_dialect.te.operators import DTypeLike
+from tir_dialect.te.statements import (
+    Alloc,
+    Argument,
+    Block,
+    Body,
+    Call,
+    For,
+    If,
+    Let,
+    LoopKind,
+    Statement,
+    Store,
+    While,
+    arguments,
+)
+from tir_dialect.te.tensor import ExtentLike, Operation, ShapeLike, Tensor, to_element_type, to_extent, to_shape
 from tir_dialect.te.tree import post_order
 
 

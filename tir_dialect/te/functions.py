@@ -1,4 +1,4 @@
-"""Mathematical functions of scalars.
+"""Mathematical functions of scalars, those of the C math library included.
 
 Functions of floats take `f16`, `bf16`, `f32` and `f64` and return the dtype of the operand; an integer operand is a
 TypeError.
@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f32, f64, i1, i32
 
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_expr, is_bool, is_float, is_index, is_integer, is_unsigned, unify
 from tir_dialect.te.expr import Expr, Operand
-from tir_dialect.te.operators import absolute, add, compare, maximum, negative, refuse, select, subtract
+from tir_dialect.te.operators import (
+    absolute,
+    add,
+    call_extern,
+    cast,
+    compare,
+    const,
+    maximum,
+    negative,
+    power,
+    refuse,
+    select,
+    subtract,
+)
 
 
 def _float(name: str, *operands: Operand) -> Expr:
@@ -156,8 +169,6 @@ def sigmoid(x: Operand) -> Expr:
 
 def pow(base: Operand, exponent: Operand) -> Expr:
     """`base` to the power `exponent`, as the operator `**`."""
-    from tir_dialect.te.operators import power
-
     return power(base, exponent)
 
 
@@ -268,3 +279,35 @@ def _bits(name: str, x: Operand) -> Expr:
     if not is_integer(a.dtype):
         raise refuse(name, "an integer", a)
     return nodes.apply(name, a.dtype, a)
+
+
+def hypot(x: Operand, y: Operand) -> Expr:
+    """`sqrt(x * x + y * y)` without intermediate overflow; infinite if either operand is, whatever the other one."""
+    exprs = unify("hypot", (x, y))
+    return _call("hypot", exprs[0], exprs[1])
+
+
+def nextafter(x: Operand, y: Operand) -> Expr:
+    """The next number of the dtype from `x` towards `y`, of `f32` or `f64`."""
+    exprs = unify("nextafter", (x, y))
+    if exprs[0].dtype not in (f32, f64):
+        raise refuse("nextafter", "f32 or f64", exprs[0])
+    return _call("nextafter", exprs[0], exprs[1])
+
+
+def ldexp(x: Operand, exponent: Operand) -> Expr:
+    """`x * 2 ** exponent` for an integer exponent, with one rounding."""
+    shift = const(exponent, i32) if isinstance(exponent, int | float) else as_expr("ldexp", exponent)
+    if not (is_integer(shift.dtype) or is_index(shift.dtype)):
+        raise refuse("ldexp", "an integer exponent", shift)
+    return _call("ldexp", as_expr("ldexp", x), cast(shift, i32))
+
+
+def _call(name: str, operand: Expr, other: Expr) -> Expr:
+    """A call in the dtype of the first operand; narrow floats are computed in `f32`."""
+    dtype = operand.dtype
+    if not is_float(dtype):
+        raise refuse(name, "a float", operand)
+    wide = f64 if dtype == f64 else f32
+    operands = [cast(each, wide) if is_float(each.dtype) else each for each in (operand, other)]
+    return cast(call_extern(wide, name if wide == f64 else f"{name}f", *operands), dtype)

@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 from tir_dialect.dims import Dim
 from tir_dialect.te import nodes, statements
-from tir_dialect.te.compute import Compute, Nest
+from tir_dialect.te.compute import Compute, Nest, Scan
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern
 from tir_dialect.te.extern_primfunc import Inlined
 from tir_dialect.te.nodes import Param
-from tir_dialect.te.scan_steps import Scan
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import post_order
 

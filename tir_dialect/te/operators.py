@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and selection: the meaning of Python's operators on expressions.
+"""Arithmetic, comparison, selection and conversion: the meaning of Python's operators on expressions.
 
 Integer `//` and `%` round towards minus infinity, as in Python and NumPy; `truncdiv` and `truncmod` round towards zero,
 as in C. Arithmetic on dimensions alone stays a dimension. Nothing is promoted: see `coerce`.
@@ -6,14 +6,14 @@ as in C. Arithmetic on dimensions alone stays a dimension. Nothing is promoted: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
+from typing import cast as cast_to
 
-from xdsl.dialects.builtin import f32, i1, i32
+from xdsl.dialects.builtin import IndexType, f32, i1, i32
 
-from tir_dialect import dims
-from tir_dialect.dims import Dim
+from tir_dialect import dims, dtypes
+from tir_dialect.dtypes import ElementType
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import (
     adopt,
@@ -28,19 +28,12 @@ from tir_dialect.te.coerce import (
     number_dtype,
     unify,
 )
-from tir_dialect.te.expr import INDEX, Expr, Operand, Scalar
+from tir_dialect.te.expr import INDEX, DType, Expr, Operand, Scalar
+from tir_dialect.te.signs import DIM_FUNCTIONS, Signs
+from tir_dialect.te.tree import free_variables
 
 Predicate: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
-_DIM_OPERATIONS: dict[str, Callable[[Dim, Dim], Dim]] = {
-    "add": Dim.__add__,
-    "subtract": Dim.__sub__,
-    "multiply": Dim.__mul__,
-    "floordiv": dims.floordiv,
-    "floormod": dims.mod,
-    "minimum": dims.minimum,
-    "maximum": dims.maximum,
-}
 _LEFT_UNIT = {"add": 0, "multiply": 1}
 _RIGHT_UNIT = {"add": 0, "multiply": 1, "subtract": 0, "floordiv": 1}
 
@@ -56,7 +49,7 @@ def _constant_dim(expr: Expr) -> int | None:
 
 def _index_arithmetic(name: str, a: Expr, b: Expr) -> Expr:
     if isinstance(a, nodes.Size) and isinstance(b, nodes.Size):
-        return nodes.size(_DIM_OPERATIONS[name](a.dim, b.dim))
+        return nodes.size(DIM_FUNCTIONS[name](a.dim, b.dim))
     if (right := _constant_dim(b)) is not None and right == _RIGHT_UNIT.get(name):
         return a
     if (left := _constant_dim(a)) is not None and left == _LEFT_UNIT.get(name):
@@ -67,7 +60,7 @@ def _index_arithmetic(name: str, a: Expr, b: Expr) -> Expr:
 def operands_of(name: str, lhs: Operand, rhs: Operand) -> tuple[Expr, Expr]:
     """Both sides in one dtype; two integers of Python are indices, as sizes are computed of them."""
     if all(isinstance(side, int) and number_dtype(side) == i32 for side in (lhs, rhs)):
-        return adopt(cast("int", lhs), INDEX), adopt(cast("int", rhs), INDEX)
+        return adopt(cast_to("int", lhs), INDEX), adopt(cast_to("int", rhs), INDEX)
     a, b = unify(name, (lhs, rhs))
     return a, b
 
@@ -149,9 +142,6 @@ def _index_quotient(a: Expr, b: Expr) -> Expr:
 
 
 def _divides_unsigned(a: Expr, b: Expr) -> bool:
-    from tir_dialect.te.signs import Signs
-    from tir_dialect.te.tree import free_variables
-
     zero = nodes.size(dims.constant(0))
     axes = (each for each in free_variables((a, b)) if each.lo is zero)
     return Signs(axes).divides_unsigned(a, b)
@@ -298,6 +288,68 @@ def _sides(what: str, then: Operand, otherwise: Operand) -> tuple[Expr, Expr]:
     kinds = [number_dtype(side) for side in (then, otherwise)]
     if None not in kinds:
         kind = f32 if f32 in kinds else i32 if i32 in kinds else i1
-        return adopt(cast("Scalar", then), kind), adopt(cast("Scalar", otherwise), kind)
+        return adopt(cast_to("Scalar", then), kind), adopt(cast_to("Scalar", otherwise), kind)
     a, b = unify(what, (then, otherwise))
     return a, b
+
+
+DTypeLike: TypeAlias = "str | ElementType | IndexType"
+"""A dtype by name (`"f32"`, `"float32"`, `"index"`) or as a type."""
+
+
+def to_dtype(dtype: DTypeLike) -> DType:
+    """The dtype with a name; ValueError for one that buffers cannot have."""
+    if isinstance(dtype, IndexType) or dtype == "index":
+        return INDEX
+    return dtypes.parse_dtype(dtype) if isinstance(dtype, str) else dtypes.lookup(dtype).type
+
+
+def const(value: Scalar, dtype: DTypeLike) -> Expr:
+    """The number `value` of dtype `dtype`; a float without a fraction may be an integer. TypeError for text."""
+    kind = to_dtype(dtype)
+    if isinstance(value, str | bytes):
+        raise TypeError(f"const: expected a number, got {value!r}")
+    is_whole = isinstance(value, float) and value.is_integer() and not is_float(kind)
+    return adopt(int(value) if is_whole else value, kind)
+
+
+def cast(operand: Operand, dtype: DTypeLike) -> Expr:
+    """`operand` converted to `dtype`.
+
+    A float becomes an integer by dropping its fraction; outside of the range it is the end of the range, and NaN is 0.
+    An integer that is too wide loses its upper bits, and anything is a true `i1` if it is not 0.
+    """
+    to = to_dtype(dtype)
+    a = as_expr("cast", operand)
+    if a.dtype == to:
+        return a
+    if not is_bool(to):
+        return nodes.convert(a, to)
+    # Not all small floats have a zero.
+    small = not isinstance(a.dtype, IndexType) and dtypes.is_small_float(a.dtype)
+    return compare("ne", nodes.convert(a, f32) if small else a, 0)
+
+
+def reinterpret(operand: Operand, dtype: DTypeLike) -> Expr:
+    """The bits of `operand` read as `dtype`, which must have the same width."""
+    to = to_dtype(dtype)
+    a = as_expr("reinterpret", operand)
+    widths = [getattr(kind, "bitwidth", None) for kind in (a.dtype, to)]
+    if None in widths or widths[0] != widths[1]:
+        raise TypeError(f"te.reinterpret: expected dtypes of one width, got {a.dtype} and {to}")
+    return nodes.apply("reinterpret", to, a)
+
+
+def call_extern(dtype: DTypeLike, symbol: str, *args: Expr) -> Expr:
+    """The result of the C function `symbol` of scalars, which must be pure: it may be called any number of times."""
+    return nodes.call_extern(symbol, to_dtype(dtype), args)
+
+
+def scalar(name: str, dtype: DTypeLike) -> Expr:
+    """A scalar parameter of the function."""
+    if not isinstance(cast_to("object", name), str):
+        raise TypeError(f"te: expected the name of a scalar, got {name!r}")
+    kind = to_dtype(dtype)
+    if isinstance(kind, IndexType):
+        raise TypeError(f'te: the scalar "{name}" cannot be an index, use te.var for a size or a dtype such as "i64"')
+    return nodes.Param(name, kind)

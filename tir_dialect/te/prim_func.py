@@ -14,18 +14,13 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.symbols import SymbolAttr
-from tir_dialect.te.compute import Compute
-from tir_dialect.te.emit.blocks import emit_compute
-from tir_dialect.te.emit.casts import value_type
-from tir_dialect.te.emit.inlined import emit_inlined
-from tir_dialect.te.emit.scalar import Names
-from tir_dialect.te.emit.scans import emit_scan
-from tir_dialect.te.emit.statements import emit_extern
+from tir_dialect.te.compute import Compute, Scan
+from tir_dialect.te.emit.nests import emit_compute, emit_extern, emit_inlined, emit_scan
+from tir_dialect.te.emit.scalar import Names, value_type
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern_primfunc import Inlined
 from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
 from tir_dialect.te.nodes import Param
-from tir_dialect.te.scan_steps import Scan
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.types import BufferType
 

@@ -12,7 +12,7 @@ from tir_dialect.te.coerce import adopt, as_condition, as_expr, unify
 from tir_dialect.te.expr import DType, Expr, Operand
 from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.operators import maximum, operands_of
-from tir_dialect.te.shapes import ExtentLike, is_varying, to_dimension, to_extent, to_index
+from tir_dialect.te.tensor import ExtentLike, is_varying, to_dimension, to_extent, to_index
 from tir_dialect.te.tree import free_variables
 
 Axes: TypeAlias = "IterVar | Sequence[IterVar]"

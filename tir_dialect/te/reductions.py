@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from tir_dialect.te import operators
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, integer_range, is_bool, is_float, is_index
-from tir_dialect.te.conversions import DTypeLike, cast, to_dtype
 from tir_dialect.te.expr import DType, Expr, Operand
 from tir_dialect.te.nodes import IterVar
+from tir_dialect.te.operators import DTypeLike, cast, to_dtype
 from tir_dialect.te.reducer import Axes, Reducer
 
 

@@ -7,11 +7,10 @@ from typing import TypeAlias, cast
 
 from tir_dialect.dims import Dim, constant, minimum
 from tir_dialect.te import nodes
-from tir_dialect.te.compute import Compute
+from tir_dialect.te.compute import Compute, Scan, Step
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.graph import inputs_of, sources_of
 from tir_dialect.te.nodes import IterVar
-from tir_dialect.te.scan_steps import Scan, Step
 from tir_dialect.te.signs import Signs
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import post_order, substitute

@@ -1,12 +1,17 @@
-"""The statements that an extern body consists of: plain records, evaluated in order."""
+"""The statements that an extern body consists of: plain records, evaluated in order; and the calls among them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
 
+from tir_dialect.dims import Dim
+from tir_dialect.te import operators
+from tir_dialect.te.coerce import as_index
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import IterVar, Var
+from tir_dialect.te.operators import DTypeLike
 from tir_dialect.te.tensor import Tensor
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled"]
@@ -113,3 +118,33 @@ def expressions(statement: Statement) -> tuple[Expr, ...]:
             return tuple(arg for arg in statement.args if isinstance(arg, Expr))
         case _:
             return ()
+
+
+Argument: TypeAlias = "Tensor | Expr | Dim | int"
+
+
+@overload
+def call_extern(dtype: DTypeLike, symbol: str, *args: Expr) -> Expr: ...
+@overload
+def call_extern(dtype: DTypeLike, symbol: str, *args: Argument) -> Expr | Call: ...
+def call_extern(dtype: DTypeLike, symbol: str, *args: Argument) -> Expr | Call:
+    """A call of the C function `symbol`. With scalar arguments it is an expression; the function must be pure, since it
+    may be called any number of times.
+
+    With a tensor among the arguments, which is passed as the address of its data, it is a statement for `te.extern`.
+    """
+    known = arguments(args)
+    scalars = [arg for arg in known if isinstance(arg, Expr)]
+    if len(scalars) == len(known):
+        return operators.call_extern(dtype, symbol, *scalars)
+    return Call(symbol, known, packed=False)
+
+
+def call_packed(symbol: str, *args: Argument) -> Call:
+    """A statement for `te.extern` that calls a function of the tvm-ffi registry; tensors are passed as tensors."""
+    return Call(symbol, arguments(args), packed=True)
+
+
+def arguments(args: Sequence[Argument]) -> tuple[Tensor | Expr, ...]:
+    """The arguments of a call as expressions; sizes and Python integers are passed as 64-bit integers (`index`)."""
+    return tuple(arg if isinstance(arg, Tensor | Expr) else as_index("te: an argument of a call", arg) for arg in args)

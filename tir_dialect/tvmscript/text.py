@@ -11,9 +11,7 @@ from typing import cast
 from xdsl.dialects.builtin import IndexType, VectorType
 from xdsl.ir import Attribute
 
-from tir_dialect.dims import Dim
-from tir_dialect.dims.atoms import Atom, BroadcastAtom, FloorDivAtom, FunctionAtom, MaxAtom, MinAtom, ModAtom
-from tir_dialect.dims.expr import Monomial
+from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, FunctionAtom, MaxAtom, MinAtom, ModAtom, Monomial
 from tir_dialect.dtypes import dtype_name, numpy_dtype
 
 INDEX = "int64"

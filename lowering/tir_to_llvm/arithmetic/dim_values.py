@@ -26,7 +26,7 @@ from tir_dialect.dims import (
     ModAtom,
     SymbolAtom,
 )
-from tir_dialect.dims.ranges import Ranges, UnboundedRanges
+from tir_dialect.dims.bounds import Ranges, UnboundedRanges
 
 Combine = Callable[[SSAValue, SSAValue], SSAValue]
 

@@ -14,8 +14,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, TensorShapeProto, ValueI
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant, symbol
-from tir_dialect.dims.atoms import is_symbol_name
+from tir_dialect.dims import Dim, constant, is_symbol_name, symbol
 
 _SAME = frozenset(
     word

@@ -11,8 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_loops
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, total
-from tir_dialect.dims.expr import from_term
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, from_term, maximum, total
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside

@@ -9,8 +9,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.analysis.structure import root_buffer
-from tir_dialect.dims import Dim, maximum, minimum
-from tir_dialect.dims.expr import from_term
+from tir_dialect.dims import Dim, from_term, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp

@@ -14,7 +14,7 @@ from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.program_order import kind_of
 from tir_dialect.schedule.rewriting.buffers import Which, written_buffer
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.te.emit.casts import emit_cast
+from tir_dialect.te.emit.scalar import emit_cast
 from tir_dialect.types import BufferType
 
 

@@ -11,8 +11,18 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.dims import Atom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom, constant, product
-from tir_dialect.dims.expr import from_atom
+from tir_dialect.dims import (
+    Atom,
+    Dim,
+    FloorDivAtom,
+    MaxAtom,
+    MinAtom,
+    ModAtom,
+    SymbolAtom,
+    constant,
+    from_atom,
+    product,
+)
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp

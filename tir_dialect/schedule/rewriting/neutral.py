@@ -15,7 +15,7 @@ from tir_dialect.schedule.legality.monoid import is_neutral
 from tir_dialect.schedule.rewriting.clones import Cloner
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.te.coerce import integer_range, is_bool, is_float
-from tir_dialect.te.emit.expansions import emit_constant
+from tir_dialect.te.emit.scalar import emit_constant
 
 
 def neutral_value(self: ScheduleState, block: BlockOp, parts: Combination) -> float:

@@ -22,9 +22,9 @@ from lowering.kernels.cpu.structure.stages import Stage, work_of
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from lowering.kernels.cpu.traversal.vector_loop import LONG
 from tir_dialect.dims import Bounds, Dim, constant, product
-from tir_dialect.dims.atoms import MinAtom
+from tir_dialect.dims.bounds import Ranges
 from tir_dialect.dims.expr import from_atom
-from tir_dialect.dims.ranges import Ranges
+from tir_dialect.dims.lattice import MinAtom
 from tir_dialect.types import LoopKind
 
 

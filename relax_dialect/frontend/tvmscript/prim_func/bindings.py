@@ -48,9 +48,9 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import dtype_name, lookup
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.te.coerce import is_bool, is_float, is_integer
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 

@@ -43,8 +43,8 @@ from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.te import nodes
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType, host_scope
 
 LAYOUT = "data strides elem_offset scope align offset_factor buffer_type axis_separators layout annotations"

@@ -58,10 +58,10 @@ from tir_dialect.dtypes import byte_size, lookup
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.scalars import RampOp
-from tir_dialect.te.conversions import to_dtype
-from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.emit.scalar import value_type
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 
 class TirExpressionReader(ScalarReader):

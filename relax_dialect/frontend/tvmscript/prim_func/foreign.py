@@ -33,8 +33,8 @@ from tir_dialect.dtypes import byte_size, dtype_name, parse_dtype, scalar_type
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.coerce import is_index
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 _WITHOUT_RESULT = ("", "void", "handle")

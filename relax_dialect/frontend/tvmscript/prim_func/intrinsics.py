@@ -51,8 +51,8 @@ from tir_dialect import te
 from tir_dialect.dims import Dim
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_index
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 
 
 @dataclass(frozen=True)

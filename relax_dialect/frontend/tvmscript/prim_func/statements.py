@@ -30,8 +30,8 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.coerce import is_index
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 

@@ -29,8 +29,8 @@ from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.raw_memory import MemoryAtOp
 from tir_dialect.te.coerce import is_bool, is_float
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 

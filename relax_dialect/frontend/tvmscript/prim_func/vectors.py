@@ -42,12 +42,10 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
 from tir_dialect.ops.scalars import RampOp
 from tir_dialect.te import nodes
-from tir_dialect.te.conversions import to_dtype
-from tir_dialect.te.emit.by_lane import by_lane
-from tir_dialect.te.emit.casts import value_type
-from tir_dialect.te.emit.scalar import Names, ScalarEmitter
+from tir_dialect.te.emit.scalar import Names, ScalarEmitter, by_lane, value_type
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.operators import to_dtype
 from tir_dialect.types import BufferType
 
 _SCALARS_ONLY = (CallExternOp, math.IPowIOp)

@@ -25,7 +25,7 @@ from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.types import CPU_KINDS, read_device
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import Dim, FloorDivAtom, ModAtom, SymbolAtom, product, symbol
-from tir_dialect.dims.atoms import Atom
+from tir_dialect.dims.expr import Atom
 from tir_dialect.dtypes import lookup, parse_dtype
 
 
