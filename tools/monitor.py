@@ -18,7 +18,7 @@ from lowering.verify.module import verify_module
 from tools.failures import ToolError
 
 if TYPE_CHECKING:
-    from lowering.validation import Validation
+    from lowering.compiler.validation import Validation
 
 
 @dataclass

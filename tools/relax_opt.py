@@ -24,7 +24,7 @@ from tools.pass_help import describe_pass, list_passes
 from tools.programs import IMPORTERS, load_python_files, no_text
 
 if TYPE_CHECKING:
-    from lowering.validation import Validation
+    from lowering.compiler.validation import Validation
     from relax_dialect.frontend.onnx.parameters import GivenShapes
 
 _REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
@@ -171,7 +171,7 @@ class RelaxOptMain(xDSLOptMain):
     def _validation(self) -> Validation | None:
         if not self.args.validate_each:
             return None
-        from lowering.validation import Validation
+        from lowering.compiler.validation import Validation
 
         return Validation()
 

@@ -48,7 +48,7 @@ from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
 if TYPE_CHECKING:
-    from lowering.validation import Validation
+    from lowering.compiler.validation import Validation
     from lowering.vm_to_llvm.objects import Making
 
 Mode: TypeAlias = Literal["native", "bytecode"]
@@ -109,7 +109,7 @@ def compile_program(
 
 def _validation(module: ModuleOp, weights: Mapping[str, tvm_ffi.Tensor]) -> Validation:
     """What compares the program after each pass with `module`."""
-    from lowering.validation import Validation
+    from lowering.compiler.validation import Validation
 
     verify_program(module)
     validation = Validation(weights)

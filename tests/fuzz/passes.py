@@ -8,9 +8,9 @@ from functools import cache
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
+from lowering.compiler.validation import Validation, ValueChanged
 from lowering.parsing import make_context
 from lowering.registry import PASSES, load_pass
-from lowering.validation import Validation, ValueChanged
 from lowering.verify.module import verify_module
 from tests.fuzz.texts import MAKES_CODE, NEEDS_OPTIONS
 from tests.support.corpus import texts, valid_module

@@ -12,11 +12,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering import build
+from lowering.compiler.validation import Validation, ValueChanged, difference
 from lowering.parsing import make_context, parse_module
 from lowering.pipelines import RelaxToLLVMPass
 from lowering.relax.rewrites.simplify_arithmetic import SimplifyArithmeticPass
 from lowering.tir.lower_blocks import LowerBlocksPass
-from lowering.validation import Validation, ValueChanged, difference
 from relax_dialect.ops.binary import AddOp, SubtractOp
 from tests.support.programs import run_pipeline
 from tools.relax_opt import main
