@@ -16,7 +16,7 @@ from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.vm_to_llvm.runtime_objects import runtime_for
-from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO
+from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.target import Target
 from vm_dialect.ops.constants import ConstantSymbolOp
 
@@ -45,7 +45,7 @@ def finish_lowering(module: ModuleOp) -> None:
     public_functions(module)
     renamed: dict[str, str] = {}
     for op in module.ops:
-        if isinstance(op, llvm.FuncOp) and op.body.blocks and not op.sym_name.data.startswith(ENTRY_PREFIX):
+        if isinstance(op, llvm.FuncOp) and op.body.blocks and not _is_entry(op.sym_name.data):
             renamed[op.sym_name.data] = KERNEL_PREFIX + op.sym_name.data
             op.properties |= {
                 "sym_name": StringAttr(renamed[op.sym_name.data]),
@@ -55,6 +55,11 @@ def finish_lowering(module: ModuleOp) -> None:
         for name, attribute in op.properties.items():
             if isinstance(attribute, SymbolRefAttr) and (new := renamed.get(attribute.root_reference.data)) is not None:
                 op.properties[name] = SymbolRefAttr(new)
+
+
+def _is_entry(name: str) -> bool:
+    """Whether a symbol is looked up from outside: by tvm-ffi or by the loader."""
+    return name.startswith(ENTRY_PREFIX) or name in (INIT, INFO)
 
 
 def public_functions(module: ModuleOp) -> list[str]:

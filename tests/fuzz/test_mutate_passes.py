@@ -49,4 +49,6 @@ def test_the_tests_decide(tmp_path: Path):
 
 
 def test_a_file_has_the_tests_of_its_folder():
-    assert own_tests(ROOT / "lowering" / "validation.py") == [str(ROOT / "tests" / "lowering" / "test_validation.py")]
+    assert own_tests(ROOT / "lowering" / "compiler" / "validation.py") == [
+        str(ROOT / "tests" / "lowering" / "compiler" / "test_validation.py")
+    ]

@@ -107,7 +107,8 @@ class Columns:
                 is_first = code.compare("eq", band, code.index(0) if lower is None else lower)
                 _RowRange(self, at, low, length, rows_of_band, is_first).emit()
 
-        if rounds(self.reduction):
+        height = self.reduced[0].extent.constant_value
+        if rounds(self.reduction) and (height is None or height > MOST):
             totals = partial(_RowTotals, _RowRange(self, at, low, length, {}, None))
             in_blocks(code, (None, bands), run, totals, constant(MOST // BAND))
         else:
