@@ -8,8 +8,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
-from relax_dialect.frontend.tvmscript import parse
-from relax_dialect.frontend.tvmscript import TVMScriptError
+from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 
 TEN = "(a + b + c + d + e + f + g + h + i + j)"
 
