@@ -1,18 +1,14 @@
 """Integers of 64 bits that `f64` has not: as elements, numbers of operators, and in the text of importers."""
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
-import torch
 from onnx import helper, numpy_helper
 
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder, op, tensor
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import import_model
-from relax_dialect.frontend.torch import from_exported_program
 from relax_dialect.frontend.tvmscript import parse
 from tests.operators.support import Programs
 from tests.support.programs import IDENTICAL, run_everywhere
@@ -174,24 +170,6 @@ def test_tvmscript(call: str):
     x, expected = SCRIPTS[call]
     module = parse(SCRIPT.format(size=x.size, dtype=x.dtype.name, call=call))
     np.testing.assert_array_equal(run_everywhere(module, "main", [x], IDENTICAL), expected)
-
-
-TORCH: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "clamp": lambda x: torch.clamp(x, -ODD, ODD),
-    "pad": lambda x: torch.nn.functional.pad(x, (1, 1), value=ODD),
-    "add": lambda x: x + ODD,
-}
-
-
-def test_torch():
-    class All(torch.nn.Module):
-        def forward(self, x: torch.Tensor):
-            return tuple(function(x) for function in TORCH.values())
-
-    module = from_exported_program(torch.export.export(All(), (torch.from_numpy(I64),)))
-    results = run_everywhere(module, "main", [I64], IDENTICAL)
-    for result, function in zip(results, TORCH.values(), strict=True):
-        np.testing.assert_array_equal(result, function(torch.from_numpy(I64)).numpy())
 
 
 def test_numbers_that_no_dtype_has():
