@@ -45,7 +45,7 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
             continue
         if op.regions and (error := declaration_error(op)) is not None:
             undeclared.add(op)
-            yield Finding.at(op, str(error))
+            yield Finding.at(op, _reworded(op, str(error)))
             continue
         try:
             _verify_alone(op)

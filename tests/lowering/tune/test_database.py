@@ -113,7 +113,9 @@ def test_builds_do_without_a_damaged_file(user_database: Path):
 def test_a_place_that_cannot_be_read(tmp_path: Path):
     """It may hold records, so it is not written either."""
     (tmp_path / "t.json").mkdir()
-    with pytest.raises(ValueError, match=r"t\.json cannot be read: Is a directory; move it away"):
+    with pytest.raises(
+        ValueError, match=r"t\.json cannot be read: expected a regular file, got a folder; move it away"
+    ):
         TuningDatabase(tmp_path / "t.json").add({})
 
 
