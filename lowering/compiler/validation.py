@@ -296,7 +296,7 @@ def _outcome(run: Runner, call: Call) -> object:
     try:
         with _quiet():
             result = run(call.function, [_as_tensors(each) for each in cast("Sequence[object]", arguments)])
-    except Exception as error:
+    except Exception as error:  # of any kind: what a run raises is compared with what the other one does
         return Failure(f"{type(error).__name__}: {_first_line(error)}", isinstance(error, NO_RUN))
     return _plain(result), arguments
 
