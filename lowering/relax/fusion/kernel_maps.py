@@ -93,8 +93,9 @@ class Map:
     @staticmethod
     def of(func: PrimFuncOp) -> Map | None:
         """The map that a function is."""
-        *header, last = func.body.block.ops
+        last = func.body.block.last_op
         nest = Nest.of(last)
+        header = [op for op in func.body.block.ops if op is not last]
         if nest is None or not all(map(is_index_op, header)) or nest.store.buffer is not func.params[-1]:
             return None
         shape = nest.store.buffer_type.shape
