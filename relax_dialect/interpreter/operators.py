@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
@@ -29,6 +30,7 @@ def computes(*op_types: type[OpT]) -> Callable[[Compute], Compute]:
     """Registers `compute(op, *operands)`, the value of the only result, for some operators."""
 
     def register(compute: Compute) -> Compute:
+        @wraps(compute)
         def compute_all(op: InfersResultTypes, *operands: Value) -> Sequence[Value]:
             return (compute(op, *operands),)
 
@@ -42,6 +44,7 @@ def computes_all(*op_types: type[OpT]) -> Callable[[ComputeAll], ComputeAll]:
     """Registers `compute(op, *operands)`, the values of all results, for some operators."""
 
     def register(compute: ComputeAll) -> ComputeAll:
+        @wraps(compute)
         def rule(frame: Frame, op: InfersResultTypes) -> None:
             make_checks(frame, op)
             _set_results(frame, op, _computed(frame, op, compute, op))
@@ -56,6 +59,7 @@ def computes_in(*op_types: type[OpT]) -> Callable[[ComputeAll], ComputeAll]:
     """Registers `compute(dims, op, *operands)` for operators whose properties are dimensions; `dims` evaluates them."""
 
     def register(compute: ComputeAll) -> ComputeAll:
+        @wraps(compute)
         def rule(frame: Frame, op: InfersResultTypes) -> None:
             make_checks(frame, op)
             _set_results(frame, op, _computed(frame, op, compute, DimValues(frame), op))
