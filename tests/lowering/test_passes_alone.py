@@ -73,6 +73,29 @@ def test_all_modules(name: str):
     _check(name, modules())
 
 
+@pytest.mark.parametrize("name", ["fuse-tir", "schedule-cpu", "tir-to-llvm"])
+def test_kernels_that_store_nothing(name: str):
+    text = """
+        tir.prim_func @empty[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {}
+        tir.prim_func @declares[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+          tir.for (%i) in (%n) {
+            tir.block "opaque" (%vi = spatial %i in %n) {
+              tir.reads %X[%vi]
+              tir.writes %Y[%vi]
+            }
+          }
+        }
+        relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+          %0 = relax.fused {
+            %1 = relax.call_tir @empty(%x) : !relax.tensor<[n], f32>
+            relax.yield %1
+          }
+          relax.return %0
+        }
+    """
+    _check(name, [("kernels that store nothing", parse_module(text))])
+
+
 def _check(name: str, subjects: list[tuple[str, ModuleOp]]) -> None:
     (each,) = PassPipeline.parse_spec(pass_factories(), name + OPTIONS.get(name, "")).passes
     wrong = [f"{where}: {fault}" for where, module in subjects if (fault := _fault(each, module.clone())) is not None]

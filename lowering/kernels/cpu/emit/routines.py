@@ -136,10 +136,10 @@ def _function(routine: Routine) -> PrimFuncOp:
     sizes, buffers = routine.signature()
     parameters: list[tuple[str, Attribute]] = list(buffers.items())
     function = PrimFuncOp(f"{ROUTINE}{routine.name}", sizes, parameters, visibility="private")
-    argmax_columns = function.body.block.args
+    params = function.body.block.args
     function.location = named_location(function.sym_name.data)
     code = Code(function.body.block, function.location)
-    _write(routine, code, argmax_columns[: len(sizes)], argmax_columns[len(sizes) :])
+    _write(routine, code, params[: len(sizes)], params[len(sizes) :])
     return function
 
 

@@ -179,8 +179,11 @@ def _block_of_nest(op: Operation, program: Program) -> BlockOp | None:
 
 
 def find_stage(nest: Operation, block: BlockOp) -> Stage | None:
-    """The stage of a nest; `None` if its code is not scalar arithmetic, loads, stores and branches without stores."""
-    if not all(map(_is_understood, block.body.walk())):
+    """The stage of a nest; `None` if its code is not scalar arithmetic, loads, stores and branches without stores, or
+    if it stores nothing.
+    """
+    body = list(block.body.walk())
+    if not all(map(_is_understood, body)) or not any(isinstance(op, StoreOp) for op in body):
         return None
     space = IndexSpace(block)
     names = [space.variable(iterator.value).dim.as_symbol or "" for iterator in block.iterators]
@@ -225,13 +228,13 @@ def _is_understood(op: Operation) -> bool:
 def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[frozenset[Operation], frozenset[SSAValue]]:
     """The ops that stores need, and the block arguments that these use outside of linear accesses."""
     found: set[Operation] = {op for op in accesses if isinstance(op, StoreOp)}
-    argmax_columns: set[SSAValue] = set()
+    used: set[SSAValue] = set()
     pending = [value for op in found if isinstance(op, StoreOp) for value in (op.value, *_computed(accesses[op]))]
     while pending:
         value = pending.pop()
         op = value.owner
         if not isinstance(op, Operation):
-            argmax_columns.add(value)
+            used.add(value)
             continue
         if op in found:
             continue
@@ -244,7 +247,7 @@ def _needed(accesses: Mapping[Access, IndexTuple], block: BlockOp) -> tuple[froz
             operand for inner in op.walk() if isinstance(inner, YieldOp) and inner is not op for operand in inner.values
         ]
     inside = set(block.body.walk())
-    return frozenset(op for op in found if op in inside), frozenset(argmax_columns)
+    return frozenset(op for op in found if op in inside), frozenset(used)
 
 
 def _computed(indices: IndexTuple) -> list[SSAValue]:
