@@ -21,6 +21,7 @@ BENCHMARKS = (
     "beyond",
     "models",
     "scheduled",
+    "torch_compile",
 )
 
 

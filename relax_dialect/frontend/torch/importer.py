@@ -24,15 +24,22 @@ from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.elements import MOST_IN_TEXT
 
 
-def decomposed(program: ExportedProgram) -> ExportedProgram:
-    """A program without mutation, whose operators are those of the registry and what PyTorch makes of others."""
-    library = torch()
+def decomposition_table() -> Any:
+    """PyTorch's decompositions of the operators that have no converter."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's own deprecations
-        table = library.export.default_decompositions()
+        table = torch().export.default_decompositions()
         for operator in list(table.keys()):
             if name_of(operator) in CONVERTERS:
                 table.pop(operator)
+        return table
+
+
+def decomposed(program: ExportedProgram) -> ExportedProgram:
+    """A program without mutation, whose operators are those of the registry and what PyTorch makes of others."""
+    table = decomposition_table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return program.run_decompositions(table)
 
 
