@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
@@ -88,6 +89,12 @@ class RelaxOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
+        arg_parser.add_argument(
+            "--view",
+            metavar="FILE",
+            help="draw the module after the passes: a page (.html), where the module before them is beside it, or the "
+            "graph of its first function (.svg, .dot)",
+        )
         add_load_option(arg_parser, "register tensor intrinsics for schedules")
         add_weights_option(arg_parser)
         add_shape_option(arg_parser)
@@ -106,6 +113,8 @@ class RelaxOptMain(xDSLOptMain):
             print(describe_pass(name) if name else list_passes())
             return
         load_python_files(self.args.load)
+        if self.args.split_input_file and self.args.view is not None:
+            raise ToolError("--view draws one module; leave out --split-input-file")
         if self.args.split_input_file and self.args.save_weights is not None:
             raise ToolError("--save-weights writes the weights of one module; leave out --split-input-file")
         shows_errors_itself = self.args.verify_diagnostics or self.args.parsing_diagnostics or self.args.shrink
@@ -200,6 +209,7 @@ class RelaxOptMain(xDSLOptMain):
             from lowering.relax.memory.report import memory_report
 
             print(memory_report(prog).as_text(), file=sys.stderr)
+        before = prog.clone() if self.args.view is not None and self.pipeline.passes else None
         try:
             super().apply_passes(prog)
         except Exception as error:
@@ -212,10 +222,21 @@ class RelaxOptMain(xDSLOptMain):
                 print(self.monitor.validation.report(), file=sys.stderr)
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
+        if self.args.view is not None:
+            self._draw(prog, before)
         if self.args.save_weights is not None:
             from lowering.compiler.weight_files import save_weights
 
             save_weights(prog, self.args.save_weights)
+
+    def _draw(self, module: ModuleOp, before: ModuleOp | None) -> None:
+        from lowering.view.dot import CannotRender
+        from lowering.view.page import write_view
+
+        try:
+            write_view(Path(self.args.view), module, before)
+        except (CannotRender, ValueError) as error:
+            raise ToolError(f"--view: {error}") from error
 
     def _parse_pipeline(self, text: str) -> PassPipeline:
         passes = [each for spec in parse_pipeline(text) for each in self._passes(spec)]

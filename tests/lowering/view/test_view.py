@@ -1,0 +1,255 @@
+"""Pictures of modules: what is drawn, and that Graphviz and HTML take it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import PassPipeline
+
+from lowering.locations import named_location
+from lowering.parsing import make_context, parse_module
+from lowering.pipelines import expand
+from lowering.registry import pass_factories
+from lowering.view import dot
+from lowering.view.dot import CannotRender, to_dot, to_svg
+from lowering.view.graph import Graph, Kind, graph_of
+from lowering.view.memory_chart import ASSUMED, Life, chart_of, lives_of
+from lowering.view.nest import nest_of
+from lowering.view.page import page, write_view
+from relax_dialect.ops.structure import FuncOp
+from tests.support.corpus import texts, valid_module
+from tools.relax_opt import main
+
+CHAIN = """
+relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>, %w: !relax.tensor<[64, 64], f32>) -> !relax.tensor<[n, 64], f32> {
+  %z = relax.dataflow {
+    %a = relax.matmul %x, %w
+    %b = relax.matmul %a, %w
+    %c = relax.nn.softmax %b
+    relax.output %c
+  }
+  %d = relax.matmul %z, %w
+  relax.return %d
+}
+"""
+
+
+BRANCHES = """
+relax.func @main(%c: !relax.tensor<[], i1>, %x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {
+  %y = relax.if %c {
+    %a = relax.exp %x
+    relax.yield %a
+  } else {
+    %b = relax.negative %x
+    relax.yield %b
+  }
+  %z = relax.sqrt %y
+  relax.return %z
+}
+"""
+
+
+def lowered(text: str, last: str) -> ModuleOp:
+    """A module after the passes of the default pipeline up to one of them."""
+    module = parse_module(text)
+    (pipeline,) = PassPipeline.parse_spec(pass_factories(), "relax-to-vm").passes
+    for step in expand(pipeline):
+        step.apply(make_context(), module)
+        if step.name == last:
+            return module
+    raise AssertionError(f"no pass {last}")
+
+
+def arrows(graph: Graph) -> list[str]:
+    labels = {node.id: node.label.replace("\n", " ") for node in graph.root.walk()}
+    return [f"{labels[edge.source]} -> {labels[edge.target]}: {edge.label}" for edge in graph.edges]
+
+
+def function(module: ModuleOp) -> FuncOp:
+    return next(op for op in module.ops if isinstance(op, FuncOp))
+
+
+def test_values_go_from_op_to_op_also_out_of_regions():
+    graph = graph_of(function(parse_module(CHAIN)))
+    assert arrows(graph) == [
+        "%x -> matmul: [n, 64] f32",
+        "%w -> matmul: [64, 64] f32",
+        "matmul -> matmul: [n, 64] f32",
+        "%w -> matmul: [64, 64] f32",
+        "matmul -> nn.softmax: [n, 64] f32",
+        "nn.softmax -> matmul: [n, 64] f32",
+        "%w -> matmul: [64, 64] f32",
+        "matmul -> return: [n, 64] f32",
+    ]
+    assert [cluster.label for cluster in graph.root.clusters] == ["dataflow"]
+    assert len(graph.root.clusters[0].nodes) == 3
+
+
+def test_kernels_write_what_others_read():
+    found = arrows(graph_of(function(lowered(CHAIN, "plan-memory"))))
+    assert "call_kernel @matmul -> call_kernel @nn_softmax: [n, 64] f32" in found
+    assert "call_kernel @matmul -> return: [n, 64] f32" in found
+
+
+def test_both_branches_make_the_result():
+    found = arrows(graph_of(function(parse_module(BRANCHES))))
+    assert {"exp -> sqrt: [2] f32", "negative -> sqrt: [2] f32"} <= {*found}
+
+
+def test_branches_of_bytecode_are_dashed():
+    module = lowered(BRANCHES, "convert-relax-to-vm")
+    graphs = [graph_of(op) for op in module.ops if op.name == "vm.func"]
+    assert any(edge.is_control for graph in graphs for edge in graph.edges)
+    assert "style=dashed" in "".join(map(to_dot, graphs))
+
+
+def test_layers_of_the_source_stand_for_their_ops():
+    module = parse_module(CHAIN)
+    paths = iter(("/enc/a/mm", "/enc/a/mm2", "/enc/b/softmax"))
+    func = function(module)
+    for op in func.walk():
+        if op.name in ("relax.matmul", "relax.nn.softmax") and (path := next(paths, None)) is not None:
+            op.location = named_location(path)
+    graph = graph_of(func)
+    overview = graph.by_layer()
+    assert [node.label for node in overview.root.walk() if node.kind is Kind.LAYER] == ["enc/a\n2 ops", "enc/b\n1 ops"]
+    assert "enc/a 2 ops -> enc/b 1 ops: [n, 64] f32" in arrows(overview)
+    inner = graph.layers()["enc/a"]
+    assert [node.label for node in inner.root.clusters[0].nodes] == ["matmul", "matmul"]
+    assert {node.label for node in inner.root.nodes} == {"%x", "%w", "nn.softmax"}
+
+
+def test_nests_show_loops_kinds_and_blocks():
+    module = parse_module(
+        """
+        tir.prim_func @f(%X: !tir.buffer<[8, 4], f32>, %Y: !tir.buffer<[8, 4], f32>) {
+          %c8 = arith.constant 8 : index
+          %c4 = arith.constant 4 : index
+          tir.for parallel (%i) in (%c8) {
+            tir.for (%j) in (%c4) {
+              tir.block "copy" (%vi = spatial %i in %c8, %vj = spatial %j in %c4) {
+                %v = tir.load %X[%vi, %vj]
+                tir.store %v, %Y[%vi, %vj]
+              }
+            }
+          }
+        }
+        """
+    )
+    text = nest_of(next(iter(module.ops)))
+    assert '<div class="box loop parallel"><b>for %i in 8 parallel</b>' in text
+    assert "block copy (spatial %vi in 8, spatial %vj in 4)" in text
+    assert "<code>%v = tir.load %X[%vi, %vj]</code>" in text
+
+
+def test_tensors_that_live_together_lie_apart():
+    lives = lives_of(function(lowered(CHAIN, "plan-memory")), {"n": 3})
+    assert len(lives) >= 2
+    for at, one in enumerate(lives):
+        assert one.size == 3 * 64 * 4
+        for other in lives[at + 1 :]:
+            together = one.start <= other.end and other.start <= one.end
+            apart = one.offset + one.size <= other.offset or other.offset + other.size <= one.offset
+            assert apart or not together
+    assert lives_of(function(lowered(CHAIN, "plan-memory")), {})[0].size == ASSUMED * 64 * 4
+
+
+def test_a_chart_is_drawn_to_scale():
+    text = chart_of([Life("%a", 1, 2, 0, 64), Life("%b<", 2, 3, 64, 192), Life("%none", 1, 1, 0, 0)])
+    rects = ElementTree.fromstring(text).findall("{http://www.w3.org/2000/svg}rect")
+    first, second = ({key: float(rect.attrib[key]) for key in ("x", "y", "width", "height")} for rect in rects)
+    assert second["height"] == pytest.approx(3 * first["height"])
+    assert first["width"] == pytest.approx(second["width"], abs=0.2)
+    assert first["y"] == pytest.approx(second["y"] + second["height"], abs=0.2)
+    assert "&lt;" in text
+    assert chart_of([]) == ""
+
+
+class _Tags(HTMLParser):
+    """Counts tags that are open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.summaries = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in ("meta", "br", "rect", "polygon", "path", "ellipse", "polyline"):
+            self.open.append(tag)
+        self.summaries += tag == "summary"
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+
+
+def test_a_page_has_both_sides_and_all_functions():
+    after = lowered(CHAIN, "plan-memory")
+    text = page(after, parse_module(CHAIN))
+    tags = _Tags()
+    tags.feed(text)
+    assert tags.open == []
+    assert ">before<" in text
+    assert text.count("relax.func @main") == 2
+    assert "memory" in text
+    assert "http" not in re.sub(r'xmlns(:\w+)?="[^"]*"', "", text)  # nothing is loaded from elsewhere
+
+
+def test_large_functions_are_drawn_by_layer():
+    lines = "\n".join(f"  %{i + 1} = relax.exp %{i}" for i in range(70))
+    module = parse_module(
+        f"relax.func @main(%0: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {{\n{lines}\n  relax.return %70\n}}"
+    )
+    for number, op in enumerate(op for op in module.walk() if op.name == "relax.exp"):
+        op.location = named_location(f"/layer.{number // 10}/exp_{number}")
+    text = page(module)
+    assert text.count("<summary>layer.") == 7
+    assert "10 ops" in text
+
+
+@pytest.mark.parametrize("text", ['a "quoted" \\N name', "x\ny", "é𝄞 <b>&amp;", "\0", "{|}"])
+def test_any_label_is_drawn_as_it_is(text: str):
+    module = parse_module("relax.func @f(%x: !relax.object) -> !relax.object { relax.return %x }")
+    graph = graph_of(function(module))
+    node = graph.root.nodes[0]
+    graph.root.nodes[0] = type(node)(node.id, text, node.kind)
+    drawn = "".join(ElementTree.fromstring(to_svg(to_dot(graph))).itertext())
+    assert text.replace("\0", " ").replace("\n", "") in drawn.replace("\n", "").replace("\xa0", " ")
+
+
+def test_modules_of_the_tree_are_drawn():
+    """A sample of all levels."""
+    for name, text in texts()[::25]:
+        module = valid_module(name, text)
+        for op in () if module is None else module.ops:
+            if op.regions and op.regions[0].blocks:
+                assert to_svg(to_dot(graph_of(op))).startswith("<svg"), name
+
+
+def test_the_tool_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    source = tmp_path / "chain.mlir"
+    source.write_text(CHAIN)
+    for suffix, start in ((".html", "<!DOCTYPE html>"), (".svg", "<svg"), (".dot", "digraph")):
+        target = tmp_path / f"view{suffix}"
+        assert main([str(source), "-p", "legalize-ops", "--view", str(target)]) == 0
+        assert target.read_text().startswith(start)
+    capsys.readouterr()
+    assert main([str(source), "--view", str(tmp_path / "view.png")]) == 1
+    assert "expected a file that ends in one of .html, .svg, .dot, got" in capsys.readouterr().err
+    source.write_text("")
+    assert main([str(source), "--view", str(tmp_path / "view.svg")]) == 1
+    assert "the module has no function to draw" in capsys.readouterr().err
+
+
+def test_without_graphviz_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(dot, "find_spec", lambda name: None)
+    monkeypatch.setattr(dot.shutil, "which", lambda name: None)
+    module = parse_module(CHAIN)
+    with pytest.raises(CannotRender, match=r"pip install 'xdsl-relax\[view\]'"):
+        write_view(tmp_path / "view.svg", module)
+    write_view(tmp_path / "view.dot", module)
