@@ -4,7 +4,9 @@ tvm-ffi turns an exception whose type it does not know into `RuntimeError`. `reg
 of Python's own; a library does the same for its own with `tvm_ffi.error.register_error`.
 
 An exception whose text is not UTF-8, or that has none, cannot cross tvm-ffi: the function fails without an error, and
-whoever looks for one ends the process. So an error that says so is raised before each exception crosses.
+whoever looks for one reads through a null pointer. So an error that says so is raised before each exception crosses.
+The table of exception types is the only step of the crossing that tvm-ffi leaves to others, and comes before those that
+fail. A caller in Python cannot do the same: a failed call inside of the function takes the error that was set before.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Generator
+from contextlib import contextmanager
 from io import BufferedReader
 from os import PathLike
 
@@ -19,9 +21,7 @@ def open_regular(path: str | PathLike[str], *, follow: bool = True, private: boo
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     descriptor = os.open(path, flags)
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, f"expected a regular file, got {kind_of_file(status.st_mode)}", os.fspath(path))
+        status = _require_regular(descriptor, path)
         if private and status.st_uid != os.geteuid():
             raise OSError(errno.EPERM, f"the file is of another user (uid {status.st_uid})", os.fspath(path))
         if private and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -30,6 +30,31 @@ def open_regular(path: str | PathLike[str], *, follow: bool = True, private: boo
     except BaseException:
         os.close(descriptor)
         raise
+
+
+@contextmanager
+def locked(path: str | PathLike[str]) -> Generator[None]:
+    """Holds the lock of the file at `path`, which is made if there is none, and waits for whoever has it.
+
+    `OSError` names the path for anything but a regular file; a symbolic link is not followed.
+    """
+    import fcntl
+
+    flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        _require_regular(descriptor, path)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _require_regular(descriptor: int, path: str | PathLike[str]) -> os.stat_result:
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, f"expected a regular file, got {kind_of_file(status.st_mode)}", os.fspath(path))
+    return status
 
 
 def kind_of_file(mode: int) -> str:

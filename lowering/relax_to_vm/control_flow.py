@@ -84,7 +84,8 @@ def while_(converter: Converter, op: WhileOp) -> None:
     converter.continue_in(body)
     converter.sizes.enter()
     _share_carried(converter, op, op.condition_region.block, op.body.block)
-    _go_back(converter, head, [], convert_region(converter, op.body))
+    convert_region(converter, op.body)
+    _iterate(converter, op, head, [], _yielded(op.body))
     converter.sizes.leave()
     _leave_loop(converter, op, done, head.args)
 
@@ -104,9 +105,9 @@ def for_(converter: Converter, op: ForOp) -> None:
     converter.emit(vm.IfOp(goes_on(counter), body, [], done, []))
     converter.continue_in(body)
     converter.sizes.enter()
-    values = convert_region(converter, op.body)
+    convert_region(converter, op.body)
     # Where the next number has more than 64 bits, the greatest or least that they hold ends the loop.
-    _go_back(converter, head, [converter.sizes.apply("add_sat", counter, step)], values)
+    _iterate(converter, op, head, [converter.sizes.apply("add_sat", counter, step)], _yielded(op.body))
     converter.sizes.leave()
     _leave_loop(converter, op, done, carried)
 
@@ -143,13 +144,7 @@ def _enter_loop(converter: Converter, op: LoopOp, block: Block, leading: Sequenc
     """The head of a loop, entered with the initial values; opens the scope of the loop."""
     types = [vm_type(argument.type) for argument in op.carried(block)]
     head = converter.new_block([*([I64] * len(leading)), *types])
-    carried = as_struct_infos(argument.type for argument in op.carried(block))
-    known = as_struct_infos(value.type for value in op.inits)
-    inits = [
-        converter.typed(converter.get(value), erase_static(info), "initial value", actual)
-        for value, info, actual in zip(op.inits, carried, known, strict=True)
-    ]
-    converter.emit(vm.GotoOp(head, [*leading, *inits]))
+    _iterate(converter, op, head, leading, op.inits)
     converter.continue_in(head)
     converter.sizes.enter()
     return head
@@ -180,8 +175,17 @@ def _share_carried(converter: Converter, op: LoopOp, source: Block, target: Bloc
         converter.set(new, converter.get(old))
 
 
-def _go_back(converter: Converter, head: Block, leading: Sequence[SSAValue], values: Sequence[SSAValue]) -> None:
-    converter.emit(vm.GotoOp(head, [*leading, *values]))
+def _iterate(
+    converter: Converter, op: LoopOp, head: Block, leading: Sequence[SSAValue], values: Sequence[SSAValue]
+) -> None:
+    """Jumps to the head of a loop with the values to carry, whose kinds are checked here and their dimensions there."""
+    carried = as_struct_infos(argument.type for argument in op.carried(op.regions[0].block))
+    actual = as_struct_infos(value.type for value in values)
+    checked = [
+        converter.typed(converter.get(value), erase_static(declared), f"carried value #{index}", known)
+        for index, (value, declared, known) in enumerate(zip(values, carried, actual, strict=True))
+    ]
+    converter.emit(vm.GotoOp(head, [*leading, *checked]))
 
 
 def _leave_loop(converter: Converter, op: LoopOp, done: Block, registers: Sequence[SSAValue]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, i32
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, SymbolRefAttr, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -19,11 +20,15 @@ from lowering.tir_to_llvm.calls.calls import inner_name
 from lowering.tir_to_llvm.dispatch import LOWERINGS
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
 from lowering.tir_to_llvm.function_properties import buffer_attributes, function_properties
+from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import EXTENSIONS
 from tir_dialect.types import BufferType
+
+_CALLED_BY_LLVM = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})
+"""What LLVM makes of loops and of copies in any function."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,9 @@ class ConvertTIRToLLVMPass(Pass):
     ^loop(%i: i64): ...
       %p = llvm.getelementptr inbounds %X[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
     ```
+
+    The function has the name of the PrimFunc, or `kernel.NAME` where LLVM or what compiled code calls has that name
+    already, such as `strlen`; what names it in the module is changed too.
 
     0 is success; otherwise a tvm-ffi error has been raised. Vectorized loops of constant length become vector code,
     parallel loops functions that threads call. Nothing else in the module is touched.
@@ -81,7 +89,11 @@ class ConvertTIRToLLVMPass(Pass):
         if any(inner.name == "relax.func" for inner in op.ops):
             _refuse_callers(op, {function.sym_name.data for function in functions})
         options = LoweringOptions(self.vector_bits, self.contract, frozenset(self.extensions), self.streams)
+        _rename(op, {function.sym_name.data for function in functions if not _is_symbol(function.sym_name.data)})
         lowered = lower_prim_funcs(functions, options)
+        while clashes := _clashes(functions, lowered):
+            _rename(op, clashes)
+            lowered = lower_prim_funcs(functions, options)
         for new in list(lowered.ops):
             new.detach()
             Rewriter.insert_op(new, InsertPoint.before(functions[0]))
@@ -101,6 +113,36 @@ def _refuse_callers(module: ModuleOp, kernels: Collection[str]) -> None:
         for name in referenced_functions(op)
         if name in kernels
     )
+
+
+def _is_symbol(name: str) -> bool:
+    """Whether LLVM takes a name for that of a function like others, which it does not call on its own."""
+    return "\0" not in name and not name.startswith(("llvm.", "\1")) and name not in _CALLED_BY_LLVM
+
+
+def _clashes(functions: Sequence[PrimFuncOp], lowered: ModuleOp) -> set[str]:
+    """The PrimFuncs with the name of something else that lowered code declares or defines."""
+    counts = Counter(symbol_name(op) for op in lowered.ops)
+    return {function.sym_name.data for function in functions if counts[function.sym_name.data] > 1}
+
+
+def _rename(module: ModuleOp, names: Collection[str]) -> None:
+    """Gives PrimFuncs other names, and changes what refers to them."""
+    if not names:
+        return
+    from relax_dialect.struct_info.symbols import fresh_name  # only here: kernels are lowered without graphs
+
+    taken = {name for op in module.ops if (name := symbol_name(op)) is not None}
+    renamed: dict[str, str] = {}
+    for name in sorted(names):
+        renamed[name] = fresh_name(f"kernel.{name if name.isprintable() else name.encode().hex()}", taken)
+        taken.add(renamed[name])
+    for op in module.walk():
+        if isinstance(op, PrimFuncOp) and (new := renamed.get(op.sym_name.data)) is not None:
+            op.sym_name = StringAttr(new)
+        for key, value in op.properties.items():
+            if isinstance(value, SymbolRefAttr) and (new := renamed.get(value.root_reference.data)) is not None:
+                op.properties[key] = SymbolRefAttr(new)
 
 
 def lower_prim_funcs(

@@ -7,12 +7,11 @@ file in its place. `RELAX_TUNING=0` makes builds ignore it.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,7 +24,7 @@ from lowering.tune.location import default_path
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
-from vm_dialect.files import open_regular
+from vm_dialect.files import locked, open_regular
 
 VERSION = 1
 
@@ -117,14 +116,14 @@ class TuningDatabase:
             return
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(self.path):
+            with locked(self.path.with_suffix(".lock")):
                 records = change(self._read())
                 data = {"version": VERSION, "kernels": {key: record.as_json() for key, record in records.items()}}
                 _replace(self.path, json.dumps(data, indent=1, sort_keys=True))
         except OSError as error:
+            reason = f"{error.filename}: {error.strerror}" if error.filename is not None else str(error)
             raise OSError(
-                f"the tuning database {self.path} cannot be written ({error.strerror or error}); "
-                "set RELAX_TUNING_FILE to another path"
+                f"the tuning database {self.path} cannot be written ({reason}); set RELAX_TUNING_FILE to another path"
             ) from error
         self._records = None
 
@@ -158,15 +157,6 @@ def _records_of(text: bytes) -> dict[str, Record]:
         raise ValueError(f"expected version {VERSION}, got {version}")
     kernels = cast("dict[str, object]", data["kernels"])
     return {key: Record.from_json(record) for key, record in kernels.items()}
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Generator[None]:
-    import fcntl
-
-    with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _replace(path: Path, text: str) -> None:

@@ -17,6 +17,10 @@ from relax_dialect.interpreter.runtime_values import Value, from_python, packed
 from relax_dialect.ops.callees import captured_parameters
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
+from vm_dialect import messages
+from vm_dialect.errors import register_error_types
+
+register_error_types()
 
 T = TypeVar("T")
 
@@ -66,8 +70,7 @@ class Interpreter:
         """A packed function on values of the interpreter; `ValueError` if it is not registered."""
         found = self._packed.get(name) or tvm_ffi.get_global_func(name, allow_missing=True)
         if found is None:
-            hint = f'use tvm_ffi.register_global_func("{name}")'
-            raise ValueError(f'packed function "{name}" is not registered: {hint}')
+            raise ValueError(messages.unknown_packed(name))
         return packed(found)
 
     def weight(self, name: str) -> Value:

@@ -23,7 +23,7 @@ from relax_dialect.ops.windows import (
     window_properties,
 )
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.assembly_format import op_definition
 
 
@@ -195,6 +195,7 @@ class TransposedConvolutionOp(ConvolutionOp, ABC):
 
     C1: there is one output padding per spatial dimension, smaller than the stride or the dilation.
     C2: the padding takes no more away than there is.
+    C3: the data has no empty spatial dimension.
     """
 
     KERNEL_LETTERS: ClassVar[str] = "IO"
@@ -254,6 +255,7 @@ class TransposedConvolutionOp(ConvolutionOp, ABC):
             return None
         spread_out = (length - 1) * windows.strides[axis] + windows.dilation[axis] * (size - 1) + 1
         result = DEFAULT_PROVER.simplify(spread_out - windows.padded(axis) + extra[axis])
+        inference.require_at_most(constant(1), length, "data in each spatial dimension")  # C3
         inference.require_at_most(ZERO, result, "padding within the result")  # C2
         return result
 

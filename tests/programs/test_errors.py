@@ -110,6 +110,61 @@ def test_checks_inside_of_programs_read_alike():
                 runner(module, name, mode)(*args)
 
 
+WIDER = """
+relax.func @for(%x: !relax.tensor<[], i64>, %y: !relax.tensor<*, _>) -> !relax.object {
+  %zero = relax.prim 0
+  %two = relax.prim 2
+  %0 = relax.for %i = %zero to %two (%a: !relax.tensor<[], i64> = %x) {
+    relax.yield %y
+  }
+  relax.return %0
+}
+relax.func @while(%x: !relax.tensor<[], i64>, %y: !relax.object) -> !relax.object {
+  %four = relax.constant dense<4> : tensor<i64>
+  %0 = relax.while (%a: !relax.tensor<[], i64> = %x) {
+    %less = relax.less %a, %four
+    relax.yield %less
+  } do (%a) {
+    relax.yield %y
+  }
+  relax.return %0
+}
+relax.func @fields(%x: !relax.tensor<[], i64>, %y: !relax.object) -> !relax.object {
+  %zero = relax.prim 0
+  %two = relax.prim 2
+  %first = relax.tuple(%x, %x)
+  %0 = relax.for %i = %zero to %two (%a: !relax.tuple<!relax.tensor<[], i64>, !relax.tensor<[], i64>> = %first) {
+    %next = relax.tuple(%x, %y)
+    relax.yield %next
+  }
+  relax.return %0
+}
+relax.func @initial(%x: !relax.tensor<[], i64>, %y: !relax.object) -> !relax.object {
+  %zero = relax.prim 0
+  %two = relax.prim 2
+  %0 = relax.for %i = %zero to %two (%a: !relax.tensor<[], i64> = %y) {
+    relax.yield %x
+  }
+  relax.return %0
+}
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_loops_check_the_kinds_of_values_of_wider_types(mode: str):
+    """A loop takes what may be of the carried type; whether it is shows when the value is carried."""
+    module = parse_module(WIDER)
+    for name in ("for", "while", "fields", "initial"):
+        function = runner(module, name, mode)
+        result = function(np.array(1), np.array(5))
+        assert np.array_equal(
+            np.ravel(np.array(result)), {"for": [5], "while": [5], "fields": [1, 5], "initial": [1]}[name]
+        )
+        for wrong in (np.array(5, np.int32), np.array([5])):
+            with pytest.raises((TypeError, ValueError), match=f"{name}: carried value #0 at <text>:.*: expected"):
+                function(np.array(1), wrong)
+
+
 @pytest.mark.parametrize(("arguments", "kind", "message"), CASES.values(), ids=CASES)
 def test_arguments(
     function: Callable[..., object], arguments: tuple[object, ...], kind: type[Exception], message: str

@@ -60,6 +60,9 @@ def _outside(argument: Any, type: Attribute) -> Any:
 def _packed_function(name: str) -> Extern:
     import tvm_ffi
 
+    from vm_dialect.errors import register_error_types
+
+    register_error_types()
     function = tvm_ffi.get_global_func(name, allow_missing=True)
     if function is None:
         raise UnsupportedOpError(f"'tir.call_packed' of \"{name}\", which is not a registered function")

@@ -65,7 +65,7 @@ def _guard(op: Operation, checks: Iterable[DimCheck]) -> None:
     index = next((i for i, operand in enumerate(op.operands) if isinstance(operand.type, TensorType)), None)
     for check in checks:
         if index is not None:
-            _guard_operand(op, index, check)
+            guard_operand(op, index, check)
         elif isinstance(op, DestinationPassing):
             sides = f"{check.left} and {check.right}"
             fail(op, f"has no tensor argument to check {check.message} with: {sides} may differ", _NO_TENSOR)
@@ -76,7 +76,7 @@ def _guard(op: Operation, checks: Iterable[DimCheck]) -> None:
 _NO_TENSOR = "write the same dimension in both places"
 
 
-def _guard_operand(op: Operation, index: int, check: DimCheck) -> None:
+def guard_operand(op: Operation, index: int, check: DimCheck) -> None:
     """Guards an operand, in a dataflow region the earliest value that it is made of: what is between can be fused."""
     place, symbols = op, check.left.symbols | check.right.symbols
     # Kernels of few operands that may be broadcast have loops for each way; of many they would not.

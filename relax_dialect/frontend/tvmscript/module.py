@@ -16,7 +16,9 @@ from relax_dialect.frontend.tvmscript.program import (
     Program,
     at_ops,
     build_error,
+    callees_first,
     effects,
+    mentioned,
     mentions,
     name_counts,
 )
@@ -241,7 +243,10 @@ class ModuleReader:
                 program.relax[name] = reader
             if name not in program.relax:
                 self._failed.add(name)
-        for name, reader in program.relax.items():
+        untyped = {name for name in program.relax if nodes[name].returns is None}
+        called = {name: [each for each in mentioned(nodes[name]) if each in untyped] for name in program.relax}
+        for name in callees_first(called):
+            reader = program.relax[name]
             if not mentions(nodes[name], self._failed) and isinstance(reader, RelaxFunctionReader):
                 with program.findings.collected():
                     reader.build_body()

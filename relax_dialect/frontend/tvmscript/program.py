@@ -108,11 +108,42 @@ def _bound(node: ast.stmt) -> list[str]:
     return [*found, node.name] if isinstance(node, ast.FunctionDef) else found
 
 
+def mentioned(node: ast.AST) -> list[str]:
+    """The names in `node`, alone or after a dot, each once."""
+    return list(dict.fromkeys(_names(node)))
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            yield each.id
+        elif isinstance(each, ast.Attribute):
+            yield each.attr
+
+
 def mentions(node: ast.AST, names: set[str]) -> bool:
-    """Whether a name of these stands anywhere in `node`, alone or behind a dot."""
-    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
-    return not found.isdisjoint(names)
+    """Whether a name of these stands anywhere in `node`, alone or after a dot."""
+    return not names.isdisjoint(_names(node))
+
+
+def callees_first(called: Mapping[str, Sequence[str]]) -> list[str]:
+    """Functions in an order where each comes after those that it calls, unless they call each other.
+
+    Chains of calls may be of any length.
+    """
+    order: dict[str, None] = {}
+    seen: set[str] = set()
+    for root in called:
+        pending = [(root, False)]
+        while pending:
+            name, is_left = pending.pop()
+            if is_left:
+                order[name] = None
+            elif name not in seen:
+                seen.add(name)
+                pending.append((name, True))
+                pending += [(each, False) for each in reversed(called[name])]
+    return list(order)
 
 
 T = TypeVar("T")

@@ -128,6 +128,14 @@ relax.func @nn_conv2d_transpose_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w:
 
 // -----
 
+// CHECK: 'relax.nn.conv2d_transpose' op expected data in each spatial dimension, got 1 and 0
+relax.func @nn_conv2d_transpose_c3[%n](%x: !relax.tensor<[n, 3, 8, 0], f32>, %w: !relax.tensor<[3, 4, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d_transpose %x, %w
+  relax.return %x
+}
+
+// -----
+
 // CHECK: 'relax.nn.conv2d_transpose' op expected 2 output paddings below stride or dilation, got [1, 0]
 relax.func @nn_conv2d_transpose_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[3, 4, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d_transpose %x, %w output_padding = [1, 0]

@@ -1,6 +1,7 @@
 """What tuning found is kept in a file."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -124,6 +125,18 @@ def test_a_place_that_cannot_be_written(tmp_path: Path):
     path.parent.write_text("")
     with pytest.raises(OSError, match=r"t\.json cannot be written \(.*\); set RELAX_TUNING_FILE to another path"):
         TuningDatabase(path).add({})
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_no_lock(tmp_path: Path, kind: str):
+    """A pipe would have to be waited for; what a link leads to is somebody else's."""
+    other = tmp_path / "other"
+    other.write_text("kept")
+    lock = tmp_path / "t.lock"
+    os.mkfifo(lock) if kind == "pipe" else lock.symlink_to(other)
+    with pytest.raises(OSError, match=r"t\.json cannot be written \(.*t\.lock: .*\); set RELAX_TUNING_FILE"):
+        TuningDatabase(tmp_path / "t.json").add(some_records())
+    assert other.read_text() == "kept"
 
 
 def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

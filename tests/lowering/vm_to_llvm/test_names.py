@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import StringAttr
 from lowering import build
 from lowering.compiler.build import Mode
 from lowering.parsing import parse_module
+from tests.support.programs import run_pipeline
 from vm_dialect import Executable, VirtualMachine
 
 OURS = [
@@ -201,3 +202,12 @@ def test_names_of_constants_and_packed_functions(mode: Mode, tmp_path: Path):
     for result in results:
         for index, each in enumerate(result):
             np.testing.assert_array_equal(np.from_dlpack(each), X + index)
+
+
+def test_kernels_that_become_functions_of_llvm_alone():
+    """`relax-to-llvm` makes one module of all; what it gives is run as it is."""
+    names = [*OURS, *LIBRARY, *LLVM, *ODD, *RESERVED, "relax_scratch_take", "TVMFFIErrorSetRaisedFromCStr", "memset"]
+    for kernels in (names[::2], names[1::2]):
+        module = parse_module(program([], kernels))
+        run_pipeline(module, "relax-to-llvm")
+        check(VirtualMachine(build(parse_module(str(module)))), [], kernels)

@@ -1,7 +1,10 @@
-"""Exceptions of packed functions keep their class through compiled code, and none ends the process."""
+"""Exceptions of packed functions keep their class in every mode, and none ends the process."""
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import tvm_ffi
 from lowering import build
 from lowering.compiler.build import Mode
 from lowering.parsing import parse_module
+from relax_dialect.interpreter import run
 from vm_dialect import VirtualMachine
 
 TEXT = """
@@ -25,27 +29,35 @@ relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> impure 
 """
 
 
-@pytest.mark.parametrize("mode", ["native", "bytecode"])
+MODES = ["native", "bytecode", "interpret"]
+
+
+def _main(mode: str) -> Callable[..., Any]:
+    module = parse_module(TEXT)
+    if mode == "interpret":
+        return lambda x: run(module, "main", [x])
+    return VirtualMachine(build(module, mode=cast(Mode, mode)))["main"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, ValueError, OSError])
-def test_exceptions_keep_their_class(mode: Mode, kind: type[BaseException]):
+def test_exceptions_keep_their_class(mode: str, kind: type[BaseException]):
     """Ctrl-C, too, which ends a program unless it says otherwise."""
 
     def fail(_: object) -> object:
         raise kind("stop")
 
     tvm_ffi.register_global_func("test.exceptions.raise", fail, override=True)
-    machine = VirtualMachine(build(parse_module(TEXT), mode=mode))
+    main = _main(mode)
     with pytest.raises(kind, match="stop") as caught:
-        machine["main"](np.ones(4, np.float32))
+        main(np.ones(4, np.float32))
     assert type(caught.value) is kind
 
 
 NO_TEXT = f"""
 import sys
 import numpy as np, tvm_ffi
-from lowering import build
 from lowering.parsing import parse_module
-from vm_dialect import VirtualMachine
 
 class Silent(Exception):
     def __str__(self):
@@ -64,10 +76,17 @@ def nested(x):
     except RuntimeError:
         raise IndexError("\\ud800")
 
+def main_of(mode):
+    module = parse_module('''{TEXT}''')
+    if mode == "interpret":
+        from relax_dialect.interpreter import run
+        return lambda x: run(module, "main", [x])
+    from lowering import build
+    from vm_dialect import VirtualMachine
+    return VirtualMachine(build(module, mode=mode))["main"]
+
 tvm_ffi.register_global_func("test.exceptions.raise", fail)
 fails = tvm_ffi.convert(fail)
-text = '''{TEXT}'''
-main = VirtualMachine(build(parse_module(text), mode=sys.argv[1]))["main"]
 
 def call():
     try:
@@ -75,6 +94,7 @@ def call():
     except BaseException as error:
         print(type(error).__name__, error)
 
+main = main_of(sys.argv[1])
 interrupts = [KeyboardInterrupt("\\ud800"), SystemExit("\\udc80")]
 for failure in (ValueError("a name \\udcff"), Silent(), *interrupts, ValueError("\u00e9")):
     failures = [failure]
@@ -82,17 +102,20 @@ for failure in (ValueError("a name \\udcff"), Silent(), *interrupts, ValueError(
 for function in (unreadable, nested):
     failures = [ValueError("\\udcff")]
     tvm_ffi.register_global_func("test.exceptions.raise", function, override=True)
-    main = VirtualMachine(build(parse_module(text), mode=sys.argv[1]))["main"]
+    main = main_of(sys.argv[1])
     call()
 """
 
 UNTOLD = "a packed function has raised an exception that has no text in UTF-8"
 
 
-@pytest.mark.parametrize("mode", ["native", "bytecode"])
-def test_an_exception_without_text_is_one_that_says_so(mode: Mode):
-    command = [sys.executable, "-c", NO_TEXT, mode]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_exception_without_text_is_one_that_says_so(mode: str):
+    done = _run("-c", NO_TEXT, mode)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"RuntimeError {UNTOLD}",
@@ -103,3 +126,54 @@ def test_an_exception_without_text_is_one_that_says_so(mode: Mode):
         f"RuntimeError {UNTOLD}",
         f"RuntimeError {UNTOLD}",
     ]
+
+
+KERNEL = """
+import numpy as np, tvm_ffi
+from tir_dialect.interpreter import run_prim_func
+from lowering.parsing import parse_module
+
+def fail(x):
+    raise ValueError("a name \\udcff")
+
+tvm_ffi.register_global_func("test.exceptions.raise", fail)
+module = parse_module('''
+tir.prim_func @f(%X: !tir.buffer<[4], f32>) {
+  tir.call_packed "test.exceptions.raise"(%X)
+}''')
+try:
+    run_prim_func(module.body.first_block.first_op, [np.ones(4, np.float32)])
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_a_kernel_in_the_interpreter():
+    done = _run("-c", KERNEL)
+    assert (done.returncode, done.stdout) == (0, f"{UNTOLD}\n"), done.stderr
+
+
+def test_the_tool_says_so(tmp_path: Path):
+    (tmp_path / "main.mlir").write_text(TEXT)
+    load = "import tvm_ffi\ndef fail(x): raise ValueError('\\udcff')\n"
+    load += "tvm_ffi.register_global_func('test.exceptions.raise', fail)\n"
+    (tmp_path / "load.py").write_text(load)
+    program = ["-m", "tools.relax_run", str(tmp_path / "main.mlir"), "--entry", "main", "--random", "f32[4]"]
+    done = _run(*program, "--load", str(tmp_path / "load.py"), "--mode", "interpret")
+    assert done.returncode == 1
+    assert UNTOLD in done.stderr
+
+
+def test_what_tvm_ffi_lacks():
+    """Without `register_error_types` the process ends. If it does not, what `vm_dialect.errors` adds may go."""
+    script = """
+import tvm_ffi
+@tvm_ffi.register_global_func("fail")
+def fail():
+    raise ValueError("\\udcff")
+try:
+    tvm_ffi.get_global_func("fail")()
+except Exception:
+    pass
+"""
+    assert _run("-c", script).returncode < 0

@@ -30,7 +30,7 @@ from relax_dialect.frontend.tvmscript.relax_func.expressions import ShapeDims
 from relax_dialect.frontend.tvmscript.relax_func.operators import REFUSED_STATEMENTS, relax_op
 from relax_dialect.frontend.tvmscript.relax_func.packed import call_match_shape
 from relax_dialect.frontend.tvmscript.scopes import ModuleRef, Scope, Unbound, declarations
-from relax_dialect.frontend.tvmscript.source import Aliases, Source, spelled
+from relax_dialect.frontend.tvmscript.source import Aliases, Source, TVMScriptError, spelled
 from relax_dialect.frontend.tvmscript.types import (
     Signature,
     decorator_options,
@@ -518,6 +518,8 @@ class RelaxFunctionReader:
         """Builds the function unless a call can do with its head."""
         if self._signature.ret is not None or self._state == "done":
             return
+        if self._state == "failed":
+            raise self._reader.source.follows(node, f"{self._node.name} is wrong itself")
         if self._state == "open":
             (caller or self._reader).fail(
                 node, f"{self._node.name} is called before its end, so its result needs a type: -> R.Tensor(...)"
@@ -529,6 +531,14 @@ class RelaxFunctionReader:
         if self._state != "new":
             return
         self._state = "open"
+        try:
+            self._build_body()
+        except TVMScriptError:
+            self._state = "failed"
+            raise
+        self._state = "done"
+
+    def _build_body(self) -> None:
         node, reader, signature = self._node, self._reader, self._signature
         reader.pure_subject = f"'relax.func' op @{node.name}" if self._pure and not signature.force_pure else None
         with reader.errors_at(node):
@@ -545,4 +555,3 @@ class RelaxFunctionReader:
             filename, line, column = reader.source.location(node)
             with self._builder.at(f"{filename}:{line}:{column}"), scope as function:
                 reader.finish(node, list(signature.params), function.params, signature.ret)
-        self._state = "done"

@@ -207,3 +207,28 @@ tir.prim_func @calls[%n](%X: !tir.buffer<[n], f32>) {
 tir.prim_func @calls_unchecked[%n](%X: !tir.buffer<[n], f32>) {
   tir.call unchecked @relax.routine.fill[%n](%X)
 }
+
+// -----
+
+// A PrimFunc with the name of a function that compiled code calls has another one, also where it is called. What nothing else
+// is called keeps its name.
+// CHECK-DAG:   llvm.func @strlen(!llvm.ptr) -> i64
+// CHECK-DAG:   llvm.func @kernel.strlen(%n
+// CHECK-DAG:   llvm.func @kernel.memcpy(%n
+// CHECK-DAG:   llvm.func @kernel.llvm.exp.f32(%n
+// CHECK-DAG:   llvm.func @malloc(%n
+// CHECK-DAG:   llvm.call @kernel.strlen.inner
+tir.prim_func @strlen[%n](%X: !tir.buffer<[n], f32>) {
+  %A = tir.alloc_buffer : !tir.buffer<[n], f32>
+  tir.for (%i) in (%n) {
+    %x = tir.load %X[%i]
+    tir.store %x, %A[%i]
+  }
+}
+tir.prim_func @memcpy[%n](%X: !tir.buffer<[n], f32>) {
+  tir.call @strlen[%n](%X)
+}
+tir.prim_func @llvm.exp.f32[%n](%X: !tir.buffer<[n], f32>) {
+}
+tir.prim_func @malloc[%n](%X: !tir.buffer<[n], f32>) {
+}

@@ -304,6 +304,37 @@ def test_mutual_recursion_needs_types():
         module_of(text.replace(' -> R.Tensor((), "bool")', ""))
 
 
+def chain(bodies: list[str]) -> str:
+    """A module of functions `f0`, `f1`, ... without result types."""
+    functions = [
+        f"""
+    @R.function(private={index > 0})
+    def f{index}(x: R.Tensor((3, 4), "float32")):
+        cls = Module
+        return {body}
+"""
+        for index, body in enumerate(bodies)
+    ]
+    return "@I.ir_module\nclass Module:\n" + "".join(functions)
+
+
+def test_long_chains_of_functions_without_result_types():
+    """Each is read before those that call it, whatever the order of the text."""
+    module = parse(chain([*(f"cls.f{index}(x)" for index in range(1, 400)), "R.abs(x)"]))
+    names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp)]
+    assert names == [f"f{index}" for index in range(400)]
+    text = chain(["cls.f2(x)", "R.abs(x)", "R.add(cls.f1(x), cls.f3(x))", "R.negative(cls.f1(x))"])
+    np.testing.assert_array_equal(run_everywhere(parse(text), "f0", [X]), 0 * X)
+
+
+def test_errors_of_functions_without_result_types_are_said_once():
+    for text in (chain(["R.exp(cls.f1(x))", "R.foo(x)"]), chain(["R.foo(x)", "R.exp(cls.f0(x))"])):
+        with pytest.raises(TVMScriptError) as caught:
+            parse(text)
+        assert "R.foo" in str(caught.value)
+        assert not caught.value.others
+
+
 def test_locations_are_those_of_the_text():
     func = func_of("""
         @R.function

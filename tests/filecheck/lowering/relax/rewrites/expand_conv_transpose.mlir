@@ -2,13 +2,16 @@
 // RUN: relax-opt %s -p expand-conv-transpose,expand-conv-transpose --split-input-file | filecheck %s
 // RUN: relax-opt %s -p expand-conv-transpose --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
 
-// Four filters in the place of one, for the four places of the result that begin at a place of the data.
+// Four filters in the place of one, for the four places of the result that begin at a place of the data. Transposed
+// convolutions take no empty data, which convolutions do not know.
 // CHECK-LABEL: relax.func @pixels
+// CHECK-NEXT:    [[H:%.*]] = relax.guard %x, at_most 1, h, "data in each spatial dimension"
+// CHECK-NEXT:    [[DATA:%.*]] = relax.guard [[H]], at_most 1, w, "data in each spatial dimension"
 // CHECK:         [[SPLIT:%.*]] = relax.reshape %k,
 // CHECK-NEXT:    [[PLACES:%.*]] = relax.permute_dims [[SPLIT]] axes = [0, 2, 4, 6, 1, 3, 5]
 // CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [20, 8, 1, 1]
 // CHECK-NEXT:    [[FILTERS:%.*]] = relax.reshape [[PLACES]], [[SHAPE]]
-// CHECK-NEXT:    [[SUMS:%.*]] = relax.nn.conv2d %x, [[FILTERS]]
+// CHECK-NEXT:    [[SUMS:%.*]] = relax.nn.conv2d [[DATA]], [[FILTERS]]
 // CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [n, 5, 2, 2, h, w]
 // CHECK-NEXT:    [[SPLIT:%.*]] = relax.reshape [[SUMS]], [[SHAPE]]
 // CHECK-NEXT:    [[BETWEEN:%.*]] = relax.permute_dims [[SPLIT]] axes = [0, 1, 4, 2, 5, 3]
@@ -27,7 +30,7 @@ relax.func @pixels[%n, %h, %w](%x: !relax.tensor<[n, 8, h, w], f32>, %k: !relax.
 // CHECK-LABEL: relax.func @cut
 // CHECK:         [[K:%.*]] = relax.nn.pad %k pad_width = [0, 0, 0, 0, 0, 1]
 // CHECK:         [[FILTERS:%.*]] = relax.flip {{%.*}} axis = 2
-// CHECK-NEXT:    relax.nn.conv1d %x, [[FILTERS]] padding = [2, 1] groups = 2
+// CHECK-NEXT:    relax.nn.conv1d {{%.*}}, [[FILTERS]] padding = [2, 1] groups = 2
 // CHECK:         [[ORDER:%.*]] = relax.permute_dims {{%.*}} axes = [0, 1, 3, 2]
 // CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [n, 6, 2 * w + 2]
 // CHECK-NEXT:    [[ALL:%.*]] = relax.reshape [[ORDER]], [[SHAPE]]
@@ -54,11 +57,11 @@ relax.func @ends[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4
 // Many filters of 3 x 3: those of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 places by themselves, not filled up with zeros.
 // CHECK-LABEL: relax.func @parts
 // CHECK:         relax.strided_slice {{%.*}} axes = [3, 4, 5, 6] begin = [0, 0, 0, 0] end = [2, 1, 2, 1]
-// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [1, 1, 1, 1]
+// CHECK:         relax.nn.conv2d {{%.*}}, {{%.*}} padding = [1, 1, 1, 1]
 // CHECK:         relax.strided_slice {{%.*}} axes = [3, 4, 5, 6] begin = [0, 0, 0, 1] end = [2, 1, 1, 2]
-// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [1, 0, 1, 1]
-// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [0, 1, 1, 1]
-// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [0, 0, 1, 1]
+// CHECK:         relax.nn.conv2d {{%.*}}, {{%.*}} padding = [1, 0, 1, 1]
+// CHECK:         relax.nn.conv2d {{%.*}}, {{%.*}} padding = [0, 1, 1, 1]
+// CHECK:         relax.nn.conv2d {{%.*}}, {{%.*}} padding = [0, 0, 1, 1]
 // CHECK:         [[UP:%.*]] = relax.concat {{%.*}}, {{%.*}} axis = 3
 // CHECK-NEXT:    [[DOWN:%.*]] = relax.concat {{%.*}}, {{%.*}} axis = 3
 // CHECK-NEXT:    relax.concat [[UP]], [[DOWN]] axis = 2
@@ -72,7 +75,7 @@ relax.func @parts[%n, %h, %w](%x: !relax.tensor<[n, 8, h, w], f32>, %k: !relax.t
 // Without a stride the kernel is turned around, and that is all.
 // CHECK-LABEL: relax.func @turned
 // CHECK:         [[FILTERS:%.*]] = relax.flip {{%.*}} axis = 2
-// CHECK-NEXT:    [[Y:%.*]] = relax.nn.conv2d %x, [[FILTERS]] padding = [3, 0, 3, 0] dilation = [2, 1]
+// CHECK-NEXT:    [[Y:%.*]] = relax.nn.conv2d {{%.*}}, [[FILTERS]] padding = [3, 0, 3, 0] dilation = [2, 1]
 // CHECK-NEXT:    relax.return [[Y]]
 relax.func @turned[%n, %h, %w](%x: !relax.tensor<[n, 4, h, w], f32>, %k: !relax.tensor<[4, 6, 3, 1], f32>) -> !relax.object {
   %y = relax.nn.conv2d_transpose %x, %k padding = [1, 0, 1, 0] dilation = [2, 1]
@@ -83,7 +86,7 @@ relax.func @turned[%n, %h, %w](%x: !relax.tensor<[n, 4, h, w], f32>, %k: !relax.
 
 // As much padding as the kernel reaches: of a single place nothing is left, which a convolution cannot give.
 // CHECK-LABEL: relax.func @reached
-// CHECK:         [[Y:%.*]] = relax.nn.conv1d %x, {{%.*}} padding = [2, 1]
+// CHECK:         [[Y:%.*]] = relax.nn.conv1d {{%.*}}, {{%.*}} padding = [2, 1]
 // CHECK-NEXT:    relax.strided_slice [[Y]] axes = [2] begin = [1] end = [w] assume_inbound
 relax.func @reached[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4, 6, 4], f32>) -> !relax.object {
   %y = relax.nn.conv1d_transpose %x, %k padding = [2, 2]
@@ -110,7 +113,7 @@ relax.func @stays[%n, %w, %s](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tens
 // CHECK-LABEL: relax.func @few
 // CHECK:         [[KERNEL:%.*]] = relax.permute_dims %k axes = [1, 2, 3, 0]
 // CHECK:         relax.shape [27, 64, 1, 1]
-// CHECK:         [[PRODUCTS:%.*]] = relax.nn.conv2d %x, {{%[a-z0-9_]+}}
+// CHECK:         [[PRODUCTS:%.*]] = relax.nn.conv2d {{%.*}}, {{%[a-z0-9_]+}}
 // CHECK-NEXT:    relax.shape [n, 3, 3, 3, h, w]
 // CHECK-NEXT:    [[P:%.*]] = relax.reshape [[PRODUCTS]],
 // CHECK-NEXT:    [[S:%.*]] = relax.strided_slice [[P]] axes = [2, 3] begin = [0, 0] end = [2, 2]
