@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type, to_array
-from relax_dialect.frontend.torch.errors import WAY_OUT, Problems, Refusal, TorchImportError
-from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number, location_of
+from relax_dialect.frontend.torch.errors import NO_CONVERTER, Problems, Refusal, TorchImportError
+from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
 from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of, torch
 from relax_dialect.frontend.torch.program import ExportedProgram, FxNode, GraphModule, InputSpec
 from relax_dialect.frontend.torch.registry import CONVERTERS
@@ -49,8 +49,8 @@ class Importer:
         nodes = list(_nodes_of(graph))
         for node in nodes:
             if node.op == "call_function" and not _has_converter(node):
-                problems.add(name_of(node.target), f"there is no converter; {WAY_OUT}", location_of(node))
-        if problems.nodes:
+                problems.add(name_of(node.target), NO_CONVERTER, node)
+        if problems.found:
             raise TorchImportError.unsupported(problems.operators())
         try:
             return self._build(entry, nodes)
@@ -86,7 +86,7 @@ class Importer:
             if node.name not in importer.environment:
                 importer.environment[node.name] = self._constant(node, spec, importer.bb)
         values = importer.run()
-        if importer.problems.nodes:
+        if importer.problems.found:
             raise _Unsupported
         specs = self.program.graph_signature.output_specs
         last = [spec.kind.name != "USER_OUTPUT" for spec in specs]
