@@ -147,6 +147,7 @@ TORCH: Mapping[str, str] = {
         aten.scatter.reduce aten.scatter.src aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default
         aten.scatter_reduce.two
     """,
+    "histograms": "aten.bincount.default aten.histc.default",
     "image": """
         aten._upsample_bicubic2d_aa.default aten._upsample_bicubic2d_aa.vec aten._upsample_bilinear2d_aa.default
         aten._upsample_bilinear2d_aa.vec aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact1d.vec
@@ -166,20 +167,21 @@ TORCH: Mapping[str, str] = {
     """,
     "joining": """
         aten.cat.default aten.chunk.default aten.concat.default aten.concatenate.default aten.meshgrid.default
-        aten.meshgrid.indexing aten.repeat.default aten.repeat_interleave.self_int aten.split.Tensor
-        aten.split.sizes aten.split_copy.Tensor aten.split_with_sizes.default aten.split_with_sizes_copy.default
-        aten.stack.default aten.tensor_split.indices aten.tensor_split.sections aten.tile.default aten.unbind.int
-        aten.unbind_copy.int
+        aten.meshgrid.indexing aten.repeat.default aten.repeat_interleave.Tensor aten.repeat_interleave.self_int
+        aten.split.Tensor aten.split.sizes aten.split_copy.Tensor aten.split_with_sizes.default
+        aten.split_with_sizes_copy.default aten.stack.default aten.tensor_split.indices aten.tensor_split.sections
+        aten.tile.default aten.unbind.int aten.unbind_copy.int
     """,
     "layers": """
-        aten.channel_shuffle.default aten.embedding.default aten.native_dropout.default aten.pixel_shuffle.default
-        aten.pixel_unshuffle.default
+        aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.channel_shuffle.default
+        aten.embedding.default aten.native_dropout.default aten.pixel_shuffle.default aten.pixel_unshuffle.default
     """,
     "linear_algebra": """
-        aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
-        aten.bmm.default aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default
-        aten.ger.default aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default
-        aten.mv.default aten.outer.default aten.vdot.default
+        aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten.addbmm.default
+        aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default aten.bmm.default
+        aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default aten.ger.default
+        aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default aten.mv.default
+        aten.outer.default aten.vdot.default
     """,
     "manipulation": """
         aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.expand.default
@@ -208,6 +210,7 @@ TORCH: Mapping[str, str] = {
         aten.adaptive_max_pool2d.default aten.adaptive_max_pool3d.default aten.avg_pool1d.default
         aten.avg_pool2d.default aten.avg_pool3d.default aten.max_pool1d.default aten.max_pool2d.default
         aten.max_pool2d_with_indices.default aten.max_pool3d.default aten.max_pool3d_with_indices.default
+        aten.max_unpool2d.default aten.max_unpool3d.default
     """,
     "recurrent": "aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input",
     "reduction": """

@@ -9,14 +9,22 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from relax_dialect.frontend.torch.errors import TorchImportError, UnsupportedOperator
+from relax_dialect.frontend.torch.errors import Refusal, TorchImportError, UnsupportedOperator
+from relax_dialect.frontend.torch.registry import converts
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from relax_dialect.frontend.torch.program import ExportedProgram
 
-__all__ = ["TorchImportError", "UnsupportedOperator", "from_exported_program", "import_file"]
+__all__ = [
+    "Refusal",
+    "TorchImportError",
+    "UnsupportedOperator",
+    "converts",
+    "from_exported_program",
+    "import_file",
+]
 
 
 def from_exported_program(program: ExportedProgram, *, decompose: bool = True, entry: str = "main") -> ModuleOp:

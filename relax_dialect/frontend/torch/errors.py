@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-WAY_OUT = (
-    "give the program a decomposition of it (ExportedProgram.run_decompositions), or register a converter "
-    "(relax_dialect.frontend.torch.registry.converts)"
-)
+from relax_dialect.frontend.torch.program import FxNode
+
+NO_CONVERTER = "there is no converter"
 MOST_NODES = 3
 """So many nodes of an operator are named; the others are counted."""
 
@@ -22,26 +21,64 @@ class UnsupportedOperator:
 
     nodes: tuple[str, ...]
     reason: str
+    source: str = ""
+    """The line of the model that the first of the nodes comes of: `File "m.py", line 7, in forward: return x[0]`."""
+
+    arguments: tuple[str, ...] = ()
+    """The names of the operator's arguments."""
 
     def __str__(self) -> str:
         named = ", ".join(self.nodes[:MOST_NODES])
         more = f" and {len(self.nodes) - MOST_NODES} more" if len(self.nodes) > MOST_NODES else ""
-        return f"{self.name} ({named}{more}): {self.reason}"
+        source = f"\n    {self.source}" if self.source else ""
+        return f"{self.name} ({named}{more}): {self.reason}{source}"
+
+    @property
+    def way_out(self) -> str:
+        """How to give the importer a converter of this operator."""
+        arguments = ", ".join(f'node.value("{name}")' for name in self.arguments)
+        return f"""\
+A converter is a function of the node; register it before the import (docs/howto/torch.md):
+  @relax_dialect.frontend.torch.converts("{self.name}")
+  def convert(node):
+      return ...  # made of {arguments or "node.arguments"} by relax_dialect.builder.op
+or give the program a decomposition (ExportedProgram.run_decompositions)."""
 
 
 @dataclass
 class Problems:
     """The nodes that could not be imported so far, by operator and reason."""
 
-    nodes: dict[tuple[str, str], list[str]] = field(default_factory=dict[tuple[str, str], list[str]])
+    found: dict[tuple[str, str], UnsupportedOperator] = field(
+        default_factory=dict[tuple[str, str], UnsupportedOperator]
+    )
 
-    def add(self, operator: str, reason: str, node: str) -> None:
+    def add(self, operator: str, reason: str, node: FxNode) -> None:
         """Notes a node."""
-        self.nodes.setdefault((operator, reason), []).append(node)
+        key = operator, reason
+        if key not in self.found:
+            schema = getattr(node.target, "_schema", None)
+            arguments = () if schema is None else tuple(each.name for each in schema.arguments)
+            self.found[key] = UnsupportedOperator(operator, (), reason, source_of(node), arguments)
+        self.found[key] = replace(self.found[key], nodes=(*self.found[key].nodes, location_of(node)))
 
     def operators(self) -> list[UnsupportedOperator]:
         """The operators of these nodes."""
-        return [UnsupportedOperator(name, tuple(nodes), reason) for (name, reason), nodes in self.nodes.items()]
+        return list(self.found.values())
+
+
+def location_of(node: FxNode) -> str:
+    """The name of a node after that of the module around it: `layers.0.attention/linear_3`."""
+    stack = node.meta.get("nn_module_stack")
+    path = next(reversed(stack.values()))[0] if stack else ""
+    return f"{path}/{node.name}" if path and not path.startswith("_") else node.name
+
+
+def source_of(node: FxNode) -> str:
+    """The innermost line of Python that a node comes of, as PyTorch noted it; empty if it did not."""
+    trace = [line.strip() for line in (node.meta.get("stack_trace") or "").splitlines()]
+    frames = [at for at, line in enumerate(trace) if line.startswith('File "')]
+    return ": ".join(line for line in trace[frames[-1] : frames[-1] + 2] if line) if frames else ""
 
 
 class TorchImportError(ImportError):
@@ -56,7 +93,9 @@ class TorchImportError(ImportError):
         """The error that lists operators, those with most nodes first."""
         ordered = sorted(operators, key=lambda each: -len(each.nodes))
         what = "an operator that is" if len(ordered) == 1 else f"{len(ordered)} operators that are"
-        return cls("\n  ".join([f"the program has {what} not supported:", *map(str, ordered)]), ordered)
+        ways = [each.way_out for each in ordered if each.reason == NO_CONVERTER][:1]
+        lines = [f"the program has {what} not supported:", *(f"  {each}" for each in ordered), *ways]
+        return cls("\n".join(lines), ordered)
 
 
 class Refusal(Exception):

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.builder import BuilderError, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type, to_array
-from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.errors import NO_CONVERTER, Refusal, location_of
 from relax_dialect.frontend.torch.library import GETITEM, is_node, is_symbolic, is_tensor, name_of
 from relax_dialect.frontend.torch.node import GraphScope, Node
 from relax_dialect.frontend.torch.program import FxNode, GraphModule
@@ -75,7 +75,7 @@ class GraphImporter(GraphScope):
             with self.bb.at(location_of(node)):
                 return self._attribute(node.target) if node.op == "get_attr" else self._call(node, name)
         except MALFORMED as problem:
-            self.problems.add(name, str(problem) or type(problem).__name__, location_of(node))
+            self.problems.add(name, str(problem) or type(problem).__name__, node)
             return Failed()
 
     def _attribute(self, path: str) -> Any:
@@ -91,7 +91,7 @@ class GraphImporter(GraphScope):
         if converter is None and is_number(said):
             return said
         if converter is None:
-            raise Refusal("there is no converter")
+            raise Refusal(NO_CONVERTER)
         made = converter(Node(self, node, name, self._arguments(node)))
         return said if made is None else self.settled(made, said)
 
@@ -147,10 +147,3 @@ def _has_failed(arguments: Iterable[Any]) -> bool:
         isinstance(each, Failed) or (isinstance(each, list) and _has_failed(cast("list[Any]", each)))
         for each in arguments
     )
-
-
-def location_of(node: FxNode) -> str:
-    """The name of a node behind that of the module around it: `layers.0.attention/linear_3`."""
-    stack = node.meta.get("nn_module_stack")
-    path = next(reversed(stack.values()))[0] if stack else ""
-    return f"{path}/{node.name}" if path and not path.startswith("_") else node.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,12 +13,12 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type, to_array
-from relax_dialect.frontend.torch.errors import WAY_OUT, Problems, Refusal, TorchImportError
-from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number, location_of
+from relax_dialect.frontend.torch.errors import NO_CONVERTER, Problems, Refusal, TorchImportError
+from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
 from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of, torch
 from relax_dialect.frontend.torch.program import ExportedProgram, FxNode, GraphModule, InputSpec
 from relax_dialect.frontend.torch.registry import CONVERTERS
-from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of
+from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of, symbols_in
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.elements import MOST_IN_TEXT
@@ -53,38 +53,30 @@ class Importer:
         """The module; raises `TorchImportError`."""
         problems = Problems()
         graph = self.program.graph_module
-        in_dataflow = not self._find_unsupported(graph, problems)
-        if problems.nodes:
+        nodes = list(_nodes_of(graph))
+        for node in nodes:
+            if node.op == "call_function" and not _has_converter(node):
+                problems.add(name_of(node.target), NO_CONVERTER, node)
+        if problems.found:
             raise TorchImportError.unsupported(problems.operators())
         try:
-            return self._build(entry, in_dataflow)
+            return self._build(entry, nodes)
         except MALFORMED as problem:
             raise TorchImportError(f"the program cannot be imported: {problem}") from problem
 
-    def _find_unsupported(self, graph: GraphModule, problems: Problems) -> bool:
-        """Notes the nodes, also of inner graphs, that have no converter; gives whether there are inner graphs."""
-        nested = False
-        for node in graph.graph.nodes:
-            if node.op == "get_attr":
-                inner: Any = getattr(graph, node.target, None)
-                if hasattr(inner, "graph"):
-                    nested = True
-                    self._find_unsupported(inner, problems)
-            if node.op == "call_function" and not _has_converter(node):
-                problems.add(name_of(node.target), f"there is no converter; {WAY_OUT}", location_of(node))
-        return nested
-
     # The function
 
-    def _build(self, entry: str, in_dataflow: bool) -> ModuleOp:
+    def _build(self, entry: str, nodes: Sequence[FxNode]) -> ModuleOp:
+        """The module; `nodes` are also those of inner graphs."""
         bb, problems = BlockBuilder(), Problems()
-        bounds = bounds_of(self.program.range_constraints)
+        bounds = bounds_of(self.program.range_constraints, _squeezed(nodes))
         importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
         params = self._parameters()
         try:
             with bb.function(entry, params, bounds=bounds) as values:
                 importer.environment |= zip(params, values, strict=True)
-                results = self._in_dataflow(importer) if in_dataflow else self._results(importer)
+                flat = not any(_inner_graphs(self.program.graph_module))
+                results = self._in_dataflow(importer) if flat else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:
             raise TorchImportError.unsupported(problems.operators()) from None
@@ -101,7 +93,7 @@ class Importer:
             if node.name not in importer.environment:
                 importer.environment[node.name] = self._constant(node, spec, importer.bb)
         values = importer.run()
-        if importer.problems.nodes:
+        if importer.problems.found:
             raise _Unsupported
         specs = self.program.graph_signature.output_specs
         last = [spec.kind.name != "USER_OUTPUT" for spec in specs]
@@ -152,6 +144,33 @@ class _Unsupported(Exception):
 def _has_converter(node: FxNode) -> bool:
     name = name_of(node.target)
     return name == GETITEM or name in CONVERTERS or is_number(node.meta.get("val"))
+
+
+def _nodes_of(owner: GraphModule) -> Iterator[FxNode]:
+    """The nodes of a graph, and of the graphs in it."""
+    yield from owner.graph.nodes
+    for inner in _inner_graphs(owner):
+        yield from _nodes_of(inner)
+
+
+def _inner_graphs(owner: GraphModule) -> Iterator[GraphModule]:
+    """The graphs that the nodes of a graph name."""
+    for node in owner.graph.nodes:
+        inner: Any = getattr(owner, node.target, None) if node.op == "get_attr" else None
+        if hasattr(inner, "graph"):
+            yield inner
+
+
+def _squeezed(nodes: Sequence[FxNode]) -> set[str]:
+    """The symbols in dimensions that are left out if they are 1."""
+    found = set[str]()
+    for node in nodes:
+        if node.op != "call_function" or not name_of(node.target).startswith("aten.squeeze"):
+            continue
+        shape = node.args[0].meta["val"].shape
+        axes = node.args[1] if len(node.args) > 1 else range(len(shape))
+        found |= symbols_in([shape[axis] for axis in ([axes] if isinstance(axes, int) else axes) if shape])
+    return found
 
 
 def _type_of(node: FxNode) -> StructInfo | None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+from xdsl.dialects.builtin import i64
+
 from relax_dialect.builder import op
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
@@ -12,6 +16,34 @@ from relax_dialect.frontend.torch.registry import Result, converts
 def embedding(node: Node) -> Result:
     """Rows of a table."""
     return op.take(node.tensor("weight"), node.tensor("indices"), 0)
+
+
+@converts("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")
+def embedding_bag(node: Node) -> Result:
+    """Sums, means or greatest elements of the rows of a table that are in one bag; `offsets` says where each begins."""
+    if any(node.wants(index) for index in (1, 2, 3)):
+        raise Refusal("only the first result is supported: the others are for training")
+    places, (bags, width) = node.tensor("indices", i64), node.out_dims()
+    (count,) = node.shape("indices")
+    starts, last = node.tensor("offsets", i64), node.graph.dimension(bags - 1, i64)
+    bag = op.subtract(op.bucketize(op.arange(0, count, 1, dtype=i64), starts, right=True), node.const(1, i64))
+    rows = op.take(node.tensor("weight"), places, 0)
+    seen = op.less_equal(bag, last)  # the last offset may be the end of the last bag
+    if node.integer("padding_idx", -1) >= 0:
+        seen = op.logical_and(seen, op.not_equal(places, node.const(node.integer("padding_idx"), i64)))
+    seen, bag = op.expand_dims(seen, [1]), op.minimum(bag, last)
+    if node.has("per_sample_weights"):
+        rows = op.multiply(rows, op.expand_dims(node.tensor("per_sample_weights"), [1]))
+    mode, none, zero = node.integer("mode"), node.like(-math.inf, rows), node.like(0, rows)
+    if mode == 2:
+        rows, base = op.where(seen, rows, none), op.full([bags, width], none)
+        made = op.scatter_nd(base, op.expand_dims(bag, [1]), rows, "max")
+        return [op.where(op.equal(made, none), zero, made), None, None, None]
+    made = op.index_put(op.full([bags, width], zero), op.where(seen, rows, zero), [bag], accumulate=True)
+    if mode == 1:
+        members = op.index_put(op.full([bags, 1], zero), op.astype(seen, node.dtype("weight")), [bag], accumulate=True)
+        made = op.divide(made, op.maximum(members, node.like(1, rows)))
+    return [made, None, None, None]
 
 
 @converts("aten.native_dropout.default")

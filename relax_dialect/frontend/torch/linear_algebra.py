@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -55,10 +56,63 @@ def _times(node: Node, x: Expr, factor: str, dtype: Attribute) -> Expr:
     return x if node.value(factor) == 1 else op.multiply(x, node.tensor(factor, dtype))
 
 
+@converts("aten._int_mm.default")
+def int_mm(node: Node) -> Result:
+    """The product of matrices of small integers, in `i32`."""
+    return op.matmul(node.tensor("self"), node.tensor("mat2"), out_dtype=node.out_dtype())
+
+
+@converts("aten._grouped_mm.default")
+def grouped_mm(node: Node) -> Result:
+    """Products of matrices that lie one after the other. `offs` says where each ends along the dimension that they
+    share: rows of the left one, columns of the right one, or what is summed over.
+    """
+    a, b = node.tensor("self"), node.tensor("mat2")
+    if a.ndim == b.ndim == 3:
+        return node.matched(op.matmul(a, b), node.out_dtype())
+    *_, depth = node.shape()
+    columns, left = node.shape("mat2")[-1], a.ndim == 3
+    summed = a.ndim == b.ndim
+    lengths = depth if summed else columns if left else node.shape()[0]
+    ends = node.tensor("offs", i32)
+    groups = node.shape("offs")[0]
+    which = op.bucketize(op.arange(0, lengths, 1, dtype=i32), ends, right=True, out_int32=True)
+    if not summed:
+        which = op.minimum(which, op.subtract(node.graph.dimension(groups, i32), node.const(1, i32)))
+
+    def kernel(a: te.Tensor, b: te.Tensor, which: te.Tensor) -> te.Tensor:
+        k = te.reduce_axis(depth, "k")
+
+        def element(*i: te.Expr) -> te.Expr:
+            group = i[0] if summed else te.cast(which[i[-1] if left else i[0]], "index")
+            x = a[(group, i[0], k)] if left else a[(i[-2], k)]
+            y = b[(k, i[-1])] if left or summed else b[(group, k, i[-1])]
+            product = te.cast(x, "f32") * te.cast(y, "f32")
+            return te.sum(te.if_then_else(te.cast(which[k], "index") == group, product, 0.0) if summed else product, k)
+
+        return te.compute(node.out_dims(), element, name="grouped_mm")
+
+    return node.matched(node.te(kernel, a, b, which, name="grouped_mm"), node.out_dtype())
+
+
+@converts("aten._cdist_forward.default")
+def cdist(node: Node) -> Result:
+    """The distances of all rows of one matrix from all rows of another, by a norm."""
+    x, y = op.expand_dims(node.tensor("x1"), [-2]), op.expand_dims(node.tensor("x2"), [-3])
+    apart, p = op.abs(op.subtract(x, y)), node.number("p")
+    if p == 0:
+        return op.sum(op.astype(op.not_equal(apart, node.like(0, apart)), node.out_dtype()), [-1])
+    if p == float("inf"):
+        return op.max(apart, [-1])
+    if p in (1, 2):
+        return op.sum(apart, [-1]) if p == 1 else op.sqrt(op.sum(op.square(apart), [-1]))
+    return op.power(op.sum(op.power(apart, node.like(p, apart)), [-1]), node.like(1 / p, apart))
+
+
 @converts("aten.outer.default", "aten.ger.default")
 def outer(node: Node) -> Result:
     """The products of all elements of two vectors."""
-    return op.outer(node.tensor("self"), node.tensor("vec2"))
+    return op.outer(node.tensor("self", node.out_dtype()), node.tensor("vec2", node.out_dtype()))
 
 
 @converts("aten.einsum.default")

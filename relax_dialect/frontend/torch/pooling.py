@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -10,6 +12,9 @@ from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.windows import batched, each, padding
+from tir_dialect import te
+from tir_dialect.dims import Dim, ceildiv, product, to_dim
+from tir_dialect.dtypes import is_float
 
 _MAX = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
 _AVERAGE = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
@@ -29,10 +34,95 @@ def max_pool(node: Node) -> Result:
 
 @converts("aten.max_pool2d_with_indices.default", "aten.max_pool3d_with_indices.default")
 def max_pool_with_indices(node: Node) -> Result:
-    """The greatest element of each window; where it is, is not supported."""
-    if node.wants(1):
-        raise Refusal("the places of the greatest elements are not supported")
-    return [_max_pool(node), None]
+    """The greatest element of each window, and where it is: its index in the flattened image."""
+    if not node.wants(1):
+        return [_max_pool(node), None]
+    rank = _rank(node)
+    sizes, before = each(node, "kernel_size", rank), padding(node, rank)
+    strides = each(node, "stride", rank) if node.integers("stride") else sizes
+    steps = each(node, "dilation", rank, 1)
+    starts = [_evenly(by, off) for by, off in zip(strides, before[:rank], strict=True)]
+    return _with_indices(node, [Windows(*along) for along in zip(starts, map(to_dim, sizes), steps, strict=True)])
+
+
+def _evenly(stride: int, before: int) -> Callable[[te.Expr], te.Expr]:
+    return lambda i: i * stride - before
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows along one dimension."""
+
+    start: Callable[[te.Expr], te.Expr]
+    """Where a window begins."""
+
+    size: Dim
+    """The number of elements of the longest one."""
+
+    step: int
+    """How far they are apart."""
+
+    end: Callable[[te.Expr], te.Expr] | None = None
+    """Where a window ends before it has as many elements."""
+
+
+def _with_indices(node: Node, windows: Sequence[Windows]) -> Result:
+    """The greatest elements of windows, and their indices in the flattened image; NaN is greater than all."""
+    rank, shape, dims = len(windows), node.shape(), node.out_dims()
+    lead, lengths, lowest = len(dims) - rank, shape[-rank:], -math.inf if is_float(node.dtype()) else None
+
+    def indices(i: Sequence[te.Expr], inside: Sequence[te.Expr]) -> list[te.Expr]:
+        return [along.start(at) + by * along.step for along, at, by in zip(windows, i, inside, strict=True)]
+
+    def gathered(x: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            out, place = i[lead : lead + rank], indices(i[lead : lead + rank], _unraveled(i[-1], windows))
+            seen = [te.logical_and(at >= 0, at < te.cast(end, "index")) for at, end in zip(place, lengths, strict=True)]
+            seen += [at < along.end(o) for along, at, o in zip(windows, place, out, strict=True) if along.end]
+            least = te.min_value(str(node.dtype())) if lowest is None else te.const(lowest, str(node.dtype()))
+            return te.if_then_else(te.logical_and(*seen), x[(*i[:lead], *place)], least)
+
+        return te.compute((*dims, product([along.size for along in windows])), element, name="windows")
+
+    def flattened(which: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            place = indices(i[lead:], _unraveled(te.cast(which[i], "index"), windows))
+            found: te.Expr = te.cast(to_dim(0), "index")
+            for at, along, end in zip(place, windows, lengths, strict=True):
+                first = te.if_then_else(at < 0, at + te.ceildiv(-at, along.step) * along.step, at)
+                found = found * te.cast(end, "index") + first
+            return te.cast(found, "i64")
+
+        return te.compute(dims, element, name="indices")
+
+    which = op.argmax(node.te(gathered, node.tensor("self"), name="windows"), -1)
+    where = node.te(flattened, which, name="indices")
+    flat = [*dims[:lead], product(lengths)]
+    few = [*dims[:lead], product(dims[lead:])]
+    values = op.gather_elements(op.reshape(node.tensor("self"), flat), op.reshape(where, few), lead)
+    return [op.reshape(values, dims), where]
+
+
+def _unraveled(at: te.Expr, windows: Sequence[Windows]) -> list[te.Expr]:
+    """The indices along each dimension of an element of a flattened window."""
+    found = list[te.Expr]()
+    for along in reversed(windows):
+        size = te.cast(along.size, "index")
+        found.insert(0, te.floormod(at, size))
+        at = te.floordiv(at, size)
+    return found
+
+
+@converts("aten.max_unpool2d.default", "aten.max_unpool3d.default")
+def max_unpool(node: Node) -> Result:
+    """Zeros, with elements at indices of the flattened image."""
+    rank, dims = _rank(node), node.out_dims()
+    lead = len(dims) - rank
+    x, where = (
+        op.reshape(node.tensor(name), [*dims[:lead], product(node.shape(name)[lead:])]) for name in ("self", "indices")
+    )
+    flat = op.full([*dims[:lead], product(dims[lead:])], node.like(0, x))
+    return op.reshape(op.scatter_elements(flat, where, x, lead), dims)
 
 
 def _max_pool(node: Node) -> Expr:
@@ -93,15 +183,25 @@ def adaptive_avg_pool(node: Node) -> Result:
 
 @converts(*(f"aten.adaptive_max_pool{rank}d.default" for rank in _MAX))
 def adaptive_max_pool(node: Node) -> Result:
-    """The greatest elements of a number of windows of one size."""
+    """The greatest elements of a number of windows that cover the data, and their indices in the flattened image."""
     rank = _rank(node)
-    if node.wants(1):
-        raise Refusal("the places of the greatest elements are not supported")
     lengths, counts = (dims[-rank:] for dims in (node.shape(), node.out_dims()))
-    if all(count.constant_value == 1 for count in counts):
-        return [op.max(node.tensor("self"), list(range(-rank, 0)), keepdims=True), None]
-    pairs = [(each.constant_value, count.constant_value) for each, count in zip(lengths, counts, strict=True)]
-    windows = [length // count for length, count in pairs if length and count and length % count == 0]
-    if len(windows) < rank:
-        raise Refusal("windows of different sizes are not supported")
-    return [batched(node.tensor("self"), rank, lambda x: _MAX[rank](x, windows, strides=windows)), None]
+    if not node.wants(1):
+        if all(count.constant_value == 1 for count in counts):
+            return [op.max(node.tensor("self"), list(range(-rank, 0)), keepdims=True), None]
+        pairs = [(each.constant_value, count.constant_value) for each, count in zip(lengths, counts, strict=True)]
+        sizes = [length // count for length, count in pairs if length and count and length % count == 0]
+        if len(sizes) == rank:
+            return [batched(node.tensor("self"), rank, lambda x: _MAX[rank](x, sizes, strides=sizes)), None]
+    return _with_indices(node, [_adaptive(*pair) for pair in zip(lengths, counts, strict=True)])
+
+
+def _adaptive(length: Dim, count: Dim) -> Windows:
+    """Windows whose ends are rounded outward."""
+    whole, many = te.cast(length, "index"), te.cast(count, "index")
+    return Windows(
+        start=lambda i: te.floordiv(i * whole, many),
+        size=ceildiv(length, count) + 1,
+        step=1,
+        end=lambda i: te.ceildiv((i + 1) * whole, many),
+    )

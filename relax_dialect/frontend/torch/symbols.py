@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,6 +11,12 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum,
 
 LARGEST = 1 << 62
 """Bounds from here on say nothing: PyTorch writes them for what has no bound."""
+
+SPECIALISED = 2
+"""PyTorch traces sizes of 0 and 1 as constants, so symbolic ones begin here."""
+
+DATA = ("u", "zuf")
+"""How names of symbols begin that stand for data. Their bounds are checked by the program itself."""
 
 
 def dim_of(value: Any) -> Dim:
@@ -64,13 +70,28 @@ _FUNCTIONS: Mapping[str, Callable[[Sequence[Dim]], Dim]] = {
 """By the name of the class in SymPy or PyTorch."""
 
 
-def bounds_of(ranges: Mapping[Any, Any]) -> dict[str, tuple[int, int | None]]:
-    """The bounds of symbols from `ExportedProgram.range_constraints`."""
+def bounds_of(ranges: Mapping[Any, Any], squeezed: Collection[str] = ()) -> dict[str, tuple[int, int | None]]:
+    """The bounds of symbols from `ExportedProgram.range_constraints`.
+
+    Tracing takes sizes of inputs to be at least 2, which says nothing of the program: PyTorch, too, runs it with 0 and
+    1. But a dimension that is `squeezed` has to be another than 1, as the rank of the result depends on it.
+    """
     found: dict[str, tuple[int, int | None]] = {}
     for name, interval in ranges.items():
         lower, upper = (_finite(end) for end in (interval.lower, interval.upper))
-        found[str(name)] = (max(lower or 0, 0), upper)
+        least = max(lower or 0, 0)
+        if str(name) in squeezed:
+            least = max(least, SPECIALISED)
+        elif least == SPECIALISED and not str(name).startswith(DATA):
+            least = 0
+        found[str(name)] = (least, upper)
     return found
+
+
+def symbols_in(sizes: Sequence[Any]) -> set[str]:
+    """The symbols in sizes."""
+    symbolic = [each.node.expr for each in sizes if not isinstance(each, int)]
+    return {str(symbol) for expression in symbolic for symbol in expression.free_symbols}
 
 
 def _finite(end: Any) -> int | None:

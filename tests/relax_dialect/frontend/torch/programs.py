@@ -38,16 +38,17 @@ def export(model: Any, args: Sequence[Any], dynamic: Any = None) -> Any:
 
 
 def assert_same(model: Any, args: Sequence[Any], dynamic: Any = None, *others: Sequence[Any]) -> ModuleOp:
-    """Compares the imported module, interpreted and compiled, with PyTorch, also on other arguments; gives it."""
+    """Compares the imported module, in all modes, with PyTorch, also on other arguments; gives it."""
     module = from_exported_program(export(model, args, dynamic))
-    compiled = VirtualMachine(build(module.clone()))["main"]
+    compiled = [VirtualMachine(build(module.clone(), mode=mode))["main"] for mode in ("bytecode", "native")]
     for given in (args, *others):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             expected = torch.utils._pytree.tree_leaves(model(*given))
         tensors = [each for each in given if isinstance(each, torch.Tensor)]
         assert_close(run(module.clone(), "main", [each.numpy() for each in tensors]), expected)
-        assert_close(compiled(*tensors), expected)
+        for main in compiled:
+            assert_close(main(*tensors), expected)
     return module
 
 

@@ -43,6 +43,27 @@ def test_sizes_are_symbols_with_bounds():
     assert "+ 1, 2], f32>, %args_1:" in str(module)
 
 
+def test_sizes_of_0_and_1_are_taken():
+    """PyTorch says that these sizes are at least 2, and runs its own programs with less."""
+
+    def function(x: Tensor, y: Tensor) -> Any:
+        z = torch.cat([x, y]).softmax(-1)
+        return z, x + y, x @ y.T, x.reshape(-1), x.mean(1), z[1:], x.expand(2, -1, -1)
+
+    sizes = [(torch.randn(n, 3), torch.randn(n, 3)) for n in (5, 2, 1)]
+    module = assert_same(function, sizes[0], ({0: Dim.AUTO}, {0: Dim.AUTO}), *sizes[1:])
+    for how in (Dim.DYNAMIC, Dim("rows", min=2)):
+        assert str(from_exported_program(export(function, sizes[0], ({0: how}, {0: how})))) == str(module)
+    assert_same(lambda x: (x * 2, x.sum(1)), (torch.randn(3, 3),), ({0: Dim.AUTO},), (torch.randn(0, 3),))
+
+
+def test_a_size_of_1_is_refused_where_the_rank_depends_on_it():
+    main = VirtualMachine(build(from_exported_program(export(lambda x: x.squeeze(0), (X,), ({0: Dim.AUTO},)))))["main"]
+    assert main(X).shape == (4, 4)
+    with pytest.raises(ValueError, match="in the range at least 2, got 1"):
+        main(X[:1])
+
+
 def test_data_become_sizes():
     def function(x: Tensor, mask: Tensor, n: Tensor) -> Any:
         k = n.item()
@@ -124,7 +145,10 @@ def test_all_unsupported_operators_are_told():
     found = {each.name: len(each.nodes) for each in caught.value.operators}
     assert found["aten.rand.default"] == 2
     assert "aten._linalg_svd.default" in found
-    assert "there is no converter; give the program a decomposition of it" in str(caught.value)
+    message = str(caught.value)
+    assert "there is no converter" in message
+    assert f'File "{export.__code__.co_filename}", line' in message
+    assert '@relax_dialect.frontend.torch.converts("' in message
 
 
 def test_what_a_converter_refuses_is_told():

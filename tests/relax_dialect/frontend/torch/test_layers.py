@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ def products(x: Tensor, y: Tensor, w: Tensor, batch: Tensor, bias: Tensor) -> An
         *(
             torch.mv(y, y[0]),
             torch.dot(y[0], y[1]),
-            torch.outer(y[0], y[1]),
+            torch.outer(y[0], y[1].double()),
             torch.addmm(bias, y, w, beta=0.5, alpha=2),
         ),
         torch.baddbmm(torch.zeros(2, 3, 5), x, batch, alpha=0.5),
@@ -64,6 +65,51 @@ def pooling(image: Tensor, line: Tensor, space: Tensor) -> Any:
         *(F.avg_pool2d(image, 2, divisor_override=3), F.avg_pool1d(line, 3, 2), F.avg_pool3d(space, 2)),
         *(F.adaptive_avg_pool2d(image, 1), F.adaptive_avg_pool2d(image, (3, 2)), F.adaptive_avg_pool1d(line, 4)),
         *(F.adaptive_max_pool2d(image, 1), F.adaptive_max_pool1d(line, 3), F.avg_pool2d(image[0], 2)),
+    ]
+
+
+def places_of_the_greatest(image: Tensor, line: Tensor, space: Tensor) -> Any:
+    low = torch.full_like(image, float("-inf"))
+    low[0, 0, 3, 2] = float("nan")
+    pool, adaptive = (partial(each, return_indices=True) for each in (F.max_pool2d, F.adaptive_max_pool2d))
+    line_pool, line_adaptive = (partial(each, return_indices=True) for each in (F.max_pool1d, F.adaptive_max_pool1d))
+    found = [
+        *(pool(image, 2), pool(image, 3, 2, 1, ceil_mode=True), pool(image, 3, 1, 1, 2), pool(image[0], (3, 2))),
+        *(line_pool(line, 3, 2), F.max_pool3d(space, 2, return_indices=True), pool(low, 3, 2, 1, 1)),
+        *(adaptive(image, (3, 4)), line_adaptive(line, 4), line_adaptive(line, 1)),
+    ]
+    return [
+        *(*found, F.adaptive_max_pool2d(image, (4, 5)), F.adaptive_max_pool3d(space, (2, 3, 5))),
+        *(F.max_unpool2d(*found[0], 2), F.max_unpool2d(*found[0], 2, output_size=(7, 6))),
+        *(F.max_unpool1d(*found[4], 3, 2), F.max_unpool3d(*found[5], 2, output_size=(5, 5, 5))),
+    ]
+
+
+def distances(x: Tensor, y: Tensor) -> Any:
+    return [
+        *(torch.cdist(x, y, p) for p in (0, 1, 2, 2.5, float("inf"))),
+        *(torch.cdist(x, y[:1]), torch.cdist(x[0], y[0]), torch.cdist(x[:, :0], y)),
+    ]
+
+
+def bags(i: Tensor, table: Tensor, weights: Tensor) -> Any:
+    flat, starts = i.flatten(), torch.tensor([0, 0, 2, 6])
+    return [
+        *(F.embedding_bag(i, table, mode=mode) for mode in ("sum", "mean", "max")),
+        *(F.embedding_bag(flat, table, starts, mode=mode) for mode in ("sum", "mean", "max")),
+        *(F.embedding_bag(flat, table, starts, mode=mode, padding_idx=1) for mode in ("sum", "mean", "max")),
+        F.embedding_bag(i, table, mode="sum", per_sample_weights=weights),
+        F.embedding_bag(flat, table, torch.tensor([0, 3, 7]), mode="sum", include_last_offset=True),
+    ]
+
+
+def groups(x: Tensor, w: Tensor, ends: Tensor) -> Any:
+    def grouped(*args: Tensor, **offs: Tensor) -> Tensor:
+        return torch._grouped_mm(*(each.bfloat16() for each in args), **offs).float()
+
+    return [
+        *(grouped(x, w, offs=ends), grouped(w, w.mT), grouped(x.T, x, offs=ends), grouped(w.mT, x.T, offs=ends)),
+        torch._int_mm((x * 5).to(torch.int8), (w[0] * 5).to(torch.int8)),
     ]
 
 
@@ -113,6 +159,13 @@ CASES = [
     (normalisation, (IMAGE, X, torch.rand(4), torch.randn(4), torch.rand(4))),
     (convolutions, (IMAGE, LINE, SPACE)),
     (pooling, (IMAGE, LINE, SPACE)),
+    (places_of_the_greatest, (IMAGE, LINE, SPACE)),
+    (distances, (torch.randn(2, 5, 3), torch.randn(2, 4, 3))),
+    (bags, (torch.randint(0, 4, (3, 3)), torch.randn(4, 5), torch.randn(3, 3))),
+    (
+        groups,
+        (torch.randn(32, 16).round(), torch.randn(4, 16, 8).round(), torch.tensor([8, 8, 24, 32], dtype=torch.int32)),
+    ),
     (padding, (IMAGE, LINE)),
     (images, (IMAGE, torch.rand(2, 5, 3, 2) * 2 - 1, torch.randn(2, 2, 3))),
     (

@@ -143,14 +143,14 @@ MODELS: dict[str, tuple[Any, Any, list[Tensor]]] = {
     "perceptron": (perceptron, {0: BATCH}, [torch.randn(n, 8) for n in (3, 1, 0)]),
     "convolutional": (convolutional, {0: BATCH}, [torch.randn(n, 3, 12, 12) for n in (2, 1, 0)]),
     "residual": (Residual, {0: BATCH}, [torch.randn(n, 4, 8, 8) for n in (2, 1)]),
-    "recurrent": (Recurrent, {0: Dim.AUTO}, [torch.randn(n, 7, 6) for n in (3, 2)]),
+    "recurrent": (Recurrent, {0: Dim.AUTO}, [torch.randn(n, 7, 6) for n in (3, 1)]),
     "encoder": (encoder, {0: BATCH, 1: TIME}, [torch.randn(*size, WIDTH) for size in ((2, 5), (1, 3))]),
     "decoder": (Decoder, {0: BATCH, 1: TIME}, [_words(2, 5), _words(1, 1), _words(3, 2)]),
     "rotary": (Rotary, {0: BATCH, 1: TIME}, [torch.randn(2, 5, 8), torch.randn(1, 7, 8)]),
     "autoencoder": (
         Autoencoder,
         dict.fromkeys((0, 2, 3), Dim.AUTO),
-        [torch.randn(2, 3, 8, 12), torch.randn(3, 3, 6, 10)],
+        [torch.randn(2, 3, 8, 12), torch.randn(1, 3, 6, 10)],
     ),
     "patches": (Patches, {0: BATCH}, [torch.randn(2, 3, 8, 8), torch.randn(3, 3, 8, 8)]),
 }
