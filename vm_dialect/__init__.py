@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     from vm_dialect.dialect import VM
     from vm_dialect.exec_builder import ExecBuilder
     from vm_dialect.executable import Executable
+    from vm_dialect.library import load_library
     from vm_dialect.machine import VirtualMachine
 
-__all__ = ["VM", "ExecBuilder", "Executable", "VirtualMachine"]
+__all__ = ["VM", "ExecBuilder", "Executable", "VirtualMachine", "load_library"]
 
 # Loaded on first use: importing the package must stay cheap.
 _LAZY = {
@@ -19,6 +20,7 @@ _LAZY = {
     "ExecBuilder": "vm_dialect.exec_builder",
     "Executable": "vm_dialect.executable",
     "VirtualMachine": "vm_dialect.machine",
+    "load_library": "vm_dialect.library",
 }
 
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import tvm_ffi
 
 from vm_dialect import messages
+from vm_dialect.arguments import Arguments, Signature
 from vm_dialect.executable import Executable
-from vm_dialect.executable.model import FunctionInfo
 
 
 def in_order(function: str, parameters: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
@@ -35,21 +35,30 @@ class NativeFunction(tvm_ffi.Function):
 
     __name__: str
     parameters: tuple[str, ...]
+    _arguments: Arguments
 
     @classmethod
-    def of(cls, function: tvm_ffi.Function, info: FunctionInfo) -> NativeFunction:
+    def of(
+        cls, function: tvm_ffi.Function, name: str, parameters: tuple[str, ...], signature: Signature | None = None
+    ) -> NativeFunction:
         """The function with the names of its parameters; it takes the place of `function`, which is empty then."""
         made = cls.__new__(cls)
         made.__move_handle_from__(function)
-        made.__name__ = info.name
-        made.parameters = info.parameters
+        made.__name__ = name
+        made.parameters = parameters
+        made._arguments = Arguments(name, parameters, signature)
         return made
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Calls the function with values, tensors of any DLPack library, or sequences of them."""
         if named:
             arguments = tuple(in_order(self.__name__, self.parameters, arguments, named))
-        return _CALL(self, *arguments)
+        try:
+            return _CALL(self, *arguments)
+        except (BufferError, TypeError, ValueError) as error:
+            if not self._arguments.were_refused(arguments, error):
+                raise
+        return _CALL(self, *self._arguments.converted(arguments))
 
 
 _CALL = tvm_ffi.Function.__call__

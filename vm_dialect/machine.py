@@ -12,6 +12,7 @@ from typing import Any, cast
 import tvm_ffi
 
 from vm_dialect import messages
+from vm_dialect.arguments import Arguments, signatures
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.foreign import foreign_builtin
 from vm_dialect.closures import ClosureTable
@@ -23,7 +24,6 @@ from vm_dialect.observers import Instrument
 from vm_dialect.profiler import Profile, Profiler
 from vm_dialect.program import Code, Resolver, prepare
 from vm_dialect.thread import Thread
-from vm_dialect.values import to_value
 
 register_error_types()
 
@@ -36,9 +36,10 @@ _STEPS_AT_A_TIME = 256
 class BytecodeFunction:
     """A function of the executable, to be called from Python; arguments may be given by name."""
 
-    def __init__(self, machine: VirtualMachine, code: Code):
+    def __init__(self, machine: VirtualMachine, code: Code, arguments: Arguments):
         self._machine = machine
         self._code = code
+        self._arguments = arguments
         self.__name__ = code.info.name
         self.parameters = code.info.parameters
 
@@ -49,7 +50,7 @@ class BytecodeFunction:
         """
         if named:
             arguments = tuple(in_order(self.__name__, self.parameters, arguments, named))
-        return self._machine.run_code(self._code, [to_value(argument) for argument in arguments])
+        return self._machine.run_code(self._code, self._arguments.converted(arguments))
 
 
 class VirtualMachine:
@@ -98,6 +99,7 @@ class VirtualMachine:
         closures = self._closures
         resolver = Resolver(self, callables, _checked(executable, callables), closures.make, closures.make_closure)
         self._codes = prepare(executable, resolver)
+        self._signatures = signatures(executable)
         self._entries: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -117,8 +119,12 @@ class VirtualMachine:
             raise KeyError(f"no function {name}, the executable has: {known}")
         index = self.executable.function_index[name]
         if index in self._codes:
-            return BytecodeFunction(self, self._codes[index])
+            return BytecodeFunction(self, self._codes[index], self._arguments(name))
         return self._loaded.functions[name]
+
+    def _arguments(self, name: str) -> Arguments:
+        info = self.executable.functions[self.executable.function_index[name]]
+        return Arguments(name, info.parameters, self._signatures.get(name))
 
     def run_code(self, code: Code, arguments: Sequence[Any]) -> Any:
         """Runs a bytecode function on values."""
@@ -153,7 +159,7 @@ class VirtualMachine:
         index = self.executable.function_index.get(name)
         if index not in self._codes:
             raise KeyError(f"no bytecode function {name}")
-        values = [to_value(argument) for argument in arguments]
+        values = self._arguments(name).converted(arguments)
         return Thread(self._codes[index], values, self._closures, self.max_depth, self._instrument)
 
     def set_instrument(self, instrument: Instrument | None) -> None:

@@ -131,6 +131,19 @@ def not_aligned(subject: str, alignment: int) -> str:
     return f"{subject}: expected memory aligned to {alignment} bytes, got remainder {{}}: pass an aligned copy"
 
 
+WITH_GAPS = "has gaps between its elements"
+
+
+def written_copy(subject: str, why: str) -> str:
+    """`ValueError`: the function writes into an argument that it could use as a copy only."""
+    return f"{subject}: is written, so that it cannot be copied, but {why}: pass a new array, and read the result there"
+
+
+def written_number(subject: str, kind: str) -> str:
+    """`TypeError`: the function writes into an argument that is a number or a sequence of Python."""
+    return f"{subject}: expected a tensor, got {kind}: the function writes into it"
+
+
 def overlapping(subject: str, place: str) -> str:
     """For an argument whose memory is part of that of another, one of which is written."""
     return f"{subject}: overlaps {place}: pass a copy"

@@ -17,6 +17,7 @@ from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
+from lowering.compiler.signatures import signatures_note
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
@@ -85,6 +86,7 @@ def compile_program(
         if any(op.name == "llvm.func" for op in lowered.ops):
             return _of_llvm_functions(lowered, mode, target, options, cache, weights)
         ExposePrimFuncsPass().apply(Context(), lowered)
+        notes = signatures_note(lowered)
         pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
 
         def after(name: str) -> None:
@@ -100,7 +102,7 @@ def compile_program(
         functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
-        made = _Build(lowered, kernels, weights, functions())
+        made = _Build(lowered, kernels, weights, functions(), notes)
         executable = made.native() if mode == "native" else made.bytecode()
         if validation is not None and target.code_key() == Target.host().code_key():
             validation.executable(executable)
@@ -165,6 +167,9 @@ class _Build:
     functions: Future[list[bytes]]
     """The module's functions, or wrappers of the kernels, and the run-time support that they need."""
 
+    notes: Mapping[str, str]
+    """Of the metadata."""
+
     @property
     def target(self) -> Target:
         return self.kernels.target
@@ -206,7 +211,8 @@ class _Build:
             KernelSignature(kernel.sym_name.data, len(kernel.symbols), tuple(map(_parameter, kernel.params)))
             for kernel in _kernels(self.module)
         )
-        return Metadata(mode, self.target.code_key() if mode == "native" or signatures else "", signatures)
+        target = self.target.code_key() if mode == "native" or signatures else ""
+        return Metadata(mode, target, signatures, self.notes)
 
 
 def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:

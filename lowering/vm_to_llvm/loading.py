@@ -13,6 +13,7 @@ from lowering.vm_to_llvm.compatibility import runs_on
 from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
 from tir_dialect.target import Target
 from vm_dialect import loading
+from vm_dialect.arguments import signatures
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
 
@@ -36,10 +37,13 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
     constants = {constant.name: constant.value for constant in executable.constants if constant.name}
     functions = load_functions(load_objects(objects), constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
-    named = {function.name: function for function in executable.functions}
+    parameters = {function.name: function.parameters for function in executable.functions}
+    known = signatures(executable)
     return loading.LoadedCode(
         functions={
-            name: loading.NativeFunction.of(function, named[name]) if name in named else function
+            name: loading.NativeFunction.of(function, name, parameters[name], known.get(name))
+            if name in parameters
+            else function
             for name, function in functions.items()
             if name not in kernels
         },

@@ -85,6 +85,17 @@ def may_be_written(value: SSAValue) -> bool:
     return any(access in (Access.WRITE, Access.KEEP) for _, access in accesses(value))
 
 
+def written_parameters(func: FuncOp) -> frozenset[int]:
+    """The parameters of a function whose memory it, or code that it calls, may write into."""
+    if func.function_type.pure:
+        return frozenset()
+    return frozenset(
+        index
+        for index, param in enumerate(func.params)
+        if holds_memory(param) and any(access in (Access.WRITE, Access.KEEP) for _, access in accesses(param))
+    )
+
+
 def is_never_written(value: SSAValue) -> bool:
     """Whether a value may be read at any other place, or be replaced by another one with the same elements."""
     return not may_be_written(value)

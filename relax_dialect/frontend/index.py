@@ -59,6 +59,16 @@ ONNX: Mapping[str, str] = {
     "layers": "DepthToSpace Dropout SpaceToDepth",
     "linear_algebra": "Det Einsum Gemm MatMul",
     "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
+    "ml.features": """
+        ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.FeatureVectorizer ai.onnx.ml.Imputer
+        ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
+    """,
+    "ml.labels": "ai.onnx.ml.CategoryMapper ai.onnx.ml.LabelEncoder ai.onnx.ml.ZipMap",
+    "ml.linear": "ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor",
+    "ml.svm": "ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor",
+    "ml.trees": """
+        ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
+    """,
     "normalization": "BatchNormalization InstanceNormalization LRN LayerNormalization LpNormalization",
     "padding": "Pad",
     "pooling": """

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from relax_dialect.analysis.effects import written_parameters
+from relax_dialect.interpreter.arguments import Argument
 from relax_dialect.interpreter.conform import Contract, Expectation, argument_places
 from relax_dialect.interpreter.frame import Frame
 from relax_dialect.interpreter.runtime_values import Value, from_python
@@ -50,6 +52,15 @@ class Function:
         """Runs the function for a caller outside the interpreter, with values from there: also `tvm_ffi` objects."""
         with self.interpreter.entered():
             return self.run([from_python(argument) for argument in arguments])
+
+    def taken(self, given: Sequence[Any]) -> list[Value]:
+        """Arguments from a caller that knows nothing of the interpreter as values that its parameters take."""
+        places = argument_places(self.name, self.op.param_names, 0)
+        written = written_parameters(self.op) if isinstance(self.op, FuncOp) else frozenset[int]()
+        params = self.type.params
+        taken = (Argument(place, index in written) for index, place in enumerate(places))
+        values = [each.value(*pair) for each, *pair in zip(taken, given, params, strict=False)]
+        return [*values, *map(from_python, given[len(values) :])]
 
     def run(self, arguments: Sequence[Value]) -> Value:
         """Runs the function; calls in tail position do not nest.

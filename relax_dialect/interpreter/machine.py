@@ -88,7 +88,8 @@ class Interpreter:
 
     def run(self, entry: str, arguments: Sequence[Any]) -> Value:
         """Calls the function `entry` with values from outside."""
-        return self.function(entry)(*map(from_python, arguments))
+        function = self.function(entry)
+        return function(*function.taken(arguments))
 
     # Depth
 

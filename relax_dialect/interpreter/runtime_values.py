@@ -87,13 +87,9 @@ def from_python(value: Any) -> Value:
         case _ if _is_sequence(value) or is_tuple(value):
             return tuple(from_python(item) for item in value)
         case _ if hasattr(value, "__dlpack__"):
-            return _from_tensor(value)
+            return to_array(value if isinstance(value, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(value))
         case _:
             return value
-
-
-def _from_tensor(value: Any) -> Value:
-    return to_array(value) if isinstance(value, tvm_ffi.Tensor) else np.from_dlpack(value)
 
 
 def to_ffi(value: Value) -> Any:

@@ -60,15 +60,15 @@ CASES = {
         ValueError,
         r"main: argument #1 \(w\) dimension 0: expected n = 2 \(from argument #0 \(x\) dimension 0\), got 5",
     ),
-    "not contiguous": (
-        (np.ones((3, 2), np.float32).T, f32(2)),
+    "written, not contiguous": (
+        (f32(2, 3), f32(4)[::2]),
         ValueError,
-        r"main: argument #0 \(x\): expected contiguous memory, got a gap along axis 1: pass a contiguous copy",
+        r"main: argument #1 \(w\): is written, so that it cannot be copied, but has gaps between its elements: ",
     ),
-    "not aligned": (
-        (misaligned(6).reshape(2, 3), f32(2)),
+    "written, not aligned": (
+        (f32(2, 3), misaligned(2)),
         ValueError,
-        r"main: argument #0 \(x\): expected memory aligned to 4 bytes, got remainder \d: pass an aligned copy",
+        r"main: argument #1 \(w\): is written, so that it cannot be copied, but is not aligned to its elements: ",
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,8 +12,8 @@ from os import PathLike
 from pathlib import Path
 
 from vm_dialect.executable.executable import Executable
-from vm_dialect.executable.library_constants import write_constants
-from vm_dialect.executable.model import FunctionKind
+from vm_dialect.executable.library_constants import SIGNATURES, write_constants, write_text
+from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionKind
 
 SYMBOL_PREFIX = "__tvm_ffi_"
 """A library exports a function `f` of the packed calling convention under this prefix and its name."""
@@ -28,7 +29,8 @@ _DRIVERS = ("cc", "gcc", "clang")
 
 
 def export_library(executable: Executable, path: str | PathLike[str]) -> None:
-    """Links the native objects into the shared library `path`, of which others see the functions alone.
+    """Links the native objects into the shared library `path`, of which others see the functions, and a text about
+    their arguments, alone.
 
     On a processor without the instructions that the code may use, each call raises `RuntimeError` that names them.
 
@@ -48,8 +50,9 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
             objects.append(str(place))
         if constants := write_constants(executable.constants, Path(folder)):
             objects.append(str(constants))
+        objects.append(str(write_text(SIGNATURES, _signatures(executable), Path(folder))))
         exported = Path(folder, "exported")
-        exported.write_text(f"{{ global: {SYMBOL_PREFIX}*; local: *; }};\n")
+        exported.write_text(f"{{ global: {SYMBOL_PREFIX}*; {SIGNATURES}; local: *; }};\n")
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
         _run(
             [
@@ -64,6 +67,13 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
                 "-pthread",
             ]
         )
+
+
+def _signatures(executable: Executable) -> str:
+    """How the functions are called, as JSON: the names of their parameters, and the note of the metadata."""
+    functions = (executable.functions[executable.function_index[name]] for name in executable.entries)
+    parameters = {function.name: function.parameters for function in functions}
+    return json.dumps({"parameters": parameters, SIGNATURES_NOTE: executable.metadata.notes.get(SIGNATURES_NOTE, "")})
 
 
 def linker() -> list[str]:

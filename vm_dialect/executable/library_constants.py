@@ -1,7 +1,8 @@
-"""The constants of a shared library, as assembler text: their bytes are copied by the assembler, not by us.
+"""The data of a shared library, as assembler text: the bytes of constants are copied by the assembler, not by us.
 
 The symbol `TABLE` is the address of an array of pairs, a name and a `DLManagedTensorVersioned` (dlpack.h) that nobody
-frees, which a null name ends. Native code finds its constants there when nobody hands them over.
+frees, which a null name ends. Native code finds its constants there when nobody hands them over. The symbol
+`SIGNATURES` is a C string, for `vm_dialect.load_library`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from vm_dialect.tensors import ALIGNMENT, tensor_element, to_numpy
 
 TABLE = "relax_library_constants"
 """Name of the symbol."""
+
+
+SIGNATURES = "relax_library_signatures"
+"""Name of the symbol of the text that says how functions are called."""
 
 
 def library_name(name: str) -> str:
@@ -40,7 +45,15 @@ def write_constants(constants: Iterable[Constant], folder: Path) -> Path | None:
     lines += [f".quad relax_name{index}, relax_tensor{index}" for index in range(len(tensors))]
     lines += [".quad 0, 0"]
     lines += [f"relax_name{index}: .byte {_bytes(library_name(name).encode())}" for index, name in enumerate(tensors)]
-    path = folder / "constants.s"
+    return _written(folder / "constants.s", lines)
+
+
+def write_text(symbol: str, text: str, folder: Path) -> Path:
+    """Writes an assembler file with a C string that has a name."""
+    return _written(folder / f"{symbol}.s", [".data", f".globl {symbol}", f"{symbol}: .byte {_bytes(text.encode())}"])
+
+
+def _written(path: Path, lines: Iterable[str]) -> Path:
     path.write_text("\n".join([*lines, '.section .note.GNU-stack,"",%progbits', ""]))
     return path
 

@@ -20,6 +20,9 @@ class FunctionKind(IntEnum):
     """A compiled `vm.func` with the packed calling convention of tvm-ffi."""
 
 
+SIGNATURES_NOTE = "signatures"
+"""Note of the metadata: what functions expect of their arguments, as JSON (`vm_dialect.arguments`)."""
+
 BUILTIN_PREFIX = "vm.builtin."
 """Names of functions of the run-time library begin with it."""
 

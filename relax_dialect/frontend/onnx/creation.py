@@ -13,7 +13,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Array, Value
+from relax_dialect.frontend.onnx.values import Array, Value, as_strings
 from relax_dialect.ranges import range_length
 from tir_dialect import te
 from tir_dialect.dtypes import from_numpy, is_float
@@ -30,7 +30,7 @@ _NUMBERS: dict[str, Any] = {
 def constant(node: Node) -> Result:
     """A tensor that is an attribute."""
     if "value" in node.attributes:
-        return Value.of(node.attributes["value"])
+        return as_strings(node.attributes["value"], node.bb) or Value.of(node.attributes["value"])
     for name, dtype in _NUMBERS.items():
         if name in node.attributes:
             return Value.of(np.array(node.attributes[name], dtype))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 from onnx import NodeProto
 from typing_extensions import override
 
+from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
 from relax_dialect.frontend.onnx.attributes import attributes_of
@@ -16,7 +18,32 @@ from relax_dialect.frontend.onnx.functions import MODERN, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS
 from relax_dialect.frontend.onnx.node import MALFORMED, GraphScope, Node
 from relax_dialect.frontend.onnx.registry import Result, find
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.values import Strings, Value
+
+_MOVES = frozenset(
+    {"Compress", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice"}
+    | {"Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+)
+"""Operators of strings that look at none of them."""
+
+
+def _moved(graph: GraphImporter, proto: NodeProto, operands: Sequence[Value | None]) -> Sequence[Value | None]:
+    """The outputs of a node that moves strings: what it does to their places."""
+    if proto.op_type not in _MOVES:
+        raise Refusal("operators of strings are not supported, but those that move or encode them")
+    lists = [each.vocabulary for each in operands if isinstance(each, Strings)]
+    names = tuple(dict.fromkeys(name for each in lists for name in each))
+    places = [_places(each, names, graph) if isinstance(each, Strings) else each for each in operands]
+    made = graph.outputs(proto, places)
+    return [None if each is None else Strings(each.expr(graph.bb), names) for each in made]
+
+
+def _places(value: Strings, names: tuple[str, ...], graph: GraphImporter) -> Value:
+    """The places of strings in a longer list."""
+    if names[: len(value.vocabulary)] == value.vocabulary:
+        return Value(value.at)
+    table = np.array([names.index(each) for each in value.vocabulary], np.int64)
+    return Value(op.take(graph.bb.const(table), value.at, 0))
 
 
 class GraphImporter(GraphScope):
@@ -57,6 +84,8 @@ class GraphImporter(GraphScope):
         node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
         if functions.is_local(proto, self.model.proto.functions):
             return functions.expand(self, proto, node)
+        if not domain and any(isinstance(each, Strings) for each in operands):
+            return _moved(self, proto, operands)
         made = None if domain else self._evaluated(node)
         if made is not None:
             return made

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
-from xdsl.dialects.builtin import ModuleOp, i64
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
@@ -17,8 +18,9 @@ from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_mode
 from relax_dialect.frontend.onnx.node import MALFORMED, MAX_NODES, Environment, Problems
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters
 from relax_dialect.frontend.onnx.registry import find
-from relax_dialect.frontend.onnx.values import TensorList, Value
+from relax_dialect.frontend.onnx.values import ClassMap, Strings, TensorList, Value
 from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.symbols import find_function
 from tir_dialect.dims import constant
 
 
@@ -30,6 +32,8 @@ class Importer:
     dynamic: bool = False
     shapes: GivenShapes = ()
     seed: str | None = None
+    strings: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    """By output, the strings for whose places it stands."""
 
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `OnnxImportError`."""
@@ -68,7 +72,11 @@ class Importer:
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:
             raise OnnxImportError.unsupported(problems.nodes) from None
-        return bb.finalize()
+        module = bb.finalize()
+        func = find_function(module, entry)
+        if self.strings and func is not None:
+            func.attributes[STRINGS] = DictionaryAttr(self.strings)
+        return module
 
     def _with_seed(self, params: dict[str, TensorType]) -> dict[str, TensorType | PrimType]:
         """The parameters, and behind them the seed of random numbers if there is to be one."""
@@ -89,6 +97,10 @@ class Importer:
         if importer.problems.nodes:
             raise _Unsupported
         values = [importer.value(output.name) for output in graph.output]
+        for output, value in zip(graph.output, values, strict=True):
+            if isinstance(value, Strings | ClassMap):
+                names = value.vocabulary if isinstance(value, Strings) else value.labels
+                self.strings[output.name] = ArrayAttr([StringAttr(name) for name in names])
         return [_result(value, importer.bb) for value in values if value is not None]
 
     def _hints(self) -> dict[str, TensorType]:
@@ -106,8 +118,16 @@ class Importer:
         return hints
 
 
+STRINGS = "onnx.strings"
+"""Attribute of a function: for results that stand for strings, and for columns of maps, what these are."""
+
+
 def _result(value: Value, bb: BlockBuilder) -> Expr:
-    """What a program gives for an output: a tensor, or a tuple of the items of a sequence whose length is known."""
+    """What a program gives for an output: a tensor, or a tuple of the items of a sequence whose length is known; for
+    strings their places in a list.
+    """
+    if isinstance(value, Strings):
+        return value.at
     if isinstance(value, TensorList) and value.items is not None:
         return op.tuple(*(item.expr(bb) for item in value.items))
     return value.expr(bb)

@@ -26,6 +26,9 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 MICROSOFT = "com.microsoft"
 """The domain of the operators that ONNX Runtime adds."""
 
+ML = "ai.onnx.ml"
+"""The domain of the operators of classical models."""
+
 IMPLIED = {MICROSOFT: 1}
 """Versions of domains that models need not name, as ONNX Runtime does not ask for them."""
 
@@ -116,8 +119,11 @@ class Model:
         return opsets(self.proto.opset_import)
 
     def array(self, tensor: TensorProto) -> NDArray[Any]:
-        """The elements of a tensor; those in a file are memory-mapped. Raises `Refusal`."""
-        dtype, shape = to_numpy(element_type(tensor.data_type)), tuple(tensor.dims)
+        """The elements of a tensor; those in a file are memory-mapped, strings are objects. Raises `Refusal`."""
+        shape = tuple(tensor.dims)
+        if tensor.data_type == TensorProto.STRING:
+            return _strings(tensor, shape)
+        dtype = to_numpy(element_type(tensor.data_type))
         if tensor.data_location == TensorProto.EXTERNAL:
             return self._external(tensor, np.dtype(dtype), shape)
         try:
@@ -158,6 +164,15 @@ class Model:
                 f"the tensor {name} is in the file {_shortened(location)}, which is not in the folder of the model"
             )
         return path
+
+
+def _strings(tensor: TensorProto, shape: tuple[int, ...]) -> NDArray[Any]:
+    try:
+        made = np.empty(len(tensor.string_data), object)
+        made[:] = [each.decode() for each in tensor.string_data]
+        return made.reshape(shape)
+    except ValueError as error:
+        raise Refusal(f"the tensor {tensor.name} is malformed: {error}") from None
 
 
 def _shortened(text: str) -> str:

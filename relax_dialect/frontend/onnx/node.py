@@ -17,7 +17,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
-from relax_dialect.frontend.onnx.values import Array, Value
+from relax_dialect.frontend.onnx.values import Array, Value, as_strings
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, symbol, to_dim
@@ -121,7 +121,8 @@ class GraphScope(ABC):
         """Makes the initializers known; `named` ones become weights of their names, which have to be unique."""
         for tensor in graph.initializer:
             name = tensor.name if named else None
-            self.environment[tensor.name] = Value.of(self.model.array(tensor), name=name)
+            array = self.model.array(tensor)
+            self.environment[tensor.name] = as_strings(array, self.bb) or Value.of(array, name=name)
         if graph.sparse_initializer:
             raise Refusal("sparse initializers are not supported")
 
@@ -293,6 +294,11 @@ class Node:
         """An attribute that is a list of integers, or `None` if it is absent."""
         found = self.attributes.get(name)
         return None if found is None else tuple(int(each) for each in found)
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """An attribute that is a list of strings; empty if it is absent."""
+        found = self.attributes.get(name) or ()
+        return tuple(each.decode() if isinstance(each, bytes) else str(each) for each in found)
 
     def text(self, name: str, default: str = "") -> str:
         """A textual attribute."""

@@ -113,6 +113,41 @@ class Dequantized(Value):
         return self._made
 
 
+class Strings(Value):
+    """Strings, of which a program has the places in a list that is known while importing, as `i64`."""
+
+    def __init__(self, at: Expr, vocabulary: tuple[str, ...]):
+        super().__init__(at)
+        self.at = at
+        self.vocabulary = vocabulary
+
+    @property
+    @override
+    def dtype(self) -> Attribute:
+        raise Refusal("operators of strings are not supported, but those that move or encode them")
+
+    @override
+    def expr(self, bb: BlockBuilder) -> Expr:
+        raise Refusal("operators of strings are not supported, but those that move or encode them")
+
+
+def as_strings(array: Array, bb: BlockBuilder) -> Strings | None:
+    """A constant array of strings; `None` for other arrays."""
+    if array.dtype != object or any(not isinstance(each, str) for each in array.reshape(-1).tolist()):
+        return None
+    names = list(dict.fromkeys(array.reshape(-1).tolist()))
+    places = np.array([names.index(each) for each in array.reshape(-1).tolist()], np.int64)
+    return Strings(bb.const(places.reshape(array.shape)), tuple(names))
+
+
+class ClassMap(Value):
+    """For each sample a map from labels to numbers: a matrix, and what its columns stand for."""
+
+    def __init__(self, scores: Expr, labels: tuple[str, ...]):
+        super().__init__(scores)
+        self.labels = labels
+
+
 def plain(known: Array, dtype: Attribute | None) -> Array:
     """Elements as numbers of NumPy's dtype, unless some are symbolic."""
     if known.dtype != object:

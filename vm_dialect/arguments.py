@@ -1,0 +1,253 @@
+"""Arguments from Python, and how they become what a compiled function takes: the same for bytecode, native code and
+libraries.
+
+A tensor that is given in another layout than the function reads is copied once, here: without rights to write, with
+gaps or negative strides between its elements, unaligned, or in another byte order. Where a tensor of a dtype that the
+signature says is expected, numbers and nested sequences of them become one. What the function writes is never copied,
+since the caller would not see it: that is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import tvm_ffi
+
+from vm_dialect import messages
+from vm_dialect.dtypes import ELEMENT_TYPES, ElementType, element_type
+from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.model import SIGNATURES_NOTE
+from vm_dialect.messages import render
+from vm_dialect.tensors import Array, aligned_copy, array_element, from_dlpack, from_numpy, numpy_dtype, to_numpy
+from vm_dialect.values import kind_of, to_value
+
+Kind: TypeAlias = "str | tuple[Kind, ...] | None"
+"""What a parameter expects: the IR name of a tensor's dtype, `ANY_DTYPE`, one kind for each field of a tuple, or
+`None` for anything else."""
+
+ANY_DTYPE = "_"
+
+_LOG = logging.getLogger("vm_dialect")
+_CPU = 1
+_TAKEN = frozenset({type(None), bool, int, float, str, tvm_ffi.Shape, tvm_ffi.Function})
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a function expects of its arguments, as far as it is known."""
+
+    kinds: tuple[Kind, ...] = ()
+    written: frozenset[int] = frozenset()
+    """The parameters that the function may write into."""
+
+
+def write_signatures(signatures: Mapping[str, Signature]) -> str:
+    """The signatures as the text of a note."""
+    rows = {name: [each.kinds, sorted(each.written)] for name, each in signatures.items()}
+    return json.dumps(rows, separators=(",", ":"))
+
+
+def read_signatures(text: str) -> dict[str, Signature]:
+    """What `write_signatures` wrote; `ValueError` for other text."""
+    try:
+        rows: dict[str, tuple[list[object], list[int]]] = json.loads(text) if text else {}
+        return {
+            name: Signature(tuple(map(_kind, kinds)), frozenset(map(int, written)))
+            for name, (kinds, written) in rows.items()
+        }
+    except (TypeError, AttributeError, RecursionError, ValueError) as error:
+        raise ValueError(f"the note {SIGNATURES_NOTE} has no signatures: {error}") from None
+
+
+def _kind(row: object) -> Kind:
+    if isinstance(row, list):
+        return tuple(map(_kind, cast("list[object]", row)))
+    if row is None or row == ANY_DTYPE or row in ELEMENT_TYPES:
+        return cast("str | None", row)
+    raise ValueError(f"{row!r} is no kind of a parameter")
+
+
+class Arguments:
+    """The arguments of one function."""
+
+    def __init__(self, function: str, parameters: Sequence[str], signature: Signature | None):
+        known = signature or Signature()
+        kinds = known.kinds if len(known.kinds) == len(parameters) else (None,) * len(parameters)
+        self._function = function
+        self._parameters = tuple(parameters)
+        self._kinds: tuple[Kind, ...] = kinds
+        self._written = known.written
+
+    def were_refused(self, arguments: Sequence[Any], error: Exception) -> bool:
+        """Whether a native function has raised an error since it does not take an argument as it was given.
+
+        tvm-ffi raises a `BufferError` for arrays that it does not exchange; for everything else a function names the
+        argument, and checks all of them before it does anything. So it may be called again with `converted` ones.
+        """
+        if not isinstance(error, BufferError) and not str(error).startswith(f"{self._function}: argument #"):
+            return False
+        return not all(map(_is_ready, arguments, self._kinds))
+
+    def converted(self, arguments: Sequence[Any]) -> list[Any]:
+        """The arguments as values of the virtual machine.
+
+        `TypeError` for what is no such value, `ValueError` for an argument that is written and would have to be copied;
+        both name the argument. Whether the values are what the function expects is checked by the function itself.
+        """
+        made: list[Any] = []
+        for index, argument in enumerate(arguments):
+            kind = self._kinds[index] if index < len(self._kinds) else None
+            if kind is None:
+                made.append(to_value(argument))
+                continue
+            subject = messages.argument(self._function, index, self._parameters[index])
+            made.append(_Argument(subject, index in self._written).value(argument, kind))
+        return made
+
+
+def _is_ready(argument: Any, kind: Kind) -> bool:
+    """Whether a native function takes an argument as it is, but for its dtype and shape."""
+    if isinstance(argument, np.ndarray):
+        array = cast("Array", argument)
+        return unfit(array) is None and array.dtype.kind in "biuf" and array.dtype.type.__module__ == "numpy"
+    if (is_contiguous := getattr(argument, "is_contiguous", None)) is not None:  # of tvm-ffi, of PyTorch
+        return is_contiguous()
+    if isinstance(kind, tuple) and isinstance(argument, list | tuple | tvm_ffi.Array):
+        fields = cast("Sequence[object]", argument)
+        return len(fields) == len(kind) and all(map(_is_ready, fields, kind))
+    return kind is None and type(argument) in _TAKEN
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """One argument, or a field of one."""
+
+    subject: str
+    """What errors call it."""
+    is_written: bool
+
+    def value(self, given: Any, kind: Kind) -> Any:
+        """The value for a parameter of a kind."""
+        if isinstance(kind, tuple):
+            return self._fields(given, kind)
+        if kind is None:
+            return to_value(given)
+        if isinstance(given, np.ndarray):
+            return self._array(cast("Array", given), kind)
+        if isinstance(given, tvm_ffi.Tensor):
+            return self._tensor(given)
+        if hasattr(given, "__dlpack__") and not isinstance(given, np.generic):
+            return self._tensor(from_dlpack(given))
+        if isinstance(given, np.generic):
+            return self._new_tensor(np.asarray(cast("Any", given)), given, kind)
+        if kind == ANY_DTYPE or not isinstance(given, bool | int | float | list | tuple):
+            return to_value(given)
+        element = element_type(kind)
+        return self._new_tensor(
+            numbers(cast("object", given), numpy_dtype(element), element, self.subject), given, kind
+        )
+
+    def _fields(self, given: Any, kinds: tuple[Kind, ...]) -> Any:
+        if not isinstance(given, list | tuple | tvm_ffi.Array):
+            return to_value(given)
+        items = cast("Sequence[object]", given)
+        if len(items) != len(kinds):
+            return to_value(items)
+        fields = [
+            _Argument(messages.field_place(self.subject, index), self.is_written).value(item, kind)
+            for index, (item, kind) in enumerate(zip(items, kinds, strict=True))
+        ]
+        return tvm_ffi.Array(fields)
+
+    def _array(self, array: Array, kind: str) -> tvm_ffi.Tensor:
+        if array_element(array.dtype) is None:
+            expected = "any number" if kind == ANY_DTYPE else element_type(kind).ffi_name
+            raise TypeError(render(messages.wrong_dtype(self.subject, expected), name=str(array.dtype)))
+        why = unfit(array)
+        return from_numpy(array if why is None else self._copy(array, why))
+
+    def _tensor(self, tensor: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
+        if tensor.is_contiguous() or tensor.numel() == 0 or tensor.__dlpack_device__()[0] != _CPU:
+            return tensor
+        return from_numpy(self._copy(to_numpy(tensor), messages.WITH_GAPS))
+
+    def _copy(self, array: Array, why: str) -> Array:
+        if self.is_written:
+            raise ValueError(messages.written_copy(self.subject, why))
+        _LOG.debug("%s: %s: copied", self.subject, why)
+        return aligned_copy(array)
+
+    def _new_tensor(self, array: Array, given: object, kind: str) -> tvm_ffi.Tensor:
+        if self.is_written:
+            raise TypeError(messages.written_number(self.subject, kind_of(to_value(given))))
+        if array_element(array.dtype) is None:
+            return self._array(array, kind)
+        return from_numpy(aligned_copy(array))
+
+
+def unfit(array: Array) -> str | None:
+    """Why compiled code cannot use the memory of an array as it is; `None` if it can."""
+    flags = array.flags
+    if not array.dtype.isnative:
+        return "is in the byte order of other machines"
+    if array.size and not flags.c_contiguous:
+        return messages.WITH_GAPS
+    if array.size and not flags.aligned:
+        return "is not aligned to its elements"
+    return None if flags.writeable else "is read-only"
+
+
+def numbers(given: object, dtype: np.dtype[Any], element: ElementType, subject: str) -> Array:
+    """The array of a number, or of a sequence of them, of a dtype that has these values.
+
+    `TypeError` for what holds other things than numbers, has rows of several lengths or numbers of another kind,
+    `ValueError` for a number beyond the range of the dtype.
+    """
+    strange = _strange_item(given, dtype)
+    if strange is not None:
+        raise TypeError(render(messages.wrong_dtype(subject, element.ffi_name), name=strange))
+    try:
+        natural = np.asarray(cast("Any", given))
+    except ValueError:
+        raise TypeError(f"{subject}: expected rows of one length, got a {type(given).__name__} of several") from None
+    kind = natural.dtype.kind
+    if natural.size and ((kind == "f" and not element.is_float) or (kind in "iu" and element.code == 6)):
+        raise TypeError(render(messages.wrong_dtype(subject, element.ffi_name), name=kind_of(natural.flat[0].item())))
+    with np.errstate(all="ignore"):
+        made = natural.astype(dtype) if kind != "O" else natural
+    if kind == "O" or not _fits(natural, made, element):
+        raise ValueError(f"{subject}: expected numbers that fit into {element.ffi_name}")
+    return made
+
+
+def _strange_item(given: object, dtype: np.dtype[Any]) -> str | None:
+    """What one of the items of nested sequences is, unless all are numbers of Python or of the dtype."""
+    if isinstance(given, np.ndarray | np.generic):
+        found = cast("np.dtype[Any]", given.dtype)
+        return None if found == dtype else found.name
+    if isinstance(given, list | tuple):
+        found = (_strange_item(item, dtype) for item in cast("Sequence[object]", given))
+        return next((each for each in found if each is not None), None)
+    return None if isinstance(given, bool | int | float) else kind_of(given)
+
+
+def _fits(natural: Array, made: Array, element: ElementType) -> bool:
+    if not natural.size:
+        return True
+    if element.is_float:
+        lost = np.isfinite(natural.astype(np.float64)) & ~np.isfinite(made.astype(np.float64))
+        return not lost.any()
+    if element.code == 6 or natural.dtype.kind == "b":
+        return True
+    low, high = (-(1 << (element.bits - 1)), 1 << (element.bits - 1)) if element.code == 0 else (0, 1 << element.bits)
+    return low <= int(natural.min()) and int(natural.max()) < high
+
+
+def signatures(executable: Executable) -> Mapping[str, Signature]:
+    """The signatures of an executable's functions, as far as it has them; `ValueError` for a damaged note."""
+    return read_signatures(executable.metadata.notes.get(SIGNATURES_NOTE, ""))

@@ -1,0 +1,59 @@
+"""Shared libraries of `Executable.export_library`, called from Python as the virtual machine calls native functions."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Mapping
+from os import PathLike, fspath
+from typing import cast
+
+import tvm_ffi
+
+from vm_dialect.arguments import read_signatures
+from vm_dialect.executable.library_constants import SIGNATURES
+from vm_dialect.executable.model import SIGNATURES_NOTE
+from vm_dialect.loading import NativeFunction
+
+
+class Library:
+    """The functions of a library by name: `library["main"](x)`."""
+
+    def __init__(self, module: tvm_ffi.Module, text: str):
+        """`text` says how the functions are called; `ValueError` if it does not."""
+        self.module = module
+        """As `tvm_ffi.load_module` gives it; results of functions must not outlive it."""
+        try:
+            facts: Mapping[str, object] = json.loads(text)
+            self._parameters = cast("Mapping[str, list[str]]", facts["parameters"])
+            self._signatures = read_signatures(str(facts[SIGNATURES_NOTE]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"the library does not say how its functions are called: {error}") from None
+        self._functions: dict[str, NativeFunction] = {}
+
+    def __getitem__(self, name: str) -> NativeFunction:
+        """The function of this name; `KeyError` lists those there are."""
+        if name not in self._parameters:
+            raise KeyError(f"no function {name}, the library has: {', '.join(self._parameters) or 'none'}")
+        if name not in self._functions:
+            found, parameters = self.module.get_function(name), tuple(self._parameters[name])
+            self._functions[name] = NativeFunction.of(found, name, parameters, self._signatures.get(name))
+        return self._functions[name]
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a function of this name."""
+        return name in self._parameters
+
+
+def load_library(path: str | PathLike[str]) -> Library:
+    """The library in a file, whose machine code is run: its author has to be trusted.
+
+    `tvm_ffi.load_module` opens it, too, and then functions take what tvm-ffi exchanges and is contiguous only. Here
+    arguments may be given by name, and are converted as those of native functions of a `VirtualMachine` are. `OSError`
+    if the file cannot be loaded, `ValueError` if it is no library of `export_library`.
+    """
+    try:
+        text = ctypes.c_char.in_dll(ctypes.CDLL(fspath(path)), SIGNATURES)
+    except ValueError:
+        raise ValueError(f"{fspath(path)}: no library of export_library: it has no symbol {SIGNATURES}") from None
+    return Library(tvm_ffi.load_module(path), ctypes.string_at(ctypes.addressof(text)).decode())
