@@ -138,6 +138,7 @@ INDEX: dict[str, Entry] = {
         "lowering.relax.memory.lower_call_tir:LowerCallTIRPass",
         removes=("relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed"),
     ),
+    "lower-distributed": Entry("lowering.distributed.lower_distributed:LowerDistributedPass"),
     "lower-init-blocks": Entry("lowering.tir.lower_init_blocks:LowerInitBlocksPass"),
     "lower-shapes": Entry("lowering.relax.shapes.lower_shapes:LowerShapesPass"),
     "merge-composites": Entry("lowering.byoc.merge_composites:MergeCompositesPass"),

@@ -52,7 +52,9 @@ def own_tile(op: RedistributeReplicaToShardOp, rewriter: PatternRewriter) -> Seq
     if size is None:
         fail(op, "takes a tile of a dimension that is not known", "name the dimension by a relax.match_cast")
     index, tile = op.index.data, tile_size(size, constant(op.num_workers.value.data))
-    begin, end = minimum(index * tile, size), minimum((index + 1) * tile, size)
+    begin, end = index * tile, (index + 1) * tile
+    if tile * op.num_workers.value.data != size:  # the last tiles may be smaller
+        begin, end = minimum(begin, size), minimum(end, size)
     cut = StridedSliceOp(op.x, [op.along], [begin], [end], assume_inbound=True)
     rewriter.insert(cut)
     if cut.result.type == op.result.type:
