@@ -146,6 +146,7 @@ INDEX: dict[str, Entry] = {
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
     "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),
+    "propagate-sharding": Entry("lowering.distributed.propagate_sharding:PropagateShardingPass"),
     "relax-to-llvm": Entry("lowering.pipelines:RelaxToLLVMPass"),
     "relax-to-llvm-plain": Entry("lowering.pipelines:RelaxToLLVMPlainPass"),
     "relax-to-vm": Entry("lowering.pipelines:RelaxToVMPass"),

@@ -10,8 +10,8 @@ from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ArgSpec
 from xdsl.rewriter import Rewriter
+from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail

@@ -6,6 +6,7 @@ time. Ranks that exchange different things, or wait for one that has ended, are 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -14,7 +15,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from relax_dialect.interpreter.machine import Interpreter
+from relax_dialect.interpreter.machine import FRAMES_OF_A_CALL, MAX_DEPTH, Interpreter
 from relax_dialect.interpreter.runtime_values import Value
 from relax_dialect.struct_info.sharding import group_of
 
@@ -131,10 +132,16 @@ def run_workers(
             run.end()
 
     threads = [Thread(target=work, args=(rank,), name=f"rank {rank}") for rank in range(run.count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    # The limit is that of the process: it holds until the last rank has ended.
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, FRAMES_OF_A_CALL * MAX_DEPTH))
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
     if run.failure is not None:
         raise run.failure
     return results
