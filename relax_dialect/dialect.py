@@ -11,6 +11,7 @@ from relax_dialect.ops.guard import RelationAttr
 from relax_dialect.ops.materialize import materialize_constant
 from relax_dialect.struct_info.base import PartialShapeAttr
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 
 _ATTRIBUTES: list[type[Attribute]] = [
@@ -20,6 +21,7 @@ _ATTRIBUTES: list[type[Attribute]] = [
     PrimType,
     RelationAttr,
     ShapeType,
+    ShardingAttr,
     TensorType,
     TupleType,
 ]

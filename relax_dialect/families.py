@@ -20,7 +20,10 @@ OPERATORS: Mapping[str, str] = {
         left_shift less less_equal log_add_exp logical_and logical_or logical_xor maximum minimum mod multiply
         not_equal power right_shift subtract ewise_fma
     """,
-    "collective": "ccl.allreduce ccl.allgather ccl.broadcast_from_worker0 ccl.scatter_from_worker0",
+    "collective": """
+        ccl.allreduce ccl.allgather ccl.reduce_scatter ccl.all_to_all ccl.broadcast_from_worker0
+        ccl.scatter_from_worker0
+    """,
     "convolution": "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose",
     "creation": "full full_like zeros ones zeros_like ones_like arange tril triu eye eye_like",
     "datatype": "astype reinterpret",

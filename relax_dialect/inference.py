@@ -100,11 +100,11 @@ class Inference(Properties):
         return self.operand_types[index]
 
     def tensor(self, index: int) -> TensorType:
-        """The type of operand `index`, which has to be a tensor."""
+        """The type of operand `index`, which has to be a tensor, without its sharding, which results do not inherit."""
         operand = self.operand(index)
         if not isinstance(operand, TensorType):
             self.fail(f"operand #{index} expected a tensor, got {operand}")
-        return operand
+        return operand if operand.sharding is None else operand.with_sharding(None)
 
     def tensors(self) -> tuple[TensorType, ...]:
         """The types of all operands, which have to be tensors."""

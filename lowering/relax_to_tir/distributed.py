@@ -1,16 +1,16 @@
-"""Tensors that workers share, in a process that is the only worker: all of them is here. Several are refused."""
+"""Tensors that workers share: a program with placements becomes one for each worker first, by `lower-distributed`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.diagnostics import fail
-from lowering.relax_to_tir.collective import own_tensor
+from lowering.relax_to_tir.collective import exchange
 from lowering.relax_to_tir.context import rewrites
+from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.distributed import (
     AnnotateShardingOp,
     GlobalViewOp,
@@ -18,24 +18,47 @@ from relax_dialect.ops.distributed import (
     PlacementOp,
     RedistributeOp,
     RedistributeReplicaToShardOp,
-    missing_parts,
+    workers_that_share,
 )
-
-rewrites(RedistributeReplicaToShardOp)(own_tensor)
+from relax_dialect.ops.indexing import StridedSliceOp
+from relax_dialect.struct_info.sharding import tile_size
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import constant, minimum
 
 
 def whole_tensor(op: PlacementOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
     """The tensor itself; fails where several workers share it, or each of several has it."""
-    workers = prod(op.mesh.get_values())
-    if workers > 1:
-        reason = missing_parts(op) or f"has a copy for each of {workers} workers, but a program runs as one"
+    if (reason := workers_that_share(op)) is not None:
         fail(
             op,
-            f"{reason}: no code is made for the parts of tensors, and nothing moves them between workers",
-            "build with a mesh of one worker, or call the function on tensors as a whole, without placements",
+            f"{reason}: no code is made for the tiles of tensors, and nothing moves them between workers",
+            "make the program of each worker by the passes propagate-sharding and lower-distributed, build with a mesh "
+            "of one worker, or call the function on tensors as a whole, without placements",
         )
     return (op.x,)
 
 
 for _op in (AnnotateShardingOp, RedistributeOp, LocalViewOp, GlobalViewOp):
     rewrites(_op)(whole_tensor)
+
+
+@rewrites(RedistributeReplicaToShardOp)
+def own_tile(op: RedistributeReplicaToShardOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+    """A slice, where the op says which worker this is: `tile(x, i)  ->  x[i * t : (i + 1) * t]`."""
+    if op.index is None:
+        return exchange(op, rewriter)
+    info = op.x.type
+    size = info.dims[op.along] if isinstance(info, TensorType) and info.dims is not None else None
+    if size is None:
+        fail(op, "takes a tile of a dimension that is not known", "name the dimension by a relax.match_cast")
+    index, tile = op.index.data, tile_size(size, constant(op.num_workers.value.data))
+    begin, end = index * tile, (index + 1) * tile
+    if tile * op.num_workers.value.data != size:  # the last tiles may be smaller
+        begin, end = minimum(begin, size), minimum(end, size)
+    cut = StridedSliceOp(op.x, [op.along], [begin], [end], assume_inbound=True)
+    rewriter.insert(cut)
+    if cut.result.type == op.result.type:
+        return (cut.result,)
+    cast = MatchCastOp(cut.result, op.result.type)
+    rewriter.insert(cast)
+    return (cast.result,)

@@ -1,26 +1,122 @@
-"""Collective operators in a group of one worker: its own tensor."""
+"""Collective operators: every worker computes its result from what all workers of the group bring."""
 
 from __future__ import annotations
 
-from relax_dialect.interpreter.frame import Frame, runs
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.operand_checks import make_checks
+from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.collective import (
     AllGatherOp,
     AllReduceOp,
+    AllToAllOp,
     BroadcastFromWorker0Op,
     CollectiveOp,
+    DividingOp,
+    ReduceScatterOp,
     ScatterFromWorker0Op,
-    several_workers,
 )
+from relax_dialect.struct_info.sharding import group_of, tile_bounds
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": np.add,
+    "avg": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+}
 
 
-def own_tensor(frame: Frame, op: CollectiveOp) -> None:
-    """The tensor itself; `ValueError` for an exchange between several workers."""
+def combine(arrays: Sequence[Array], by: str) -> Array:
+    """The elements of all arrays, combined in their order; of 16-bit floats in `float32`."""
+    dtype = arrays[0].dtype
+    narrow = dtype.itemsize == 2 and dtype.kind not in "iub"
+    found = reduce(_COMBINE[by], [array.astype(np.float32) if narrow else array for array in arrays])
+    if by == "avg":
+        found = found / len(arrays) if found.dtype.kind not in "iub" else found // len(arrays)
+    return np.asarray(found, dtype)
+
+
+def tile_of(array: Array, axis: int, workers: int, index: int) -> Array:
+    """The tile that a worker has of an array that is cut along an axis."""
+    begin, end = tile_bounds(array.shape[axis], workers, index)
+    return array[(slice(None),) * axis + (slice(begin, end),)]
+
+
+def exchanged(frame: Frame, op: CollectiveOp, free: Sequence[int] = ()) -> tuple[Sequence[Array], int]:
+    """What the workers of the group bring to an op, and the index of this one among them.
+
+    They agree on the op, its properties and the shape, but for the axes in `free`. `ValueError` if the op says another
+    number of workers than the group has.
+    """
     make_checks(frame, op)
-    if (reason := several_workers(op)) is not None:
-        raise ValueError(f"'{op.name}' op {reason}")
-    frame.set_checked(op.result, frame.get(op.x), f"result of '{op.name}'")
+    x, worker = frame.get(op.x), frame.interpreter.worker
+    group = "" if getattr(op, "all_groups", None) is not None else op.group_name
+    if worker is None:
+        values, index = [x], 0
+    else:
+        shape = ["*" if axis in free else str(size) for axis, size in enumerate(x.shape)]
+        properties = ", ".join(f"{name} = {value}" for name, value in op.properties.items() if name not in _LOCAL)
+        what = f"'{op.name}'{where(op)} of {x.dtype}[{', '.join(shape)}] ({properties})"
+        values = worker.exchange(group, what, x)
+        index = group_of(worker.mesh, worker.rank, group).index(worker.rank)
+    if isinstance(op, AllGatherOp | DividingOp) and (count := op.num_workers.value.data) != len(values):
+        raise ValueError(f"'{op.name}' op expected {count} workers, got {len(values)}")
+    return values, index
 
 
-for _op in (AllReduceOp, AllGatherOp, BroadcastFromWorker0Op, ScatterFromWorker0Op):
-    runs(_op)(own_tensor)
+_LOCAL = ("tile", "index", "size")
+"""Properties over symbols, whose values workers need not have in common."""
+
+
+def _set(frame: Frame, op: CollectiveOp, value: Array) -> None:
+    frame.set_checked(op.result, np.ascontiguousarray(value) if value.ndim else value, f"result of '{op.name}'")
+
+
+@runs(AllReduceOp)
+def allreduce(frame: Frame, op: AllReduceOp) -> None:
+    """The elements of all workers, combined."""
+    values, _ = exchanged(frame, op)
+    _set(frame, op, combine(values, op.op_type.data))
+
+
+@runs(AllGatherOp)
+def allgather(frame: Frame, op: AllGatherOp) -> None:
+    """The tensors of all workers, joined."""
+    values, _ = exchanged(frame, op, [op.along])
+    _set(frame, op, np.concatenate(values, op.along))
+
+
+@runs(ReduceScatterOp)
+def reduce_scatter(frame: Frame, op: ReduceScatterOp) -> None:
+    """A tile of the combined elements."""
+    values, index = exchanged(frame, op)
+    _set(frame, op, tile_of(combine(values, op.op_type.data), op.along, len(values), index))
+
+
+@runs(AllToAllOp)
+def all_to_all(frame: Frame, op: AllToAllOp) -> None:
+    """A tile of each worker's tensor, joined."""
+    joined = op.concat_axis.value.data % (op.result.type.rank or 1)
+    values, index = exchanged(frame, op, [joined])
+    tiles = [tile_of(value, op.along, len(values), index) for value in values]
+    _set(frame, op, np.concatenate(tiles, joined))
+
+
+@runs(BroadcastFromWorker0Op)
+def broadcast(frame: Frame, op: BroadcastFromWorker0Op) -> None:
+    """The tensor of the first worker."""
+    values, _ = exchanged(frame, op)
+    _set(frame, op, values[0])
+
+
+@runs(ScatterFromWorker0Op)
+def scatter(frame: Frame, op: ScatterFromWorker0Op) -> None:
+    """A tile of the first worker's tensor."""
+    values, index = exchanged(frame, op)
+    _set(frame, op, tile_of(values[0], op.along, len(values), index))

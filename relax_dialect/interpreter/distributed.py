@@ -1,10 +1,11 @@
-"""Tensors that workers share, in a process that is the only worker: all of them is here."""
+"""Tensors that workers share. A program with placements means what it means without: the interpreter has the whole."""
 
 from __future__ import annotations
 
-from relax_dialect.interpreter.collective import own_tensor
+from relax_dialect.interpreter.collective import exchanged, tile_of
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.operand_checks import make_checks
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.distributed import (
     AnnotateShardingOp,
     GlobalViewOp,
@@ -12,10 +13,8 @@ from relax_dialect.ops.distributed import (
     PlacementOp,
     RedistributeOp,
     RedistributeReplicaToShardOp,
-    missing_parts,
+    workers_that_share,
 )
-
-runs(RedistributeReplicaToShardOp)(own_tensor)
 
 
 def whole_tensor(frame: Frame, op: PlacementOp) -> None:
@@ -25,10 +24,22 @@ def whole_tensor(frame: Frame, op: PlacementOp) -> None:
 
 
 def view(frame: Frame, op: PlacementOp) -> None:
-    """The tensor itself; `ValueError` where it is a part, or made of parts."""
-    if (reason := missing_parts(op)) is not None:
+    """The tensor itself; `ValueError` where it is a tile, or made of tiles."""
+    if op.sharding.shards and (reason := workers_that_share(op)) is not None:
         raise ValueError(f"'{op.name}' op {reason}")
     whole_tensor(frame, op)
+
+
+@runs(RedistributeReplicaToShardOp)
+def own_tile(frame: Frame, op: RedistributeReplicaToShardOp) -> None:
+    """The tile of the worker that the op names, or of the one that this is."""
+    if op.index is None:
+        values, index = exchanged(frame, op)
+        x, workers = frame.get(op.x), len(values)
+    else:
+        make_checks(frame, op)
+        x, workers, index = frame.get(op.x), op.num_workers.value.data, evaluate(op.index.data, frame.symbols)
+    frame.set_checked(op.result, tile_of(x, op.along, workers, index).copy(), f"result of '{op.name}'")
 
 
 for _op in (AnnotateShardingOp, RedistributeOp):

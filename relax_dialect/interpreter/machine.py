@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
@@ -34,6 +34,24 @@ FRAMES_OF_A_CALL = 20
 """Frames of Python that a call may take, for its branches and loops too. They are on the heap, not on the C stack."""
 
 
+class Worker(Protocol):
+    """What a rank knows of the other ranks that run the same program."""
+
+    @property
+    def rank(self) -> int:
+        """Its number, from 0."""
+        ...
+
+    @property
+    def mesh(self) -> Mapping[str, int]:
+        """How many workers there are along each axis."""
+        ...
+
+    def exchange(self, group: str, what: str, value: Value) -> Sequence[Value]:
+        """The values of all workers of a group, in its order; `what` is the same for all of them, or an error."""
+        ...
+
+
 class Interpreter:
     """Runs the functions of a module. Packed functions come from `packed_functions`, then from the tvm-ffi registry.
 
@@ -45,9 +63,13 @@ class Interpreter:
         module: ModuleOp,
         packed_functions: Mapping[str, Callable[..., Any]] | None = None,
         weights: Mapping[str, Any] | None = None,
+        worker: Worker | None = None,
     ):
-        """`weights` are the constants that are kept outside of the module, by name."""
+        """`weights` are the constants that are kept outside of the module, by name; `worker` is the rank that this is,
+        if there are several.
+        """
         self.module = module
+        self.worker = worker
         self._packed = packed_functions or {}
         self._weights = weights or {}
         self._facts: dict[tuple[Operation, str], Any] = {}

@@ -1,48 +1,93 @@
-"""Collective operators: what the workers of a group exchange. A process is one worker, and its group has no other."""
+"""Collective operators: what the workers of a group exchange.
+
+A group is all workers, or with `group = "x"` those that differ only by their index along an axis of the mesh.
+"""
 
 from __future__ import annotations
 
 from abc import ABC
 
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
-from relax_dialect.ops.fields import flag, integer
+from relax_dialect.ops.fields import dims, flag, integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant, floordiv
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, DimLike, constant, floordiv
 from tir_dialect.ops.assembly_format import op_definition
 
 REDUCTIONS = ("sum", "prod", "min", "max", "avg")
-"""What `relax.ccl.allreduce` combines the workers' elements by."""
+"""What the workers' elements are combined by."""
 
 
 class CollectiveOp(Operator, ABC):
-    """An exchange of tensors between workers.
+    """An exchange of tensors between the workers of a group, all of which run the same op.
 
-    A program runs as one worker whose group is itself, so an exchange gives the worker's own tensor. One between
-    several workers is read, inferred and printed, and an error when it is built or interpreted.
+    A program that runs as one worker is a group of its own; then an exchange gives the worker's own tensor.
     """
 
+    group = opt_prop_def(StringAttr)
     x = operand_def(TensorType)
     result = result_def(TensorType)
 
+    @property
+    def group_name(self) -> str:
+        """The axis of the mesh along which the workers are; empty for all workers."""
+        return "" if self.group is None else self.group.data
+
+
+def _name(group: str | None) -> StringAttr | None:
+    return None if group is None else StringAttr(group)
+
+
+def _dim(value: DimLike | None) -> DimAttr | None:
+    return None if value is None else dims([value]).data[0]
+
 
 class DividingOp(CollectiveOp, ABC):
-    """Gives each worker its part of a tensor that is cut along an axis.
+    """Gives each worker its tile of a tensor that is cut along an axis.
+
+    How large the tile is may be given, a `tile`; then the number of workers need not divide the dimension.
 
     C1: there is at least one worker.
     C2: the axis is within the rank.
-    C3: the dimension is a multiple of the number of workers.
+    C3: the dimension is a multiple of the number of workers, unless the size of the tile is given.
     """
 
     num_workers = prop_def(IntegerAttr)
     axis = prop_def(IntegerAttr, default_value=integer(0))
+    tile = opt_prop_def(DimAttr)
 
-    def __init__(self, x: SSAValue | Operation, num_workers: int, axis: int = 0):
-        super().__init__([x], {"num_workers": integer(num_workers), "axis": integer(axis)})
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        num_workers: int,
+        axis: int = 0,
+        group: str | None = None,
+        tile: DimLike | None = None,
+    ):
+        super().__init__([x], self.dividing_properties(num_workers, axis, group, tile))
+
+    @staticmethod
+    def dividing_properties(
+        num_workers: int, axis: int, group: str | None, tile: DimLike | None
+    ) -> dict[str, Attribute | None]:
+        """The properties for the arguments of the constructor."""
+        return {
+            "num_workers": integer(num_workers),
+            "axis": integer(axis),
+            "group": _name(group),
+            "tile": _dim(tile),
+        }
+
+    @property
+    def along(self) -> int:
+        """The axis, counted from the front; the rank has to be known."""
+        axis = self.axis.value.data
+        return axis + (self.result.type.rank or 0) if axis < 0 else axis
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
@@ -50,8 +95,7 @@ class DividingOp(CollectiveOp, ABC):
         if x.dims is None:
             return (x,)
         axis = inference.axis(inference.integer("axis"), len(x.dims))  # C2
-        dims = [_part(inference, dim, workers) if at == axis else dim for at, dim in enumerate(x.dims)]  # C3
-        return (x.with_shape(dims),)
+        return (x.with_shape([_tile(inference, dim, workers) if at == axis else dim for at, dim in enumerate(x.dims)]),)
 
 
 def workers_of(inference: Inference) -> int:
@@ -62,14 +106,29 @@ def workers_of(inference: Inference) -> int:
     return found
 
 
-def _part(inference: Inference, dim: Dim | None, workers: int) -> Dim | None:
-    return None if dim is None else divided(inference, dim, workers)
+def _tile(inference: Inference, dim: Dim | None, workers: int) -> Dim | None:
+    """The worker's tile of a dimension: what the op says, or one of as many as there are workers."""
+    if (given := inference.get("tile", DimAttr)) is not None:
+        return given.data
+    return None if dim is None else divided(inference, dim, workers)  # C3
 
 
 def divided(inference: Inference, dim: Dim, workers: int) -> Dim:
-    """A worker's part of a dimension, which has to be a multiple of their number."""
+    """A worker's tile of a dimension, which has to be a multiple of their number."""
     inference.require_divisible(dim, workers, f"a dimension that {workers} workers divide")
     return floordiv(dim, workers)
+
+
+def _whole(inference: Inference, dim: Dim | None, workers: int) -> Dim | None:
+    """A dimension of which workers have tiles: what the op says, or as many as there are workers."""
+    if (given := inference.get("size", DimAttr)) is not None:
+        return given.data
+    return None if dim is None else dim * workers
+
+
+def _require_reduction(inference: Inference) -> None:
+    if (given := inference.string("op_type")) not in REDUCTIONS:
+        inference.fail(f"expected op_type to be one of {', '.join(REDUCTIONS)}, got {given}")
 
 
 @op_definition
@@ -90,35 +149,64 @@ class AllReduceOp(CollectiveOp):
     op_type = prop_def(StringAttr, default_value=StringAttr("sum"))
     all_groups = opt_prop_def(UnitAttr)
 
-    def __init__(self, x: SSAValue | Operation, op_type: str = "sum", all_groups: bool = False):
-        super().__init__([x], {"op_type": StringAttr(op_type), "all_groups": flag(all_groups)})
+    def __init__(
+        self, x: SSAValue | Operation, op_type: str = "sum", all_groups: bool = False, group: str | None = None
+    ):
+        properties = {"op_type": StringAttr(op_type), "all_groups": flag(all_groups), "group": _name(group)}
+        super().__init__([x], properties)
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        if (given := inference.string("op_type")) not in REDUCTIONS:
-            inference.fail(f"expected op_type to be one of {', '.join(REDUCTIONS)}, got {given}")  # C1
+        _require_reduction(inference)  # C1
         return (inference.tensor(0),)
 
 
 @op_definition
 class AllGatherOp(CollectiveOp):
-    """The tensors of all workers, joined along the first dimension.
+    """The tensors of all workers, joined along an axis, the first one unless given.
 
     ```mlir
     %0 = relax.ccl.allgather %x num_workers = 2
+    %1 = relax.ccl.allgather %x num_workers = 2 axis = 1 size = n group = "x"
     ```
+
+    How large the dimension then is may be given, a `size`; then workers may have tiles of different sizes.
 
     C1: there is at least one worker.
     C2: the rank is at least 1.
+    C3: the axis is within the rank.
     """
 
     name = "relax.ccl.allgather"
 
     num_workers = prop_def(IntegerAttr)
+    axis = prop_def(IntegerAttr, default_value=integer(0))
+    size = opt_prop_def(DimAttr)
     all_groups = opt_prop_def(UnitAttr)
 
-    def __init__(self, x: SSAValue | Operation, num_workers: int, all_groups: bool = False):
-        super().__init__([x], {"num_workers": integer(num_workers), "all_groups": flag(all_groups)})
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        num_workers: int,
+        all_groups: bool = False,
+        axis: int = 0,
+        group: str | None = None,
+        size: DimLike | None = None,
+    ):
+        properties = {
+            "num_workers": integer(num_workers),
+            "all_groups": flag(all_groups),
+            "axis": integer(axis),
+            "group": _name(group),
+            "size": _dim(size),
+        }
+        super().__init__([x], properties)
+
+    @property
+    def along(self) -> int:
+        """The axis, counted from the front; the rank has to be known."""
+        axis = self.axis.value.data
+        return axis + (self.result.type.rank or 0) if axis < 0 else axis
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
@@ -126,8 +214,90 @@ class AllGatherOp(CollectiveOp):
         if x.dims is None:
             return (x,)
         inference.require_at_most(ONE, constant(len(x.dims)), "a rank of at least 1")  # C2
-        first, *rest = x.dims
-        return (x.with_shape([None if first is None else first * workers, *rest]),)
+        axis = inference.axis(inference.integer("axis"), len(x.dims))  # C3
+        return (
+            x.with_shape([_whole(inference, dim, workers) if at == axis else dim for at, dim in enumerate(x.dims)]),
+        )
+
+
+@op_definition
+class ReduceScatterOp(DividingOp):
+    """The worker's tile of the combined elements of all workers.
+
+    ```mlir
+    %0 = relax.ccl.reduce_scatter %x num_workers = 2 axis = 1 group = "x"
+    ```
+
+    C1: there is at least one worker.
+    C2: the axis is within the rank.
+    C3: the dimension is a multiple of the number of workers, unless the size of the tile is given.
+    C4: the combination is `sum`, `prod`, `min`, `max` or `avg`.
+    """
+
+    name = "relax.ccl.reduce_scatter"
+
+    op_type = prop_def(StringAttr, default_value=StringAttr("sum"))
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        num_workers: int,
+        axis: int = 0,
+        op_type: str = "sum",
+        group: str | None = None,
+        tile: DimLike | None = None,
+    ):
+        properties = self.dividing_properties(num_workers, axis, group, tile) | {"op_type": StringAttr(op_type)}
+        Operator.__init__(self, [x], properties)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        _require_reduction(inference)  # C4
+        return super().infer(inference)  # C1, C2, C3
+
+
+@op_definition
+class AllToAllOp(DividingOp):
+    """Tiles along one axis become tiles along another: each worker gets its tile of every worker's tensor.
+
+    ```mlir
+    %0 = relax.ccl.all_to_all %x num_workers = 2 axis = 1 concat_axis = 0 group = "x"
+    ```
+
+    What the workers have is cut along `axis`, and what a worker gets is joined along `concat_axis`.
+
+    C1: there is at least one worker.
+    C2: the axes are within the rank, and differ.
+    C3: the dimension is a multiple of the number of workers, unless the size of the tile is given.
+    """
+
+    name = "relax.ccl.all_to_all"
+
+    concat_axis = prop_def(IntegerAttr)
+    size = opt_prop_def(DimAttr)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        num_workers: int,
+        axis: int,
+        concat_axis: int,
+        group: str | None = None,
+        tile: DimLike | None = None,
+        size: DimLike | None = None,
+    ):
+        more = {"concat_axis": integer(concat_axis), "size": _dim(size)}
+        Operator.__init__(self, [x], self.dividing_properties(num_workers, axis, group, tile) | more)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        workers, (cut,) = workers_of(inference), super().infer(inference)  # C1, C2, C3
+        if cut.dims is None:
+            return (cut,)
+        given = [inference.integer("axis"), inference.integer("concat_axis")]
+        _, joined = inference.axes(given, len(cut.dims))  # C2
+        shape = [_whole(inference, dim, workers) if at == joined else dim for at, dim in enumerate(cut.dims)]
+        return (cut.with_shape(shape),)
 
 
 @op_definition
@@ -136,8 +306,8 @@ class BroadcastFromWorker0Op(CollectiveOp):
 
     name = "relax.ccl.broadcast_from_worker0"
 
-    def __init__(self, x: SSAValue | Operation):
-        super().__init__([x])
+    def __init__(self, x: SSAValue | Operation, group: str | None = None):
+        super().__init__([x], {"group": _name(group)})
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
@@ -146,7 +316,7 @@ class BroadcastFromWorker0Op(CollectiveOp):
 
 @op_definition
 class ScatterFromWorker0Op(DividingOp):
-    """The worker's part of the first worker's tensor.
+    """The worker's tile of the first worker's tensor.
 
     ```mlir
     %0 = relax.ccl.scatter_from_worker0 %x num_workers = 2 axis = 1
@@ -154,9 +324,3 @@ class ScatterFromWorker0Op(DividingOp):
     """
 
     name = "relax.ccl.scatter_from_worker0"
-
-
-def several_workers(op: CollectiveOp) -> str | None:
-    """Why an exchange cannot be made: it is one between several workers; nothing where it can."""
-    workers = op.num_workers.value.data if isinstance(op, AllGatherOp | DividingOp) else 1
-    return None if workers == 1 else f"exchanges between {workers} workers, but a program runs as one"

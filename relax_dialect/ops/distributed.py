@@ -2,73 +2,101 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import DenseArrayBase, StringAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
+from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.inference import Inference
+from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.collective import DividingOp, divided
-from relax_dialect.ops.fields import integers
+from relax_dialect.ops.fields import dims
 from relax_dialect.ops.operator import Operator
+from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, ShardingAttr, placements_of
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import DimLike
 from tir_dialect.ops.assembly_format import op_definition
 
 
 class PlacementOp(Operator, ABC):
-    """Says how workers share a tensor: `%0 = relax.dist.annotate_sharding %x mesh = [2, 3] placement = "S[0], R"`.
+    """Says how workers share a tensor.
 
-    The workers stand in a mesh of so many along each axis. For each axis of it, the placement says that all workers
-    have all (`R`), or which dimension is cut into parts, one for each (`S[0]`). A tensor is written with the shape of
-    the whole, of which a placement changes no value.
+    ```mlir
+    %0 = relax.dist.annotate_sharding %x mesh = [2, p] placement = "S[0], R" axes = "x, y"
+    ```
+
+    The workers stand in a mesh of so many along each axis; the axes have names, `axis0, axis1` unless they are given.
+    For each axis of it, the placement says that all workers have all (`R`), which dimension is cut into tiles, one for
+    each (`S[0]`), or that they have terms of a sum or another combination (`P`, `P[max]`). A tensor is written with the
+    shape of the whole, of which a placement changes no value; its type says how it is shared.
 
     C1: the sizes of the mesh are at least 1.
-    C2: the placement has `R` or `S[dimension]` for each axis of the mesh, and no dimension twice.
+    C2: the placement has `R`, `S[dimension]` or `P` for each axis of the mesh, and no dimension twice.
     C3: the dimensions are within the rank.
+    C4: there is a name for each axis of the mesh, none twice.
     """
 
-    mesh = prop_def(DenseArrayBase.constr(i64))
+    mesh = prop_def(ArrayAttr[DimAttr])
     placement = prop_def(StringAttr)
+    axes = opt_prop_def(StringAttr)
     x = operand_def(TensorType)
     result = result_def(TensorType)
 
-    def __init__(self, x: SSAValue | Operation, mesh: Sequence[int], placement: str):
-        super().__init__([x], self.placement_properties(mesh, placement))
+    def __init__(self, x: SSAValue | Operation, mesh: Sequence[DimLike], placement: str, axes: str | None = None):
+        super().__init__([x], self.placement_properties(mesh, placement, axes))
 
     @staticmethod
-    def placement_properties(mesh: Sequence[int], placement: str) -> dict[str, Attribute]:
+    def placement_properties(mesh: Sequence[DimLike], placement: str, axes: str | None = None) -> dict[str, Attribute]:
         """The properties for the arguments of the constructor."""
-        return {"mesh": integers(mesh), "placement": StringAttr(placement)}
-
-    @property
-    def parts(self) -> dict[int, int]:
-        """Into how many parts dimensions are cut."""
-        return self._parts(Inference(type(self), self.operand_types, self.properties))
+        names = None if axes is None else StringAttr(axes)
+        found: dict[str, Attribute] = {"mesh": dims(mesh), "placement": StringAttr(placement)}
+        return found if names is None else found | {"axes": names}
 
     @classmethod
-    def _parts(cls, inference: Inference) -> dict[int, int]:
-        mesh, text = inference.integers("mesh"), inference.string("placement")
-        if any(size < 1 for size in mesh):
-            inference.fail(f"expected a mesh with sizes of at least 1, got {list(mesh)}")  # C1
-        words = [word.strip() for word in text.split(",")] if text.strip() else []
-        found = [re.fullmatch(r"R|S\[(\d+)\]", word) for word in words]
-        if len(words) != len(mesh) or not all(found):
+    def of(cls, x: SSAValue | Operation, sharding: ShardingAttr) -> PlacementOp:
+        """The op for a sharding."""
+        sizes = [axis.size for axis in sharding.mesh]
+        names = ", ".join(axis.name for axis in sharding.mesh)
+        return cls(x, sizes, ", ".join(map(str, sharding.placements)), names)
+
+    @property
+    def sharding(self) -> ShardingAttr:
+        """The mesh and the placement."""
+        return self._sharding(Inference(type(self), self.operand_types, self.properties))
+
+    @classmethod
+    def _sharding(cls, inference: Inference) -> ShardingAttr:
+        sizes, text = inference.dims("mesh"), inference.string("placement")
+        if any(size.constant_value is not None and size.constant_value < 1 for size in sizes):
+            inference.fail(f"expected a mesh with sizes of at least 1, got [{', '.join(map(str, sizes))}]")  # C1
+        try:
+            placements = placements_of(text)
+        except VerifyException:
+            placements = ()
+        if len(placements) != len(sizes) or (text.strip() and not placements):
             inference.fail(
-                f'expected R or S[dimension] for each of the {len(mesh)} axes of the mesh, got "{text}"'
+                f'expected R, S[dimension] or P for each of the {len(sizes)} axes of the mesh, got "{text}"'
             )  # C2
-        cut = [(int(each[1]), size) for each, size in zip(found, mesh, strict=True) if each is not None and each[1]]
-        inference.axes([dimension for dimension, _ in cut], 1 + max((each for each, _ in cut), default=0))  # C2
-        if (rank := inference.tensor(0).rank) is not None:
-            inference.axes([dimension for dimension, _ in cut], rank)  # C3
-        return dict(cut)
+        given = inference.optional_string("axes")
+        names = (
+            [f"axis{at}" for at in range(len(sizes))] if given is None else [each.strip() for each in given.split(",")]
+        )
+        if len(names) != len(sizes) or not all(map(str.isidentifier, names)) or len(set(names)) != len(names):
+            inference.fail(f'expected {len(sizes)} different names for the axes of the mesh, got "{given}"')  # C4
+        mesh = (MeshAxis(*pair) for pair in zip(names, sizes, strict=True))
+        try:
+            found = ShardingAttr(tuple(zip(mesh, placements, strict=True)))
+            found.verify_rank(inference.tensor(0).rank)
+        except VerifyException as error:
+            inference.fail(str(error))  # C2, C3
+        return found
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        cls._parts(inference)  # C1, C2, C3
-        return (inference.tensor(0),)
+        return (inference.tensor(0).with_sharding(cls._sharding(inference)),)  # C1, C2, C3, C4
 
 
 @op_definition
@@ -87,16 +115,17 @@ class RedistributeOp(PlacementOp):
 
 @op_definition
 class LocalViewOp(PlacementOp):
-    """The part of a tensor that a worker has: each dimension by the number of its parts.
+    """The tile of a tensor that a worker has: each dimension by the number of its tiles.
 
-    C1: the dimensions are multiples of the number of their parts.
+    C1: the dimensions are multiples of the number of their tiles, which is constant.
+    C2: no worker has a term of the tensor.
     """
 
     name = "relax.dist.local_view"
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        parts, x = cls._parts(inference), inference.tensor(0)
+        parts, x = tiles_of(inference, cls._sharding(inference)), inference.tensor(0)
         if x.dims is None:
             return (x,)
         dims = [
@@ -107,31 +136,69 @@ class LocalViewOp(PlacementOp):
 
 @op_definition
 class GlobalViewOp(PlacementOp):
-    """The tensor of which workers have such parts: each dimension times the number of its parts."""
+    """The tensor of which workers have such tiles: each dimension times the number of its tiles.
+
+    C1: the number of tiles is constant.
+    C2: no worker has a term of the tensor.
+    """
 
     name = "relax.dist.global_view"
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        parts, x = cls._parts(inference), inference.tensor(0)
+        parts, x = tiles_of(inference, cls._sharding(inference)), inference.tensor(0)
         if x.dims is None:
             return (x,)
         return (x.with_shape([None if dim is None else dim * parts.get(at, 1) for at, dim in enumerate(x.dims)]),)
 
 
+def tiles_of(inference: Inference, sharding: ShardingAttr) -> dict[int, int]:
+    """Into how many tiles dimensions are cut; fails unless these numbers are constant, and where workers have terms."""
+    found: dict[int, int] = {}
+    for dim, axis in sharding.shards.items():
+        if axis.size.constant_value is None:
+            inference.fail(f"expected a constant size of the mesh along axis {axis.name}, got {axis.size}")  # C1
+        found[dim] = axis.size.constant_value
+    if len(found) + sharding.placements.count(REPLICATE) != len(sharding.placements):
+        inference.fail(f"expected placements R or S[dimension], got {sharding.text}")  # C2
+    return found
+
+
 @op_definition
 class RedistributeReplicaToShardOp(DividingOp):
-    """The worker's part of a tensor that all workers have.
+    """The worker's tile of a tensor that all workers have.
 
     ```mlir
     %0 = relax.dist.redistribute_replica_to_shard %x num_workers = 2 axis = 1
+    %1 = relax.dist.redistribute_replica_to_shard %x num_workers = 2 group = "x" tile = n_x index = x_index
     ```
+
+    Which worker of its group this is may be a dimension, the `index`; then nobody is asked.
     """
 
     name = "relax.dist.redistribute_replica_to_shard"
 
+    index = opt_prop_def(DimAttr)
 
-def missing_parts(op: PlacementOp) -> str | None:
-    """Why a view of parts cannot be made: other workers have the rest; nothing where there is no rest."""
-    cut = [f"dimension {dimension} in {count} parts" for dimension, count in op.parts.items() if count > 1]
-    return f"has {' and '.join(cut)} for as many workers, but a program runs as one" if cut else None
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        num_workers: int,
+        axis: int = 0,
+        group: str | None = None,
+        tile: DimLike | None = None,
+        index: DimLike | None = None,
+    ):
+        more = {} if index is None else {"index": dims([index]).data[0]}
+        Operator.__init__(self, [x], self.dividing_properties(num_workers, axis, group, tile) | more)
+
+
+def workers_that_share(op: PlacementOp) -> str | None:
+    """What a program that runs as one lacks for a placement; nothing if its mesh has one worker."""
+    sharding = op.sharding
+    cut = [f"dimension {dim} in {axis.size} tiles" for dim, axis in sharding.shards.items() if axis.size != ONE]
+    if sharding.workers == 1:
+        return None
+    if not cut:
+        return f"has a copy for each of {sharding.workers or 'several'} workers, but a program runs as one"
+    return f"has {' and '.join(cut)} for as many workers, but a program runs as one"

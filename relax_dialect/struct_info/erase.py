@@ -18,7 +18,7 @@ def erase_to_scope(info: StructInfo, scope: Collection[str]) -> StructInfo:
 
     Only those dimensions are forgotten, not the whole shape.
 
-    E1: a dimension with a symbol out of scope becomes unknown.
+    E1: a dimension with a symbol out of scope becomes unknown; a sharding with such a size of its mesh is forgotten.
     E2: a prim value with a symbol out of scope is forgotten, its dtype stays.
     E3: tuples are erased field by field.
     E4: a function of which a parameter would have to be erased becomes opaque, because forgetting what a parameter
@@ -44,7 +44,12 @@ def erase_static(info: StructInfo) -> StructInfo:
 def _erase(info: StructInfo, keep: _Keep) -> StructInfo:
     if isinstance(info, TensorType):
         shape = _erase_shape(info.dims, keep)
-        return info if shape == info.dims else info.with_shape(shape)  # E1
+        sharding = info.sharding
+        if sharding is not None and not keep(frozenset(sharding.symbols)):
+            sharding = None
+        if (shape, sharding) == (info.dims, info.sharding):
+            return info
+        return TensorType(shape, info.dtype, info.device, sharding)  # E1
     if isinstance(info, ShapeType):
         shape = _erase_shape(info.dims, keep)
         return info if shape == info.dims else ShapeType(shape)  # E1

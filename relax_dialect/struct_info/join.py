@@ -7,6 +7,8 @@ from typing import TypeVar
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.sharding import ShardingAttr
+from relax_dialect.struct_info.subtype import Verdict, sharding_verdict
 from relax_dialect.struct_info.symbols import free_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, Prover, symbol
@@ -18,7 +20,8 @@ def join(left: StructInfo, right: StructInfo, prover: Prover | None = None) -> S
     """The most precise type of which both are subtypes (TVM `TypeLCA`), dimension by dimension.
 
     J1: types of different kinds, and prims of different dtypes, have only object in common.
-    J2: of tensors, shapes and prims the facts stay that provably agree: rank, each dimension, dtype, device, value.
+    J2: of tensors, shapes and prims the facts stay that provably agree: rank, each dimension, dtype, device, sharding,
+    value.
     J3: tuples of one length are joined field by field; of different lengths they have only object in common.
     J4: of functions see `_join_functions`.
     """
@@ -30,6 +33,7 @@ def join(left: StructInfo, right: StructInfo, prover: Prover | None = None) -> S
             _join_shapes(left.dims, right.dims, prover),
             _agreed(left.dtype, right.dtype),
             _agreed(left.device, right.device),
+            _join_shardings(left.sharding, right.sharding, prover),
         )  # J2
     if isinstance(left, ShapeType) and isinstance(right, ShapeType):
         return ShapeType(_join_shapes(left.dims, right.dims, prover))  # J2
@@ -66,7 +70,8 @@ class _Contradiction(Exception):
 def _meet(left: StructInfo, right: StructInfo, prover: Prover) -> StructInfo:
     if isinstance(left, TensorType) and isinstance(right, TensorType):
         shape = _meet_shapes(left.dims, right.dims, prover)
-        return TensorType(shape, _both(left.dtype, right.dtype), _both(left.device, right.device))
+        sharding = _meet_shardings(left.sharding, right.sharding, prover)
+        return TensorType(shape, _both(left.dtype, right.dtype), _both(left.device, right.device), sharding)
     if isinstance(left, ShapeType) and isinstance(right, ShapeType):
         return ShapeType(_meet_shapes(left.dims, right.dims, prover))
     if isinstance(left, PrimType) and isinstance(right, PrimType) and left.dtype == right.dtype:
@@ -87,6 +92,20 @@ def _both(left: T | None, right: T | None) -> T | None:
     if left is not None and right is not None and left != right:
         raise _Contradiction
     return right if left is None else left
+
+
+def _join_shardings(left: ShardingAttr | None, right: ShardingAttr | None, prover: Prover) -> ShardingAttr | None:
+    if left is None or right is None:
+        return None
+    return left if sharding_verdict(left, right, prover) is Verdict.YES else None
+
+
+def _meet_shardings(left: ShardingAttr | None, right: ShardingAttr | None, prover: Prover) -> ShardingAttr | None:
+    if left is None or right is None:
+        return right if left is None else left
+    if sharding_verdict(left, right, prover) is not Verdict.YES:
+        raise _Contradiction
+    return left
 
 
 def _join_dims(left: Dim | None, right: Dim | None, prover: Prover) -> Dim | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.erase import erase_static
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import fresh_name, iter_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
@@ -166,7 +167,8 @@ class _Matcher:
 
         MC1: of an object nothing is asked, but that it is there.
         MC2: a tensor has the declared rank, dtype and device where they are known, and so has each dimension; an
-        unbound symbol is bound to it.
+        unbound symbol is bound to it. A sharding, if both have one, is the declared one, and sizes of meshes are
+        matched like dimensions.
         MC3: a prim has the declared dtype and value; an unbound symbol is bound, if the value is not negative.
         MC4: a shape has the declared length and values; an unbound symbol is bound.
         MC5: a tuple has as many fields, each of which matches.
@@ -210,7 +212,18 @@ class _Matcher:
             self._require(verdict is not Verdict.NEVER, declared, actual, place)
             if verdict is Verdict.RUNTIME:
                 self.kinds.append(KindCheck(place, erase_static(declared)))
+        if declared.sharding is not None and actual.sharding is not None:
+            self._match_shardings(declared.sharding, actual.sharding, place)
         self._match_dims(declared.dims, actual.dims, place)
+
+    def _match_shardings(self, declared: ShardingAttr, actual: ShardingAttr, place: Place) -> None:
+        names = [[axis.name for axis in each.mesh] for each in (declared, actual)]
+        if names[0] != names[1] or declared.placements != actual.placements:
+            raise Mismatch(
+                place, f"expected a tensor shared as {declared.text}, got {actual.text}; use relax.dist.redistribute"
+            )
+        for mine, other in zip(declared.mesh, actual.mesh, strict=True):
+            self.equations.append((mine.size, other.size, place))
 
     def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], place: Place) -> None:
         for index, pair in enumerate(zip(declared, actual, strict=True)):

@@ -18,7 +18,7 @@ def refine(declared: StructInfo, known: StructInfo) -> StructInfo:
     What both say stays as it is declared, also where they cannot be shown to agree: then a check is left for run time.
 
     R1: of an object everything is open.
-    R2: of tensors, shapes and prims the rank, each dimension, dtype, device and value are filled in.
+    R2: of tensors, shapes and prims the rank, each dimension, dtype, device, sharding and value are filled in.
     R3: tuples of one length are refined field by field.
     R4: a function type gives way to another one that is provably a subtype.
     R5: types of different kinds, ranks or lengths leave what is declared.
@@ -30,6 +30,7 @@ def refine(declared: StructInfo, known: StructInfo) -> StructInfo:
             _shape(declared.dims, known.dims),
             _first(declared.dtype, known.dtype),
             _first(declared.device, known.device),
+            _first(declared.sharding, known.sharding),
         )  # R2
     if isinstance(declared, ShapeType) and isinstance(known, ShapeType):
         return ShapeType(_shape(declared.dims, known.dims))  # R2

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.struct_info.base import Shape
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.sharding import ShardingAttr
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, Prover
 
@@ -97,14 +98,27 @@ def shape_verdict(derived: Shape, base: Shape, prover: Prover) -> Verdict:
 
 
 def _tensor(derived: TensorType, base: TensorType, prover: Prover) -> Verdict:
-    """S5: dtype and device agree where the base knows them, and shapes do as in S4."""
+    """S5: dtype, device and sharding agree where the base knows them, and shapes do as in S4."""
     return _all(
         (
             _known(derived.dtype, base.dtype),
             _known(derived.device, base.device),
+            sharding_verdict(derived.sharding, base.sharding, prover),
             shape_verdict(derived.dims, base.dims, prover),
         )
     )
+
+
+def sharding_verdict(derived: ShardingAttr | None, base: ShardingAttr | None, prover: Prover) -> Verdict:
+    """S11: shardings have the same axes and placements, and equal sizes; of a tensor without one nothing is known."""
+    if base is None or derived == base:
+        return Verdict.YES
+    if derived is None:
+        return Verdict.RUNTIME
+    names = [[axis.name for axis in each.mesh] for each in (derived, base)]
+    if names[0] != names[1] or derived.placements != base.placements:
+        return Verdict.NEVER
+    return _all(equality(left.size, right.size, prover) for left, right in zip(derived.mesh, base.mesh, strict=True))
 
 
 def _tuple(derived: TupleType, base: TupleType, prover: Prover) -> Verdict:

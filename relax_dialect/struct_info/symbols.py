@@ -20,6 +20,8 @@ def iter_symbols(info: Attribute) -> Iterator[str]:
     """The free symbols of a type, in order of occurrence, with repetitions; none for what is not a relax type."""
     if isinstance(info, TensorType | ShapeType):
         yield from shape_symbols(info.dims)
+        if isinstance(info, TensorType) and info.sharding is not None:
+            yield from info.sharding.symbols
     elif isinstance(info, PrimType):
         yield from shape_symbols((info.value,))
     elif isinstance(info, TupleType):
@@ -65,7 +67,8 @@ def substitute_shape(shape: Shape, mapping: Mapping[str, Dim]) -> Shape:
 
 def _substitute(info: StructInfo, mapping: Mapping[str, Dim]) -> StructInfo:
     if isinstance(info, TensorType):
-        return info.with_shape(substitute_shape(info.dims, mapping))
+        sharding = info.sharding and info.sharding.substitute(mapping)
+        return TensorType(substitute_shape(info.dims, mapping), info.dtype, info.device, sharding)
     if isinstance(info, ShapeType):
         return ShapeType(substitute_shape(info.dims, mapping))
     if isinstance(info, PrimType) and info.value is not None:

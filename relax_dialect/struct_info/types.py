@@ -22,6 +22,7 @@ from relax_dialect.struct_info.base import (
     print_shape,
     verify_dtype,
 )
+from relax_dialect.struct_info.sharding import ShardingAttr
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike, to_dim
 
@@ -44,7 +45,8 @@ class ObjectType(ParametrizedAttribute, StructInfo):
 class TensorType(ParametrizedAttribute, StructInfo):
     """`!relax.tensor<[n, 4], f32>`: a tensor; shape, rank and dtype may be unknown (`[n, _]`, `*`, `_`).
 
-    A device, if the program names one, is written `!relax.tensor<[n], f32, "cuda:0">`.
+    A device, if the program names one, is written `!relax.tensor<[n], f32, "cuda:0">`. How
+    workers share it stands at the end: `!relax.tensor<[n], f32, sharding<x = 2: S[0]>>`; the shape is the global one.
     """
 
     name = "relax.tensor"
@@ -52,14 +54,20 @@ class TensorType(ParametrizedAttribute, StructInfo):
     shape: PartialShapeAttr
     dtype_attr: Attribute
     device_attr: Attribute
+    sharding_attr: Attribute
 
     def __init__(
-        self, shape: ShapeLike | PartialShapeAttr = None, dtype: Attribute | None = None, device: str | None = None
+        self,
+        shape: ShapeLike | PartialShapeAttr = None,
+        dtype: Attribute | None = None,
+        device: str | None = None,
+        sharding: ShardingAttr | None = None,
     ):
         super().__init__(
             shape if isinstance(shape, PartialShapeAttr) else PartialShapeAttr.of(shape),
             NoneAttr() if dtype is None else dtype,
             NoneAttr() if device is None else StringAttr(device),
+            NoneAttr() if sharding is None else sharding,
         )
 
     @property
@@ -87,17 +95,28 @@ class TensorType(ParametrizedAttribute, StructInfo):
         """The device that the program names, if any."""
         return self.device_attr.data if isinstance(self.device_attr, StringAttr) else None
 
+    @property
+    def sharding(self) -> ShardingAttr | None:
+        """How workers share the tensor, if the program says that."""
+        return self.sharding_attr if isinstance(self.sharding_attr, ShardingAttr) else None
+
     def with_shape(self, shape: ShapeLike) -> TensorType:
-        """The same dtype and device with another shape."""
-        return TensorType(shape, self.dtype, self.device)
+        """The same dtype, device and sharding with another shape."""
+        return TensorType(shape, self.dtype, self.device, self.sharding)
 
     def with_dtype(self, dtype: Attribute | None) -> TensorType:
-        """The same shape and device with another dtype."""
-        return TensorType(self.shape, dtype, self.device)
+        """The same shape, device and sharding with another dtype."""
+        return TensorType(self.shape, dtype, self.device, self.sharding)
+
+    def with_sharding(self, sharding: ShardingAttr | None) -> TensorType:
+        """The same tensor, shared by workers in another way."""
+        return TensorType(self.shape, self.dtype, self.device, sharding)
 
     def verify(self) -> None:
         if not isinstance(self.dtype_attr, NoneAttr):
             verify_dtype(self.dtype_attr, self.name)
+        if isinstance(self.sharding_attr, ShardingAttr):
+            self.sharding_attr.verify_rank(self.rank)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -105,8 +124,16 @@ class TensorType(ParametrizedAttribute, StructInfo):
             shape = PartialShapeAttr(parse_shape(parser))
             parser.parse_punctuation(",")
             dtype = NoneAttr() if parser.parse_optional_keyword("_") else parser.parse_type()
-            device = StringAttr(parser.parse_str_literal()) if parser.parse_optional_punctuation(",") else NoneAttr()
-        return shape, dtype, device
+            more = parser.parse_optional_punctuation(",") is not None
+            device: Attribute = NoneAttr()
+            if more and (name := parser.parse_optional_str_literal()) is not None:
+                device = StringAttr(name)
+                more = parser.parse_optional_punctuation(",") is not None
+            sharding: Attribute = NoneAttr()
+            if more:
+                parser.parse_keyword("sharding", ", or a string for a device")
+                sharding = ShardingAttr(ShardingAttr.parse_parameter(parser))
+        return shape, dtype, device, sharding
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -119,6 +146,9 @@ class TensorType(ParametrizedAttribute, StructInfo):
             if self.device is not None:
                 printer.print_string(", ")
                 printer.print_string_literal(self.device)
+            if self.sharding is not None:
+                printer.print_string(", sharding")
+                self.sharding.print_parameter(printer)
 
 
 @irdl_attr_definition

@@ -10,6 +10,7 @@ from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from tests.operators.support import MODES, Programs, function, random
+from tests.support.programs import runner
 
 BODIES = {
     "annotated": 'relax.dist.annotate_sharding %x mesh = [1, 1] placement = "S[1], R"',
@@ -30,9 +31,8 @@ def test_one_worker(name: str, shape: tuple[int, int]):
 
 
 SEVERAL = {
-    "relax.dist.redistribute_replica_to_shard": ("num_workers = 2 axis = 1", "exchanges between 2 workers"),
-    "relax.dist.local_view": ('mesh = [2, 2] placement = "S[0], R"', "has dimension 0 in 2 parts"),
-    "relax.dist.global_view": ('mesh = [3, 2] placement = "S[1], S[0]"', "has dimension 1 in 3 parts and dimension 0"),
+    "relax.dist.local_view": ('mesh = [2, 2] placement = "S[0], R"', "has dimension 0 in 2 tiles"),
+    "relax.dist.global_view": ('mesh = [3, 2] placement = "S[1], S[0]"', "has dimension 1 in 3 tiles and dimension 0"),
 }
 
 
@@ -53,7 +53,7 @@ def test_several_workers(op: str):
 @pytest.mark.parametrize("placed", ["relax.dist.annotate_sharding", "relax.dist.redistribute"])
 @pytest.mark.parametrize(
     ("placement", "reason"),
-    [("S[0]", "has dimension 0 in 2 parts for as many workers"), ("R", "has a copy for each of 2 workers")],
+    [("S[0]", "has dimension 0 in 2 tiles for as many workers"), ("R", "has a copy for each of 2 workers")],
 )
 def test_a_function_for_several_workers(placed: str, placement: str, reason: str):
     """It would run as if nobody shared the tensors: an error names function, op and what is missing."""
@@ -67,3 +67,24 @@ def test_a_function_for_several_workers(placed: str, placement: str, reason: str
                 build(module.clone(), mode=mode)
     x = random("f32", 2, 2)
     np.testing.assert_allclose(run(module, "main", [x]), np.exp(x), rtol=1e-6)  # the meaning is that of the whole
+
+
+def test_a_tile_by_index():
+    """Which worker it is may be a number; then the tile is a slice of the tensor, also of one that does not divide."""
+    params = "%x: !relax.tensor<[n, 2], f32>, %index: !relax.prim<i64, i>"
+    tile = "max(0, min(n - i * floordiv(n + 2, 3), floordiv(n + 2, 3)))"
+    body = f"relax.dist.redistribute_replica_to_shard %x num_workers = 3 tile = {tile} index = i"
+    programs = Programs({"main": (params, body)})
+    for size in (0, 1, 4, 7):
+        x = random("f32", size, 2)
+        step = -(-size // 3)
+        for index in range(3):
+            programs.check("main", [x, index], x[index * step : (index + 1) * step])
+
+
+def test_a_tile_of_another_worker():
+    """Without an index a process takes its own tile, and has to be one of as many workers."""
+    module = parse_module(function("main", PARAMETERS, "relax.dist.redistribute_replica_to_shard %x num_workers = 2"))
+    for mode in MODES:
+        with pytest.raises(ValueError, match="expected 2 workers, got 1"):
+            runner(module, "main", mode)(random("f32", 6, 6))

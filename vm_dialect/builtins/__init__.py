@@ -7,7 +7,19 @@ from __future__ import annotations
 
 import tvm_ffi
 
-from vm_dialect.builtins import calls, checks, data, deferred, effects, heap, integers, memory, shapes, tuples
+from vm_dialect.builtins import (
+    calls,
+    checks,
+    collective,
+    data,
+    deferred,
+    effects,
+    heap,
+    integers,
+    memory,
+    shapes,
+    tuples,
+)
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
 
@@ -16,6 +28,13 @@ __all__ = ["BUILTINS", "Builtin", "register_globals"]
 # Called by name from native code, which has its own versions of all others. TVM registers no functions of these names,
 # so both can live in one process.
 _GLOBALS = (
+    "ccl_all_to_all",
+    "ccl_allgather",
+    "ccl_allreduce",
+    "ccl_broadcast_from_worker0",
+    "ccl_redistribute_replica_to_shard",
+    "ccl_reduce_scatter",
+    "ccl_scatter_from_worker0",
     "fail",
     "get_packed_func",
     "new_tensor_of_shape",
@@ -28,7 +47,7 @@ _GLOBALS = (
 )
 
 # Importing the families has filled the table.
-del calls, checks, data, deferred, effects, heap, integers, memory, shapes, tuples
+del calls, checks, collective, data, deferred, effects, heap, integers, memory, shapes, tuples
 
 
 def register_globals() -> None:

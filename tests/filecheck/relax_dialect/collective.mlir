@@ -26,3 +26,28 @@ relax.func @exchanged[%n, %m](%x: !relax.tensor<[4 * n, 6], f32>, %y: !relax.ten
   %5 = relax.ccl.scatter_from_worker0 %y num_workers = 3 axis = -1
   relax.return %x
 }
+
+// Along an axis of a mesh, with tiles of any size.
+// CHECK-LABEL: relax.func @along[
+// CHECK-NEXT:      %0 = relax.ccl.allgather %x num_workers = 2 axis = 1 group = "x"
+// CHECK-NEXT:      %1 = relax.ccl.allgather %x num_workers = 2 size = m group = "x"
+// CHECK-NEXT:      %2 = relax.ccl.reduce_scatter %x num_workers = 2 axis = 1 tile = t group = "x"
+// CHECK-NEXT:      %3 = relax.ccl.reduce_scatter %x op_type = "max" num_workers = 2
+// CHECK-NEXT:      %4 = relax.ccl.all_to_all %x concat_axis = 1 num_workers = 2
+// CHECK-NEXT:      %5 = relax.ccl.all_to_all %x concat_axis = 0 size = m num_workers = 3 axis = 1 tile = t group = "y"
+// TYPES-LABEL: sym_name = "along"
+// TYPES: "relax.ccl.allgather"{{.*}} -> !relax.tensor<[2 * n, 12], f32>
+// TYPES: "relax.ccl.allgather"{{.*}} -> !relax.tensor<[m, 6], f32>
+// TYPES: "relax.ccl.reduce_scatter"{{.*}} -> !relax.tensor<[2 * n, t], f32>
+// TYPES: "relax.ccl.reduce_scatter"{{.*}} -> !relax.tensor<[n, 6], f32>
+// TYPES: "relax.ccl.all_to_all"{{.*}} -> !relax.tensor<[n, 12], f32>
+// TYPES: "relax.ccl.all_to_all"{{.*}} -> !relax.tensor<[m, t], f32>
+relax.func @along[%n, %m, %t](%x: !relax.tensor<[2 * n, 6], f32>, %s: !relax.shape<[m, t]>) -> !relax.object {
+  %0 = relax.ccl.allgather %x num_workers = 2 axis = 1 group = "x"
+  %1 = relax.ccl.allgather %x num_workers = 2 size = m group = "x"
+  %2 = relax.ccl.reduce_scatter %x num_workers = 2 axis = 1 tile = t group = "x"
+  %3 = relax.ccl.reduce_scatter %x num_workers = 2 op_type = "max"
+  %4 = relax.ccl.all_to_all %x num_workers = 2 axis = 0 concat_axis = 1
+  %5 = relax.ccl.all_to_all %x num_workers = 3 axis = 1 concat_axis = 0 tile = t size = m group = "y"
+  relax.return %x
+}

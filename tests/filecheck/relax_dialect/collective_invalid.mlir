@@ -45,3 +45,67 @@ relax.func @ccl_scatter_from_worker0_c3[%n](%x: !relax.tensor<[2 * n + 1], f32>)
   %0 = relax.ccl.scatter_from_worker0 %x num_workers = 2
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.ccl.allgather' op axis 1 is out of range for rank 1
+relax.func @ccl_allgather_c3[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.ccl.allgather %x num_workers = 1 axis = 1
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.reduce_scatter' op expected at least one worker, got 0
+relax.func @ccl_reduce_scatter_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.ccl.reduce_scatter %x num_workers = 0
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.reduce_scatter' op axis 1 is out of range for rank 1
+relax.func @ccl_reduce_scatter_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.ccl.reduce_scatter %x num_workers = 2 axis = 1
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.reduce_scatter' op expected a dimension that 2 workers divide, got 7
+relax.func @ccl_reduce_scatter_c3(%x: !relax.tensor<[7], f32>) -> !relax.object {
+  %0 = relax.ccl.reduce_scatter %x num_workers = 2
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.reduce_scatter' op expected op_type to be one of sum, prod, min, max, avg, got mode
+relax.func @ccl_reduce_scatter_c4(%x: !relax.tensor<[8], f32>) -> !relax.object {
+  %0 = relax.ccl.reduce_scatter %x num_workers = 2 op_type = "mode"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.all_to_all' op expected at least one worker, got 0
+relax.func @ccl_all_to_all_c1(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.all_to_all %x num_workers = 0 concat_axis = 1
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.all_to_all' op expected each axis once, got [1, 1]
+relax.func @ccl_all_to_all_c2(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.all_to_all %x num_workers = 2 axis = 1 concat_axis = 1
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.all_to_all' op expected a dimension that 2 workers divide, got 7
+relax.func @ccl_all_to_all_c3(%x: !relax.tensor<[7, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.all_to_all %x num_workers = 2 concat_axis = 1
+  relax.return %x
+}

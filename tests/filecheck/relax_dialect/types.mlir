@@ -8,6 +8,13 @@ relax.func @sig_tensors[%n, %m](%a: !relax.tensor<[n, 4 * m], f32>, %m_1: !relax
   relax.return %a
 }
 
+// How workers share a tensor: a placement for each axis of a mesh, behind the device.
+// CHECK-LABEL: relax.func @sig_shardings[%n, %p](%a: !relax.tensor<[n, 4], f32, sharding<x = 2: S[0], y = p: R>>, %b: !relax.tensor<*, _, "cpu", sharding<x = 2: P, y = p + 1: P[max]>>, %p_1: !relax.prim<i64, p>, %c: !relax.tensor<[4], f32, sharding<>>) -> !relax.object {
+// CHECK-NEXT:      relax.return %a
+relax.func @sig_shardings[%n, %p](%a: !relax.tensor<[n, 4], f32, sharding<x = 2: S[0], y = p: R>>, %b: !relax.tensor<*, _, "cpu", sharding<x = 2: P[sum], y = p + 1: P[max]>>, %p_1: !relax.prim<i64, p>, %c: !relax.tensor<[4], f32, sharding<>>) -> !relax.object {
+  relax.return %a
+}
+
 // CHECK-LABEL: relax.func @sig_values[%n](%a: !relax.shape<[n, n + 1]>, %b: !relax.shape<[_, 2]>, %c: !relax.shape<*>, %d: !relax.prim<i64, 2 * n>, %e: !relax.prim<f32>, %f: !relax.object) -> !relax.object {
 // CHECK-NEXT:      relax.return %a
 relax.func @sig_values[%n](%a: !relax.shape<[n, n + 1]>, %b: !relax.shape<[_, 2]>, %c: !relax.shape<*>, %d: !relax.prim<i64, 2 * n>, %e: !relax.prim<f32>, %f: !relax.object) -> !relax.object {

@@ -12,6 +12,8 @@ from tests.support.struct_info import SYMBOLS, info, infos, uses_only
 SCOPED = [
     ("E1", "tensor<[n, m, n * m, 4], f32>", "tensor<[n, _, _, 4], f32>"),
     ("E1", "shape<[n, m]>", "shape<[n, _]>"),
+    ("E1", "tensor<[n], f32, sharding<x = m: S[0]>>", "tensor<[n], f32>"),
+    ("E1", "tensor<[m], f32, sharding<x = n: S[0], y = 2: R>>", "tensor<[_], f32, sharding<x = n: S[0], y = 2: R>>"),
     ("E1", "tensor<*, f32>", "tensor<*, f32>"),
     ("E2", "prim<i64, m>", "prim<i64>"),
     ("E2", "prim<i64, n>", "prim<i64, n>"),

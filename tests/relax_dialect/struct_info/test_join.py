@@ -19,6 +19,14 @@ JOINS = [
     ("J2", "tensor<[n, 4], f32>", "tensor<[n], f32>", "tensor<*, f32>"),
     ("J2", "tensor<[n], f32>", "tensor<[n], f16>", "tensor<[n], _>"),
     ("J2", 'tensor<[n], f32, "cpu">', "tensor<[n], f32>", "tensor<[n], f32>"),
+    ("J2", "tensor<[n], f32, sharding<x = 2: S[0]>>", "tensor<[n], f32, sharding<x = 2: R>>", "tensor<[n], f32>"),
+    ("J2", "tensor<[n], f32, sharding<x = 2: S[0]>>", "tensor<[n], f32>", "tensor<[n], f32>"),
+    (
+        "J2",
+        "tensor<[n], f32, sharding<x = 2: S[0]>>",
+        "tensor<[4], f32, sharding<x = 2: S[0]>>",
+        "tensor<[_], f32, sharding<x = 2: S[0]>>",
+    ),
     ("J2", "tensor<[2 * n], f32>", "tensor<[n + n], f32>", "tensor<[2 * n], f32>"),
     ("J2", "tensor<[n + n], f32>", "tensor<[2 * n], f32>", "tensor<[2 * n], f32>"),
     ("J2", "shape<[n, m]>", "shape<[n, n]>", "shape<[n, _]>"),
@@ -75,6 +83,8 @@ JOINS = [
 MEETS = [
     ("M1", "tensor<[n, _], f32>", "tensor<[_, 4], _>", "tensor<[n, 4], f32>"),
     ("M1", "tensor<*, f32>", 'tensor<[n], _, "cpu">', 'tensor<[n], f32, "cpu">'),
+    ("M1", "tensor<*, f32>", "tensor<[n], _, sharding<x = 2: R>>", "tensor<[n], f32, sharding<x = 2: R>>"),
+    ("M2", "tensor<[n], f32, sharding<x = 2: R>>", "tensor<[n], f32, sharding<x = 2: P>>", None),
     ("M1", "object", "shape<[n]>", "shape<[n]>"),
     ("M1", "prim<i64>", "prim<i64, n>", "prim<i64, n>"),
     ("M1", "tuple<!relax.object>", "tuple<!relax.prim<i64>>", "tuple<!relax.prim<i64>>"),

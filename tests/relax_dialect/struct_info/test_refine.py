@@ -16,6 +16,7 @@ REFINEMENTS = [
     ("R1", "tensor<[n], f32>", "object", "tensor<[n], f32>"),
     ("R2", "tensor<[_, 4], _>", "tensor<[n, m], f32>", "tensor<[n, 4], f32>"),
     ("R2", "tensor<*, f32>", "tensor<[n], f16>", "tensor<[n], f32>"),
+    ("R2", "tensor<[n], f32>", "tensor<*, _, sharding<x = 2: R>>", "tensor<[n], f32, sharding<x = 2: R>>"),
     ("R2", "tensor<[n], f32>", 'tensor<[_], _, "cpu">', 'tensor<[n], f32, "cpu">'),
     ("R2", "tensor<[n, _], f32>", "tensor<[m], f32>", "tensor<[n, _], f32>"),
     ("R2", "shape<[_, m]>", "shape<[n, 2]>", "shape<[n, m]>"),

@@ -62,7 +62,7 @@ def test_rules_are_numbered_without_gaps():
         "M": 2,
         "MC": 6,
         "R": 5,
-        "S": 10,
+        "S": 11,
     }
 
 

@@ -53,6 +53,16 @@ RULES = {
         ('tensor<[n], f32, "cuda:0">', 'tensor<[n], f32, "cpu">', NEVER),
         ("tensor<[4], _>", "tensor<[5], f32>", NEVER),
     ],
+    "S11": [
+        ("tensor<[n], f32, sharding<x = 2: S[0]>>", "tensor<[n], f32>", YES),
+        ("tensor<[n], f32, sharding<x = p: S[0]>>", "tensor<[n], f32, sharding<x = p: S[0]>>", YES),
+        ("tensor<[n], f32>", "tensor<[n], f32, sharding<x = 2: S[0]>>", RUNTIME),
+        ("tensor<[n], f32, sharding<x = p: S[0]>>", "tensor<[n], f32, sharding<x = 2: S[0]>>", RUNTIME),
+        ("tensor<[n], f32, sharding<x = 3: S[0]>>", "tensor<[n], f32, sharding<x = 2: S[0]>>", NEVER),
+        ("tensor<[n], f32, sharding<x = 2: R>>", "tensor<[n], f32, sharding<x = 2: S[0]>>", NEVER),
+        ("tensor<[n], f32, sharding<y = 2: R>>", "tensor<[n], f32, sharding<x = 2: R>>", NEVER),
+        ("tensor<[n], f32, sharding<x = 2: P>>", "tensor<[n], f32, sharding<x = 2: P[max]>>", NEVER),
+    ],
     "S6": [
         ("tuple<!relax.prim<i64, n>, !relax.object>", "tuple<!relax.prim<i64>, !relax.object>", YES),
         ("tuple<>", "tuple<>", YES),

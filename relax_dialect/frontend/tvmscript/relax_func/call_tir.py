@@ -307,7 +307,8 @@ def sharding_of_value(value: Expr) -> Sharding | None:
     op = value.value.owner if isinstance(value.value, OpResult) else None
     if not isinstance(op, PlacementOp) or isinstance(op, LocalViewOp):
         return None
-    return Sharding(Mesh(tuple(op.mesh.get_values()), ()), op.placement.data)
+    sizes = [axis.size.constant_value for axis in op.sharding.mesh]
+    return Sharding(Mesh(tuple(size for size in sizes if size is not None), ()), op.placement.data)
 
 
 def _redistributed(reader: ExpressionReader, node: ast.Call, name: str) -> Expr:

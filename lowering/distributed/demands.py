@@ -1,0 +1,131 @@
+"""Which placements are wanted of values that nobody has annotated: what follows from annotations, in both directions.
+
+An operator of which one operand or result is sharded along a factor wants the others to be. The first demand of a value
+counts; another one is a conflict, which a redistribution resolves where it is cheaper than doing without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from lowering.diagnostics import Finding
+from lowering.distributed.factors import Factors, admits, factors_of
+from lowering.locations import source_position
+from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.shapes import TupleGetOp, TupleOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.sharding import Placement, Shard, ShardingAttr
+from relax_dialect.struct_info.types import TensorType
+
+
+@dataclass(frozen=True)
+class Demand:
+    """A placement along one axis, and who wants it first: a parameter or an annotation."""
+
+    placement: Placement
+    origin: str
+
+
+@dataclass
+class Demands:
+    """The demands of one function."""
+
+    func: FuncOp
+    mesh: ShardingAttr
+    fixed: dict[SSAValue, tuple[ShardingAttr, str]] = field(default_factory=dict[SSAValue, tuple[ShardingAttr, str]])
+    """Values that are annotated, with the annotation's origin."""
+    wanted: dict[tuple[SSAValue, int], Demand] = field(default_factory=dict[tuple[SSAValue, int], Demand])
+    """Demands by value and axis."""
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    def __post_init__(self) -> None:
+        for param in self.func.params:
+            if isinstance(param.type, TensorType) and param.type.sharding is not None:
+                self._fix(param, param.type.sharding, describe(param))
+        ops = list(self.func.body.block.ops)
+        for op in ops:
+            if isinstance(op, PlacementOp):
+                self._annotate(op)
+        self.rules: dict[Operation, Factors] = {
+            op: found for op in ops if isinstance(op, Operator) and (found := _rule(op)) is not None
+        }
+        while self._sweep(ops) or self._sweep(ops[::-1]):
+            pass
+
+    def _annotate(self, op: PlacementOp) -> None:
+        origin = describe(op.result)
+        self._fix(op.result, op.sharding, origin)
+        if not isinstance(op, AnnotateShardingOp):
+            return
+        known = self.fixed.get(op.x)
+        if known is not None and known[0] != op.sharding:
+            message = f"says {op.sharding.text} of a tensor that is shared as {known[0].text} by {known[1]}"
+            self.findings.append(Finding.at(op, message, "use relax.dist.redistribute to move it"))
+        elif known is None:
+            self._fix(op.x, op.sharding, origin)
+
+    def _fix(self, value: SSAValue, sharding: ShardingAttr, origin: str) -> None:
+        self.fixed[value] = (sharding, origin)
+        for at, placement in enumerate(sharding.placements):
+            self.wanted[value, at] = Demand(placement, origin)
+
+    def _sweep(self, ops: Sequence[Operation]) -> bool:
+        """Passes demands on through each op; whether there were new ones."""
+        count = len(self.wanted)
+        for op in ops:
+            for at in range(len(self.mesh.mesh)):
+                if op in self.rules:
+                    self._through(op, self.rules[op], at)
+                elif isinstance(op, TupleGetOp) and isinstance(op.operands[0].owner, TupleOp):
+                    pair = (op.operands[0].owner.operands[op.index.value.data], op.results[0])
+                    self._share(pair, at)
+        return len(self.wanted) > count
+
+    def _share(self, values: Sequence[SSAValue], at: int) -> None:
+        demand = next((self.wanted[value, at] for value in values if (value, at) in self.wanted), None)
+        for value in values:
+            if demand is not None:
+                self.wanted.setdefault((value, at), demand)
+
+    def _through(self, op: Operation, factors: Factors, at: int) -> None:
+        for demand, factor in self.factors_in(op, factors, at):
+            choice = factors.placements(factor)
+            values = zip((*op.operands, *op.results), (*choice.operands, *choice.results), strict=True)
+            for value, placement in values:
+                if isinstance(placement, Shard) and not self._is_taken(value, at, placement):
+                    self.wanted.setdefault((value, at), Demand(placement, demand.origin))
+            return
+
+    def _is_taken(self, value: SSAValue, at: int, placement: Placement) -> bool:
+        """Whether another axis is wanted for the dimension already."""
+        others = (self.wanted.get((value, other)) for other in range(len(self.mesh.mesh)) if other != at)
+        return any(demand is not None and demand.placement == placement for demand in others)
+
+    def factors_in(self, op: Operation, factors: Factors, at: int) -> Iterator[tuple[Demand, str]]:
+        """The factors along which demands of operands and results want an op to be shared along an axis."""
+        labels = (*factors.operands, *factors.results)
+        for value, own in zip((*op.operands, *op.results), labels, strict=True):
+            demand = self.wanted.get((value, at))
+            if demand is None or not isinstance(demand.placement, Shard) or demand.placement.dim >= len(own):
+                continue
+            factor = own[demand.placement.dim]
+            if factor is not None and admits(op, factors, factor, self.mesh.mesh[at]):
+                yield demand, factor
+
+
+def _rule(op: Operator) -> Factors | None:
+    return None if isinstance(op, PlacementOp) else factors_of(op)
+
+
+def describe(value: SSAValue) -> str:
+    """What an error calls a value: `parameter x`, `'relax.dist.annotate_sharding' at model.mlir:3:5`."""
+    if isinstance(value, BlockArgument):
+        return f"parameter {value.name_hint or value.index}"
+    op = value.owner
+    position = str(source_position(op.location)) if isinstance(op, Operation) else ""
+    name = op.name if isinstance(op, Operation) else "a block"
+    return f"'{name}'{f' at {position}' if position else ''}"

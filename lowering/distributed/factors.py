@@ -1,0 +1,159 @@
+"""What an operator lets workers share: its *factors*, the loops that it has, and the dimensions that they run over.
+
+`matmul` has the factors `i`, `j` and `k`: `x[i, k]`, `y[k, j]`, `result[i, j]`. Workers can share the work along one
+factor. Then each has the tiles of the dimensions that the factor runs over. A factor that no result has is reduced:
+each worker gets a term of the result. A dimension without a factor is needed as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from relax_dialect.families import OPERATORS
+from relax_dialect.loading import FamilyRules
+from relax_dialect.ops.operator import Operator
+from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard, own_tile
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, constant, floordiv
+
+OpT = TypeVar("OpT", bound=Operation)
+Labels: TypeAlias = tuple[str | None, ...]
+"""The factor of each dimension of a value."""
+
+FAMILIES = (
+    "activation attention binary creation datatype indexing joining linear_algebra manipulation normalization "
+    "reduction search unary"
+)
+"""The families that have rules. Operators of others are computed by all workers alike."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of an op, by the dimensions of its operands and results."""
+
+    operands: Sequence[Labels]
+    """No labels for an operand that is no tensor."""
+    results: Sequence[Labels]
+    reduced: Mapping[str, str] = field(default_factory=dict[str, str])
+    """How the terms along factors that no result has are combined."""
+    even: frozenset[str] = frozenset()
+    """Factors that run over dimensions of different sizes, which the number of workers has to divide."""
+
+    @property
+    def names(self) -> list[str]:
+        """All factors, in the order of the dimensions that they run over."""
+        found = [label for labels in (*self.operands, *self.results) for label in labels if label is not None]
+        return list(dict.fromkeys(found))
+
+    def placements(self, factor: str | None) -> Choice:
+        """What operands and results are, if workers share the work along a factor; without one, all do everything."""
+        operands = tuple(_place(labels, factor) for labels in self.operands)
+        results = tuple(_place(labels, factor) for labels in self.results)
+        if factor is not None and factor in self.reduced:
+            results = tuple(Partial(self.reduced[factor]) for _ in self.results)
+        return Choice(factor, operands, results)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The placements of an op's operands and results along one axis of the mesh."""
+
+    factor: str | None
+    operands: tuple[Placement, ...]
+    results: tuple[Placement, ...]
+
+
+def _place(labels: Labels, factor: str | None) -> Placement:
+    return Shard(labels.index(factor)) if factor is not None and factor in labels else REPLICATE
+
+
+Rule: TypeAlias = "Callable[[OpT], Factors | None]"
+
+RULES: FamilyRules[Rule[Operation]] = FamilyRules(
+    "lowering.distributed.rules", {family: OPERATORS[family] for family in FAMILIES.split()}
+)
+"""The factors of operators."""
+
+
+def shards(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the factors of ops of some classes; `None` for an op that cannot be shared."""
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        RULES.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
+        return rule
+
+    return register
+
+
+def factors_of(op: Operation) -> Factors | None:
+    """The factors of an op; `None` if nothing is known of it, or the rank of one of its tensors is not."""
+    rule = RULES[type(op)] if isinstance(op, Operator) else None
+    if rule is None or any(isinstance(v.type, TensorType) and v.type.rank is None for v in (*op.operands, *op.results)):
+        return None
+    return rule(op)
+
+
+def choices(op: Operation, factors: Factors, axis: MeshAxis) -> Iterator[Choice]:
+    """How workers along an axis can share an op: in any case all do everything."""
+    yield factors.placements(None)
+    for factor in factors.names:
+        if admits(op, factors, factor, axis):
+            yield factors.placements(factor)
+
+
+def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis) -> bool:
+    """Whether tiles along a factor fit each other: each dimension has a size, and those of different sizes divide.
+
+    A greatest or least element needs a tile that is not empty, so there the number of workers has to divide, too.
+    """
+    sizes = [size for _, size in dims_of(op, factors, factor)]
+    if any(size is None for size in sizes) or axis.size.constant_value is None:
+        return False
+    if factor in factors.even or factors.reduced.get(factor) in ("min", "max"):
+        return all(size is not None and divides(axis.size.constant_value, size) for size in sizes)
+    return len(set(sizes)) == 1
+
+
+def divides(workers: int, size: Dim) -> bool:
+    """Whether a number of workers provably divides a dimension."""
+    return floordiv(size, constant(workers)) * workers == size
+
+
+def dims_of(op: Operation, factors: Factors, factor: str) -> Iterator[tuple[SSAValue, Dim | None]]:
+    """The dimensions that a factor runs over, with the values that have them."""
+    values = (*op.operands, *op.results)
+    for value, labels in zip(values, (*factors.operands, *factors.results), strict=True):
+        if factor in labels and isinstance(value.type, TensorType) and value.type.dims is not None:
+            yield value, value.type.dims[labels.index(factor)]
+
+
+def dims(value: SSAValue) -> tuple[Dim | None, ...]:
+    """The dimensions of a tensor, whose rank is known; none for another value."""
+    return (value.type.dims or ()) if isinstance(value.type, TensorType) else ()
+
+
+def named(prefix: str, count: int, without: Sequence[int] = ()) -> Labels:
+    """A factor for each of some dimensions, but for those that are needed as a whole."""
+    return tuple(None if at in without else f"{prefix}{at}" for at in range(count))
+
+
+def broadcast(values: Sequence[SSAValue], shape: Sequence[Dim | None], prefix: str = "d") -> list[Labels]:
+    """The factors of operands that are broadcast to a shape: those of dimensions that are as large as there."""
+    found: list[Labels] = []
+    for value in values:
+        own = dims(value)
+        offset = len(shape) - len(own)
+        found.append(
+            tuple(f"{prefix}{at + offset}" if dim is not None and dim == shape[at + offset] else None
+                  for at, dim in enumerate(own))
+        )  # fmt: skip
+    return found
+
+
+def tile_of(size: Dim, axis: MeshAxis, index: Dim) -> Dim:
+    """The tile of a dimension that a worker along an axis has."""
+    return own_tile(size, axis.size, index)

@@ -1,0 +1,179 @@
+"""`relax.dist.redistribute` in steps, each along one axis of the mesh, and what these become for a worker.
+
+| from | to | |
+|---|---|---|
+| `R` | `S[d]` | the worker's own tile: nothing moves |
+| `S[d]` | `R` | `relax.ccl.allgather` |
+| `P` | `R` | `relax.ccl.allreduce` |
+| `P` | `S[d]` | `relax.ccl.reduce_scatter` |
+| `S[d]` | `S[e]` | `relax.ccl.all_to_all` |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from lowering.diagnostics import fail
+from lowering.distributed.local_shapes import LocalShapes
+from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.ops.collective import AllGatherOp, AllReduceOp, AllToAllOp, ReduceScatterOp
+from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp, RedistributeOp, RedistributeReplicaToShardOp
+from relax_dialect.struct_info.sharding import MeshAxis, Partial, Placement, Replicate, Shard, ShardingAttr
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+
+
+def sharding_of(value: SSAValue, mesh: ShardingAttr) -> ShardingAttr:
+    """How workers share a value: as its type says, else all have all of it."""
+    info = value.type
+    if isinstance(info, TensorType) and info.sharding is not None:
+        return info.sharding
+    return mesh.with_placements([Replicate()] * len(mesh.mesh))
+
+
+class AnnotationIsRedistribution(RewritePattern):
+    """An annotation is a redistribution of what is shared otherwise: `annotate(x: S[0], R)  ->  redistribute(x, R)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AnnotateShardingOp, rewriter: PatternRewriter) -> None:
+        rewriter.replace(op, RedistributeOp.of(op.x, op.sharding))
+
+
+class DropRedistribution(RewritePattern):
+    """To what it is already: `redistribute(x: S[0], S[0])  ->  x`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: RedistributeOp, rewriter: PatternRewriter) -> None:
+        if sharding_of(op.x, op.sharding) == op.sharding and op.x.type == op.result.type:
+            rewriter.replace(op, [], [op.x])
+
+
+class MergeRedistributions(RewritePattern):
+    """One after the other is the last one, unless the first one is used otherwise, or adds up terms first.
+
+    `redistribute(redistribute(x, R), S[0])  ->  redistribute(x, S[0])`: an all-reduce whose tile is taken is a
+    reduce-scatter, an all-gather whose tile is taken along another dimension an all-to-all.
+    """
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: RedistributeOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, RedistributeOp) or not op.x.has_one_use():
+            return
+        first, last = sharding_of(inner.x, op.sharding), op.sharding
+        if first.mesh != last.mesh or not all(map(_is_one_step, first.placements, last.placements)):
+            return
+        rewriter.replace(op, RedistributeOp.of(inner.x, last))
+
+
+def _is_one_step(first: Placement, last: Placement) -> bool:
+    """Whether there is a collective from one placement to the other: none makes terms of a tensor."""
+    return first == last or not isinstance(last, Partial)
+
+
+class OneAxisAtATime(RewritePattern):
+    """A redistribution along several axes is several: `redistribute(x, y, z)` along `x`, then along `y`.
+
+    First what makes tensors smaller (tiles, reduce-scatters), then what moves tiles, last what makes them larger. A
+    dimension that gets another axis is given up by the first one before: `S[0], R` to `R, S[0]` is by way of `R, R`.
+    """
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: RedistributeOp, rewriter: PatternRewriter) -> None:
+        sharding = op.sharding
+        now = list(sharding_of(op.x, sharding).placements)
+        todo = [at for at, (old, new) in enumerate(zip(now, sharding.placements, strict=True)) if old != new]
+        if len(todo) <= 1:
+            return
+        steps: list[list[Placement]] = []
+        while todo:
+            at = min(todo, key=lambda at: (_is_taken(now, at, sharding.placements[at]), _order(now[at]), at))
+            new = sharding.placements[at]
+            if _is_taken(now, at, new):  # by an axis that waits for this one: a cycle
+                now[at] = Replicate()
+            else:
+                now[at] = new
+                todo.remove(at)
+            steps.append(list(now))
+        value, made = op.x, list[Operation]()
+        for step in steps:
+            made.append(RedistributeOp.of(value, sharding.with_placements(step)))
+            value = made[-1].results[0]
+        rewriter.replace(op, made)
+
+
+def _is_taken(now: list[Placement], at: int, new: Placement) -> bool:
+    return isinstance(new, Shard) and any(other == new for axis, other in enumerate(now) if axis != at)
+
+
+def _order(old: Placement) -> int:
+    return {Replicate: 0, Partial: 1, Shard: 2}[type(old)]
+
+
+FEWEST = (AnnotationIsRedistribution(), DropRedistribution(), MergeRedistributions())
+"""What `lower-distributed` applies first: the fewest redistributions."""
+
+STEPS = (OneAxisAtATime(),)
+"""What it applies then: each along one axis."""
+
+
+def collective(op: PlacementOp, x: SSAValue, shapes: LocalShapes, insert: Callable[[Operation], object]) -> SSAValue:
+    """What a worker does for a redistribution along one axis, `x` being its part of the operand."""
+    before, after = sharding_of(op.x, op.sharding), op.sharding
+    if before.mesh != after.mesh:
+        fail(op, f"expected the mesh {_mesh(before)} that the operand is on, got {_mesh(after)}")
+    changed = [
+        (axis, old, new)
+        for axis, old, new in zip(after.mesh, before.placements, after.placements, strict=True)
+        if old != new
+    ]
+    if not changed:
+        return x
+    ((axis, old, new),) = changed
+    info = op.x.type
+    dims = info.dims if isinstance(info, TensorType) else None
+    if dims is None or (count := axis.size.constant_value) is None:
+        fail(op, f"expected a tensor of known rank on a mesh of known size, got {info}")
+    made = _step(op, x, axis, count, dims, shapes, old, new)
+    insert(made)
+    return made.results[0]
+
+
+def _step(
+    op: PlacementOp,
+    x: SSAValue,
+    axis: MeshAxis,
+    count: int,
+    dims: tuple[Dim | None, ...],
+    shapes: LocalShapes,
+    old: Placement,
+    new: Placement,
+) -> Operation:
+    def size(at: int) -> Dim:
+        found = dims[at]
+        if found is None:
+            fail(op, f"expected dimension {at} to be known, got {op.x.type}", "name it by a relax.match_cast")
+        return found
+
+    match old, new:
+        case Replicate(), Shard(dim):
+            index = shapes.indices[axis.name]
+            return RedistributeReplicaToShardOp(x, count, dim, axis.name, shapes.tile(size(dim), axis), index)
+        case Shard(dim), Replicate():
+            return AllGatherOp(x, count, axis=dim, group=axis.name, size=size(dim))
+        case Partial(by), Replicate():
+            return AllReduceOp(x, by, group=axis.name)
+        case Partial(by), Shard(dim):
+            return ReduceScatterOp(x, count, dim, by, axis.name, shapes.tile(size(dim), axis))
+        case Shard(dim), Shard(other):
+            tile = shapes.tile(size(other), axis)
+            return AllToAllOp(x, count, other, dim, axis.name, tile, size(dim))
+        case _:
+            fail(op, f"expected a placement that {old} can become, got {new}: nobody makes terms of a tensor")
+
+
+def _mesh(sharding: ShardingAttr) -> str:
+    return f"[{', '.join(map(str, sharding.mesh))}]"

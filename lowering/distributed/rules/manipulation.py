@@ -1,0 +1,115 @@
+"""How what rearranges dimensions may be shared.
+
+M1: `permute_dims`, `expand_dims` and `squeeze` along every dimension that operand and result have.
+M2: `reshape` and `flatten` along dimensions that stay, and along the first of those that are made one, or that one
+becomes, if workers divide it: then tiles stay in one piece.
+M3: `broadcast_to` along every dimension of the result; the operand is needed as a whole where it is broadcast.
+M4: `flip` along every dimension but its axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.distributed.factors import Factors, Labels, broadcast, dims, named, shards
+from relax_dialect.ops.manipulation import (
+    BroadcastToOp,
+    ExpandDimsOp,
+    FlattenOp,
+    FlipOp,
+    PermuteDimsOp,
+    ReshapeOp,
+    SqueezeOp,
+)
+from tir_dialect.dims import Dim, product
+
+
+@shards(PermuteDimsOp)
+def permute_dims(op: PermuteDimsOp) -> Factors:
+    """M1."""
+    rank = len(dims(op.x))
+    axes = [axis % rank for axis in op.axes.get_values()] if op.axes is not None else list(reversed(range(rank)))
+    return Factors([named("d", rank)], [tuple(f"d{axis}" for axis in axes)])
+
+
+@shards(ExpandDimsOp)
+def expand_dims(op: ExpandDimsOp) -> Factors:
+    """M1."""
+    rank = len(dims(op.result))
+    new = {axis % rank for axis in op.axes.get_values()}
+    old = iter(range(rank))
+    labels = tuple(None if at in new else f"d{next(old)}" for at in range(rank))
+    return Factors([named("d", len(dims(op.x)))], [labels])
+
+
+@shards(SqueezeOp)
+def squeeze(op: SqueezeOp) -> Factors | None:
+    """M1; without axes, dimensions have to be known to be 1."""
+    x = dims(op.x)
+    if op.axes is not None:
+        gone = {axis % len(x) for axis in op.axes.get_values()}
+    else:
+        gone = {at for at, dim in enumerate(x) if dim is not None and dim.constant_value == 1}
+    kept = [f"d{at}" for at in range(len(x)) if at not in gone]
+    if len(kept) != len(dims(op.result)):
+        return None
+    return Factors([named("d", len(x), sorted(gone))], [tuple(kept)])
+
+
+@shards(ReshapeOp, FlattenOp)
+def reshape(op: ReshapeOp | FlattenOp) -> Factors | None:
+    """M2."""
+    old, new = dims(op.x), dims(op.result)
+    if None in old or None in new:
+        return None
+    left, right, even = _match([d for d in old if d is not None], [d for d in new if d is not None])
+    shapes: tuple[Labels, ...] = (left,) if isinstance(op, FlattenOp) else (left, ())
+    return Factors(shapes, [right], even=frozenset(even))
+
+
+def _match(old: Sequence[Dim], new: Sequence[Dim]) -> tuple[Labels, Labels, set[str]]:
+    """The factors of both shapes: groups of dimensions with equal products, of which the first ones belong together."""
+    left: list[str | None] = [None] * len(old)
+    right: list[str | None] = [None] * len(new)
+    even: set[str] = set()
+    i = j = 0
+    while i < len(old) and j < len(new):
+        end, stop = _group(old, new, i, j)
+        if end == i or stop == j:
+            break
+        first, last = _leading(old, i, end), _leading(new, j, stop)
+        if first is not None and last is not None:
+            left[first] = right[last] = f"d{i}"
+            if end - first > 1 or stop - last > 1:
+                even.add(f"d{i}")
+        i, j = end, stop
+    return tuple(left), tuple(right), even
+
+
+def _leading(shape: Sequence[Dim], begin: int, end: int) -> int | None:
+    """The first dimension of a group that is not 1."""
+    return next((at for at in range(begin, end) if shape[at].constant_value != 1), None)
+
+
+def _group(old: Sequence[Dim], new: Sequence[Dim], i: int, j: int) -> tuple[int, int]:
+    """The ends of the shortest groups from `i` and `j` on whose products are equal; the starts if there are none."""
+    for end in range(i + 1, len(old) + 1):
+        for stop in range(j + 1, len(new) + 1):
+            if product(old[i:end]) == product(new[j:stop]):
+                return end, stop
+    return i, j
+
+
+@shards(BroadcastToOp)
+def broadcast_to(op: BroadcastToOp) -> Factors:
+    """M3."""
+    shape = dims(op.result)
+    return Factors([*broadcast([op.x], shape), ()], [named("d", len(shape))])
+
+
+@shards(FlipOp)
+def flip(op: FlipOp) -> Factors:
+    """M4."""
+    rank = len(dims(op.x))
+    labels = named("d", rank, [op.axis.value.data % rank])
+    return Factors([labels], [labels])

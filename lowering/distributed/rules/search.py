@@ -1,0 +1,24 @@
+"""How searches may be shared.
+
+S1: `where` along every dimension of the result, as binary operators.
+S2: `argmax` and `argmin` along every dimension that stays.
+"""
+
+from __future__ import annotations
+
+from lowering.distributed.factors import Factors, dims, named, shards
+from lowering.distributed.rules.binary import elementwise
+from relax_dialect.ops.search import ArgmaxOp, ArgminOp, WhereOp
+
+shards(WhereOp)(elementwise)  # S1
+
+
+@shards(ArgmaxOp, ArgminOp)
+def place_of_extremum(op: ArgmaxOp | ArgminOp) -> Factors | None:
+    """S2."""
+    if op.axis is None:
+        return None
+    rank = len(dims(op.x))
+    axis = op.axis.value.data % rank
+    labels = named("d", rank, [axis])
+    return Factors([labels], [labels if op.keepdims is not None else (*labels[:axis], *labels[axis + 1 :])])

@@ -1,0 +1,116 @@
+// RUN: relax-opt %s -p lower-distributed --split-input-file | filecheck %s
+
+// A product over a dimension that workers share gives terms of a sum, which an all-reduce adds up.
+// CHECK-LABEL: relax.func @all_reduce[%x_index, %n](%workers: !relax.shape<[2, x_index, n]>, %x: !relax.tensor<[n, 4], f32>, %w: !relax.tensor<[4, 4], f32>) -> !relax.tensor<[n, 4], f32>
+// CHECK-SAME:  mesh = #relax.sharding<x = 2: R>
+// CHECK-NEXT:    %0 = relax.matmul %x, %w
+// CHECK-NEXT:    %1 = relax.ccl.allreduce %0 group = "x"
+// CHECK-NEXT:    relax.return %1
+relax.func @all_reduce[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %w: !relax.tensor<[8, 4], f32, sharding<x = 2: S[0]>>) -> !relax.tensor<[n, 4], f32> {
+  %0 = relax.matmul %x, %w : !relax.tensor<[n, 4], f32, sharding<x = 2: P>>
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+  relax.return %1
+}
+
+// -----
+
+// An all-reduce of which each worker takes a tile is a reduce-scatter.
+// CHECK-LABEL: relax.func @reduce_scatter[
+// CHECK:         %0 = relax.sum %x axes = [1]
+// CHECK-NEXT:    %1 = relax.ccl.reduce_scatter %0 num_workers = 2 tile = 3 group = "x"
+// CHECK-NEXT:    relax.return %1
+relax.func @reduce_scatter(%x: !relax.tensor<[6, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.sum %x axes = [1] : !relax.tensor<[6], f32, sharding<x = 2: P>>
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+  %2 = relax.dist.redistribute %1 mesh = [2] placement = "S[0]" axes = "x"
+  relax.return %2
+}
+
+// -----
+
+// An all-gather of which each worker takes a tile along another dimension is an all-to-all.
+// CHECK-LABEL: relax.func @all_to_all[
+// CHECK:         %0 = relax.ccl.all_to_all %x concat_axis = 0 size = 6 num_workers = 2 axis = 1 tile = 4 group = "x"
+// CHECK-NEXT:    relax.return %0
+relax.func @all_to_all(%x: !relax.tensor<[6, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+  %0 = relax.dist.redistribute %x mesh = [2] placement = "R" axes = "x"
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "S[1]" axes = "x"
+  relax.return %1
+}
+
+// -----
+
+// What is gathered and cut again, or annotated as what it is, stays.
+// CHECK-LABEL: relax.func @nothing[
+// CHECK-NEXT:    %0 = relax.exp %x
+// CHECK-NEXT:    relax.return %0
+relax.func @nothing(%x: !relax.tensor<[6, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+  %0 = relax.dist.redistribute %x mesh = [2] placement = "R" axes = "x"
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "S[0]" axes = "x"
+  %2 = relax.dist.annotate_sharding %1 mesh = [2] placement = "S[0]" axes = "x"
+  %3 = relax.exp %2 : !relax.tensor<[6, 8], f32, sharding<x = 2: S[0]>>
+  relax.return %3
+}
+
+// -----
+
+// A whole that is used otherwise, too, is not gathered again: taking a tile moves nothing.
+// CHECK-LABEL: relax.func @used_twice[
+// CHECK-NEXT:    %0 = relax.ccl.allgather %x num_workers = 2 size = 6 group = "x"
+// CHECK-NEXT:    %1 = relax.dist.redistribute_replica_to_shard %0 index = x_index num_workers = 2 axis = 1 tile = 4 group = "x"
+relax.func @used_twice(%x: !relax.tensor<[6, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+  %0 = relax.dist.redistribute %x mesh = [2] placement = "R" axes = "x"
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "S[1]" axes = "x"
+  %2 = relax.tuple(%0, %1)
+  relax.return %2
+}
+
+// -----
+
+// Tiles that differ in size are symbols; those of arguments are checked.
+// CHECK-LABEL: relax.func @uneven[%x_index, %n](%workers: !relax.shape<[2, x_index, n]>, %x: !relax.tensor<[max(0, min(n - x_index * floordiv(n + 1, 2), floordiv(n + 1, 2))), 8], f32>)
+// CHECK-NEXT:    %0 = relax.shape [max(0, min(n - x_index * floordiv(n + 1, 2), floordiv(n + 1, 2)))]
+// CHECK-NEXT:    %1, %n_x = relax.match_cast %0 : !relax.shape<[n_x]> binds [n_x]
+// CHECK-NEXT:    %x_1 = relax.match_cast %x : !relax.tensor<[n_x, 8], f32>
+// CHECK-NEXT:    %2 = relax.exp %x_1
+// CHECK-NEXT:    %3 = relax.ccl.allgather %2 num_workers = 2 size = n group = "x"
+// CHECK-NEXT:    relax.return %3
+relax.func @uneven[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !relax.tensor<[n, 8], f32> {
+  %0 = relax.exp %x : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+  relax.return %1
+}
+
+// -----
+
+// Along several axes, one after the other: first what makes tensors smaller.
+// CHECK-LABEL: relax.func @two_axes[%x_index, %y_index](%workers: !relax.shape<[2, x_index, 3, y_index]>, %x: !relax.tensor<[3, 9], f32>)
+// CHECK-NEXT:    %0 = relax.dist.redistribute_replica_to_shard %x index = y_index num_workers = 3 axis = 1 tile = 3 group = "y"
+// CHECK-NEXT:    %1 = relax.ccl.allgather %0 num_workers = 2 size = 6 group = "x"
+// CHECK-NEXT:    relax.return %1
+relax.func @two_axes(%x: !relax.tensor<[6, 9], f32, sharding<x = 2: S[0], y = 3: R>>) -> !relax.object {
+  %0 = relax.dist.redistribute %x mesh = [2, 3] placement = "R, S[1]" axes = "x, y"
+  relax.return %0
+}
+
+// -----
+
+// Axes that wait for each other's dimension give it up first.
+// CHECK-LABEL: relax.func @exchange[
+// CHECK-NEXT:    %0 = relax.ccl.allgather %x num_workers = 2 size = 6 group = "x"
+// CHECK-NEXT:    %1 = relax.ccl.all_to_all %0 concat_axis = 1 size = 6 num_workers = 3 tile = 2 group = "y"
+// CHECK-NEXT:    %2 = relax.dist.redistribute_replica_to_shard %1 index = x_index num_workers = 2 axis = 1 tile = 3 group = "x"
+relax.func @exchange(%x: !relax.tensor<[6, 6], f32, sharding<x = 2: S[0], y = 3: S[1]>>) -> !relax.object {
+  %0 = relax.dist.redistribute %x mesh = [2, 3] placement = "S[1], S[0]" axes = "x, y"
+  relax.return %0
+}
+
+// -----
+
+// Functions without shardings stay.
+// CHECK-LABEL: relax.func @alone(%x: !relax.tensor<[6], f32>)
+// CHECK-NEXT:    %0 = relax.exp %x
+relax.func @alone(%x: !relax.tensor<[6], f32>) -> !relax.object {
+  %0 = relax.exp %x
+  relax.return %0
+}

@@ -1,0 +1,116 @@
+// RUN: relax-opt %s -p propagate-sharding --split-input-file | filecheck %s
+
+// Backwards: the rows of the second weight want the columns of the first; terms are added up once.
+// CHECK-LABEL: relax.func @backwards[%n](%x: !relax.tensor<[n, 8], f32>, %v: !relax.tensor<[8, 16], f32, sharding<x = 2: S[1]>>, %w: !relax.tensor<[16, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object
+// CHECK-NEXT:    %0 = relax.matmul %x, %v : !relax.tensor<[n, 16], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:    %1 = relax.nn.relu %0 : !relax.tensor<[n, 16], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:    %2 = relax.matmul %1, %w : !relax.tensor<[n, 8], f32, sharding<x = 2: P>>
+// CHECK-NEXT:    %3 = relax.dist.redistribute %2 mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    relax.return %3
+relax.func @backwards[%n](%x: !relax.tensor<[n, 8], f32>, %v: !relax.tensor<[8, 16], f32>, %w: !relax.tensor<[16, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+  %0 = relax.matmul %x, %v
+  %1 = relax.nn.relu %0
+  %2 = relax.matmul %1, %w
+  relax.return %2
+}
+
+// -----
+
+// Forwards: tiles of a batch need nothing from other workers.
+// CHECK-LABEL: relax.func @batch[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>, %w: !relax.tensor<[8, 8], f32>, %b: !relax.tensor<[8], f32>) -> !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %0 = relax.matmul %x, %w : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %1 = relax.add %0, %b : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %2 = relax.nn.softmax %1 : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    relax.return %2
+relax.func @batch[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>, %w: !relax.tensor<[8, 8], f32>, %b: !relax.tensor<[8], f32>) -> !relax.tensor<[n, 8], f32> {
+  %0 = relax.matmul %x, %w
+  %1 = relax.add %0, %b
+  %2 = relax.nn.softmax %1
+  relax.return %2
+}
+
+// -----
+
+// Softmax wants its axis as a whole; what has no rule is computed by all workers.
+// CHECK-LABEL: relax.func @whole_axis[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object
+// CHECK-NEXT:    %0 = relax.exp %x : !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:    %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %2 = relax.nn.softmax %1
+// CHECK-NEXT:    %3 = relax.sort %2
+// CHECK-NEXT:    relax.return %3
+relax.func @whole_axis[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.exp %x
+  %1 = relax.nn.softmax %0
+  %2 = relax.sort %1
+  relax.return %2
+}
+
+// -----
+
+// Heads stay in one piece: two workers divide four heads, but not three.
+// CHECK-LABEL: relax.func @heads[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %y: !relax.tensor<[n, 3, 2], f32, sharding<x = 2: S[1]>>) -> !relax.object
+// CHECK-NEXT:    %s = relax.shape [n, 4, 2]
+// CHECK-NEXT:    %0 = relax.reshape %x, %s : !relax.tensor<[n, 4, 2], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:    %t = relax.shape [n, 6]
+// CHECK-NEXT:    %y_1 = relax.dist.redistribute %y mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %1 = relax.reshape %y_1, %t
+// CHECK-NEXT:    %2 = relax.tuple(%0, %1)
+// CHECK-NEXT:    relax.return %2
+relax.func @heads[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %y: !relax.tensor<[n, 3, 2], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %s = relax.shape [n, 4, 2]
+  %0 = relax.reshape %x, %s
+  %t = relax.shape [n, 6]
+  %1 = relax.reshape %y, %t
+  %2 = relax.tuple(%0, %1)
+  relax.return %2
+}
+
+// -----
+
+// Two annotations that want different things: the cheaper operand is moved, and both origins are named.
+// CHECK-LABEL: relax.func @conflict(%x: !relax.tensor<[64, 8], f32, sharding<x = 2: S[0]>>, %y: !relax.tensor<[64, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object
+// CHECK-NEXT:    %y_1 = relax.dist.redistribute %y mesh = [2] placement = "S[0]" axes = "x" {conflict = "S[1] by parameter y, S[0] by parameter x"}
+// CHECK-NEXT:    %0 = relax.add %x, %y_1 : !relax.tensor<[64, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    relax.return %0
+relax.func @conflict(%x: !relax.tensor<[64, 8], f32, sharding<x = 2: S[0]>>, %y: !relax.tensor<[64, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.add %x, %y
+  relax.return %0
+}
+
+// -----
+
+// Along two axes at once: a batch along one, the layer's columns and rows along the other.
+// CHECK-LABEL: relax.func @two_axes[%n](%x: !relax.tensor<[n, 8], f32, sharding<d = 2: S[0], t = 2: R>>, %v: !relax.tensor<[8, 16], f32, sharding<d = 2: R, t = 2: S[1]>>, %w: !relax.tensor<[16, 8], f32, sharding<d = 2: R, t = 2: S[0]>>) -> !relax.object
+// CHECK-NEXT:    %0 = relax.matmul %x, %v : !relax.tensor<[n, 16], f32, sharding<d = 2: S[0], t = 2: S[1]>>
+// CHECK-NEXT:    %1 = relax.nn.relu %0 : !relax.tensor<[n, 16], f32, sharding<d = 2: S[0], t = 2: S[1]>>
+// CHECK-NEXT:    %2 = relax.matmul %1, %w : !relax.tensor<[n, 8], f32, sharding<d = 2: S[0], t = 2: P>>
+// CHECK-NEXT:    %3 = relax.dist.redistribute %2 mesh = [2, 2] placement = "S[0], R" axes = "d, t"
+// CHECK-NEXT:    relax.return %3
+relax.func @two_axes[%n](%x: !relax.tensor<[n, 8], f32, sharding<d = 2: S[0], t = 2: R>>, %v: !relax.tensor<[8, 16], f32, sharding<d = 2: R, t = 2: S[1]>>, %w: !relax.tensor<[16, 8], f32>) -> !relax.object {
+  %0 = relax.matmul %x, %v
+  %1 = relax.nn.relu %0
+  %2 = relax.matmul %1, %w
+  relax.return %2
+}
+
+// -----
+
+// An annotation in the middle reaches the parameter before it and the residual behind it. Here weights are smaller than activations, and so they are moved.
+// CHECK-LABEL: relax.func @sequence[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>, %g: !relax.tensor<[8], f32>, %v: !relax.tensor<[8, 16], f32, sharding<x = 2: S[1]>>, %w: !relax.tensor<[16, 8], f32>) -> !relax.object
+// CHECK-NEXT:    %0 = relax.dist.annotate_sharding %x mesh = [2] placement = "S[0]" axes = "x"
+// CHECK-NEXT:    %1 = relax.nn.rms_norm %0, %g axes = [-1] : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %v_1 = relax.dist.redistribute %v mesh = [2] placement = "R" axes = "x" {conflict = "S[1] by parameter v, S[0] by 'relax.dist.annotate_sharding' at {{.*}}"}
+// CHECK-NEXT:    %2 = relax.matmul %1, %v_1 : !relax.tensor<[n, 16], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %3 = relax.nn.relu %2 : !relax.tensor<[n, 16], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %4 = relax.matmul %3, %w : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %5 = relax.add %4, %0 : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    relax.return %5
+relax.func @sequence[%n](%x: !relax.tensor<[n, 8], f32>, %g: !relax.tensor<[8], f32>, %v: !relax.tensor<[8, 16], f32, sharding<x = 2: S[1]>>, %w: !relax.tensor<[16, 8], f32>) -> !relax.object {
+  %0 = relax.dist.annotate_sharding %x mesh = [2] placement = "S[0]" axes = "x"
+  %1 = relax.nn.rms_norm %0, %g axes = [-1]
+  %2 = relax.matmul %1, %v
+  %3 = relax.nn.relu %2
+  %4 = relax.matmul %3, %w
+  %5 = relax.add %4, %0
+  relax.return %5
+}

@@ -1,0 +1,135 @@
+"""The program of a worker: all workers together compute what the whole does, also where tiles differ in size."""
+
+import numpy as np
+import pytest
+
+from lowering.diagnostics import InvalidModule
+from lowering.distributed.tiles import Distribution
+from lowering.parsing import parse_module
+from tests.lowering.distributed.support import check_sharded
+from tests.support.programs import run_pipeline
+
+PLACEMENTS = ("R", "S[0]", "S[1]")
+
+
+def array(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-4, 4, shape).astype(np.float32)
+
+
+def redistribution(mesh: str, first: str, last: str) -> str:
+    def info(placement: str) -> str:
+        axes = ", ".join(f"{axis}: {p}" for axis, p in zip(mesh.split(", "), placement.split(", "), strict=True))
+        return f"!relax.tensor<[n, m], f32, sharding<{axes}>>"
+
+    names = ", ".join(axis.split(" ")[0] for axis in mesh.split(", "))
+    sizes = ", ".join(axis.split(" ")[2] for axis in mesh.split(", "))
+    return f"""relax.func @main[%n, %m](%x: {info(first)}) -> {info(last)} {{
+      %0 = relax.dist.redistribute %x mesh = [{sizes}] placement = "{last}" axes = "{names}"
+      relax.return %0
+    }}"""
+
+
+SIZES = [(1, 1), (2, 3), (5, 4), (6, 6), (0, 2)]
+
+
+@pytest.mark.parametrize("first", PLACEMENTS)
+@pytest.mark.parametrize("last", PLACEMENTS)
+def test_redistribution_along_one_axis(first: str, last: str):
+    for workers in (1, 2, 3, 4):
+        check_sharded(redistribution(f"x = {workers}", first, last), [[array(*size)] for size in SIZES])
+
+
+TWO_AXES = ("R, R", "S[0], R", "R, S[0]", "S[0], S[1]", "S[1], S[0]")
+
+
+@pytest.mark.parametrize("first", TWO_AXES)
+@pytest.mark.parametrize("last", TWO_AXES)
+def test_redistribution_along_two_axes(first: str, last: str):
+    """Also where both axes change what they have, each waiting for the other."""
+    check_sharded(redistribution("x = 2, y = 3", first, last), [[array(*size)] for size in SIZES])
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 4, 6])
+def test_tensor_parallel_layer(workers: int):
+    """Columns of the first weight, rows of the second: one all-reduce."""
+    mesh = f"x = {workers}"
+    text = f"""relax.func @main[%n](%x: !relax.tensor<[n, 6], f32>,
+        %v: !relax.tensor<[6, 7], f32, sharding<{mesh}: S[1]>>,
+        %w: !relax.tensor<[7, 6], f32, sharding<{mesh}: S[0]>>) -> !relax.tensor<[n, 6], f32> {{
+      %0 = relax.matmul %x, %v : !relax.tensor<[n, 7], f32, sharding<{mesh}: S[1]>>
+      %1 = relax.nn.gelu %0 : !relax.tensor<[n, 7], f32, sharding<{mesh}: S[1]>>
+      %2 = relax.matmul %1, %w : !relax.tensor<[n, 6], f32, sharding<{mesh}: P>>
+      %3 = relax.dist.redistribute %2 mesh = [{workers}] placement = "R" axes = "x"
+      %4 = relax.add %3, %x
+      relax.return %4
+    }}"""
+    module = check_sharded(text, [[array(n, 6), array(6, 7), array(7, 6)] for n in (1, 3)])
+    assert str(module).count("relax.ccl.") == 1
+
+
+def test_shapes_of_shared_tensors():
+    """What takes a shape gets that of the tile; the shape of a shared tensor is that of the whole."""
+    mesh = "sharding<x = 2: S[0]>"
+    text = f"""relax.func @main[%n](%x: !relax.tensor<[4 * n, 6], f32, {mesh}>) -> !relax.object {{
+      %s = relax.shape [4 * n, 2, 3]
+      %0 = relax.reshape %x, %s : !relax.tensor<[4 * n, 2, 3], f32, {mesh}>
+      %t = relax.shape [5, 4 * n, 2, 3]
+      %1 = relax.broadcast_to %0, %t : !relax.tensor<[5, 4 * n, 2, 3], f32, sharding<x = 2: S[1]>>
+      %u = relax.shape_of %1
+      %2 = relax.zeros %u dtype = f32 : !relax.tensor<[5, 4 * n, 2, 3], f32, sharding<x = 2: S[1]>>
+      %3 = relax.add %1, %2 : !relax.tensor<[5, 4 * n, 2, 3], f32, sharding<x = 2: S[1]>>
+      %4 = relax.max %3 axes = [1] : !relax.tensor<[5, 2, 3], f32, sharding<x = 2: P[max]>>
+      %5 = relax.dist.redistribute %4 mesh = [2] placement = "S[2]" axes = "x"
+      %6 = relax.tuple(%5, %3)
+      relax.return %6
+    }}"""
+    check_sharded(text, [[array(4 * n, 6)] for n in (1, 3)])
+
+
+def test_symbolic_mesh():
+    """The size of an axis may be a symbol until the program is lowered."""
+    text = """relax.func @main[%n, %p](%q: !relax.prim<i64, p>, %x: !relax.tensor<[n, 4], f32, sharding<x = p: S[0]>>)
+        -> !relax.tensor<[n, 4], f32> {
+      %0 = relax.exp %x : !relax.tensor<[n, 4], f32, sharding<x = p: S[0]>>
+      %1 = relax.dist.redistribute %0 mesh = [p] placement = "R" axes = "x"
+      relax.return %1
+    }"""
+    module = parse_module(text)
+    with pytest.raises(InvalidModule, match="expected a number of workers along axis x, got p"):
+        run_pipeline(module.clone(), "lower-distributed")
+    run_pipeline(module, "lower-distributed{x=3}")
+    assert Distribution.of(module, "main").mesh == {"x": 3}
+
+
+REFUSED = {
+    "cannot be shared so along axis x = 2: (S[0]) -> (R)": "relax.exp %x : !relax.tensor<[n, 4], f32>",
+    "expected operands that all workers have": "relax.sort %x",
+    "expected a placement that S[0] can become, got P": (
+        'relax.dist.redistribute %x mesh = [2] placement = "P" axes = "x"'
+    ),
+    "expected the mesh [x = 2] of the function's other tensors, got [y = 2]": (
+        'relax.dist.redistribute %x mesh = [2] placement = "R" axes = "y"'
+    ),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str):
+    text = f"""relax.func @main[%n](%x: !relax.tensor<[n, 4], f32, sharding<x = 2: S[0]>>) -> !relax.object {{
+      %0 = {REFUSED[message]}
+      relax.return %0
+    }}"""
+    with pytest.raises(InvalidModule) as caught:
+        run_pipeline(parse_module(text), "lower-distributed")
+    assert message in str(caught.value)
+
+
+def test_options():
+    from lowering.distributed.lower_distributed import LowerDistributedPass
+
+    assert LowerDistributedPass({"x": 2, "y": 3}) == LowerDistributedPass.from_spec(
+        LowerDistributedPass({"x": 2, "y": 3}).spec()
+    )
+    text = "relax.func @main(%x: !relax.object) -> !relax.object { relax.return %x }"
+    with pytest.raises(ValueError, match="expected a number of workers for the axis x, got 0"):
+        run_pipeline(parse_module(text), "lower-distributed{x=0}")

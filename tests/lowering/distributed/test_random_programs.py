@@ -1,0 +1,23 @@
+"""Random programs with random annotations: all workers together compute what the whole does."""
+
+from hypothesis import given
+
+from lowering.diagnostics import InvalidModule
+from lowering.parsing import parse_module
+from tests.lowering.distributed.programs import programs
+from tests.lowering.distributed.support import check_sharded
+from tests.support.programs import Tolerance
+from tests.support.sweeps import examples
+
+
+@given(programs())
+@examples(60)
+def test_all_workers_compute_the_whole(drawn: tuple[str, list[object]]):
+    text, args = drawn
+    parse_module(text)
+    try:
+        check_sharded(text, [args], "propagate-sharding,lower-distributed", Tolerance(1e-3, 1e-4))
+    except InvalidModule as error:
+        # Only two annotations of one tensor that contradict each other are refused.
+        if "of a tensor that is shared as" not in str(error):
+            raise

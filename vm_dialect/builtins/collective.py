@@ -1,0 +1,134 @@
+"""Builtins that exchange tensors with other workers, in destination-passing style. Tiles are divided upwards."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import tvm_ffi
+
+from vm_dialect.builtins.table import builtin
+from vm_dialect.tensors import Array, to_numpy
+from vm_dialect.workers import Group, group
+
+
+def _tiles(size: int, workers: int) -> list[int]:
+    """How many of `size` each worker has."""
+    tile = -(-size // workers)
+    return [max(0, min(tile, size - index * tile)) for index in range(workers)]
+
+
+def _agree(workers: Group, what: str, x: Array, *free: int) -> None:
+    """All workers call the same with tensors of one dtype and shape, but for the free axes."""
+    shape = ", ".join("*" if axis in free else str(size) for axis, size in enumerate(x.shape))
+    workers.agree(f"{what} of {x.dtype}[{shape}]")
+
+
+def _rows(x: Array, axis: int) -> Array:
+    """The array with an axis in front, contiguous."""
+    return np.ascontiguousarray(np.moveaxis(x, axis, 0))
+
+
+def _write(out: Array, rows: Array, axis: int) -> None:
+    """Writes an array whose front axis is `axis` of `out`."""
+    if axis or not np.shares_memory(out, rows):
+        out[...] = np.moveaxis(rows, 0, axis)
+
+
+def _rows_to_fill(out: Array, axis: int) -> Array:
+    """Contiguous memory for an array with an axis in front: that of `out`, if its axis is there."""
+    return out if axis == 0 else np.empty(np.moveaxis(out, axis, 0).shape, out.dtype)
+
+
+def _require(found: int, expected: int, what: str) -> None:
+    if found != expected:
+        raise ValueError(f"{what}: expected a tile of {expected}, got {found}")
+
+
+@builtin("ccl_allreduce", 5)
+def allreduce(name: str, workers: int, by: str, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """Combines the elements of all workers."""
+    found, array = group(name, workers), to_numpy(x)
+    _agree(found, f"allreduce by {by}", array)
+    found.allreduce(array, to_numpy(out), by)
+
+
+@builtin("ccl_allgather", 5)
+def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """Joins the tensors of all workers along an axis."""
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _agree(found, f"allgather along {axis} to {result.shape[axis]}", array, axis)
+    tiles = _tiles(result.shape[axis], found.size)
+    _require(array.shape[axis], tiles[found.index], "allgather")
+    rows = _rows_to_fill(result, axis)
+    each = prod(rows.shape[1:])
+    found.allgather(_rows(array, axis), rows, [tile * each for tile in tiles])
+    _write(result, rows, axis)
+
+
+@builtin("ccl_reduce_scatter", 6)
+def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """A tile of the combined elements of all workers."""
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _agree(found, f"reduce_scatter by {by} along {axis}", array)
+    tiles = _tiles(array.shape[axis], found.size)
+    _require(result.shape[axis], tiles[found.index], "reduce_scatter")
+    rows = _rows_to_fill(result, axis)
+    each = prod(rows.shape[1:])
+    found.reduce_scatter(_rows(array, axis), rows, [tile * each for tile in tiles], by)
+    _write(result, rows, axis)
+
+
+@builtin("ccl_all_to_all", 6)
+def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """Tiles along one axis become tiles along another."""
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _agree(found, f"all_to_all from {concat_axis} to {axis}", array, concat_axis)
+    cut, joined = _tiles(array.shape[axis], found.size), _tiles(result.shape[concat_axis], found.size)
+    _require(result.shape[axis], cut[found.index], "all_to_all")
+    _require(array.shape[concat_axis], joined[found.index], "all_to_all")
+    rest = [size for at, size in enumerate(array.shape) if at not in (axis, concat_axis)]
+    mine, each = array.shape[concat_axis], prod(rest)
+    # What goes to a worker, and what comes from one, is contiguous, with both axes in front.
+    sent = np.ascontiguousarray(np.moveaxis(array, (axis, concat_axis), (0, 1)))
+    received = np.empty(sum(tile * cut[found.index] * each for tile in joined), array.dtype)
+    counts = [tile * cut[found.index] * each for tile in joined]
+    found.all_to_all(sent, received, [tile * mine * each for tile in cut], counts)
+    into, begin, offset = np.moveaxis(result, (axis, concat_axis), (0, 1)), 0, 0
+    for tile, count in zip(joined, counts, strict=True):
+        into[:, begin : begin + tile] = received[offset : offset + count].reshape(cut[found.index], tile, *rest)
+        begin, offset = begin + tile, offset + count
+
+
+@builtin("ccl_broadcast_from_worker0", 4)
+def broadcast(name: str, workers: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """The tensor of the first worker."""
+    found, array = group(name, workers), to_numpy(x)
+    _agree(found, "broadcast", array)
+    to_numpy(out)[...] = array
+    found.broadcast(to_numpy(out))
+
+
+@builtin("ccl_scatter_from_worker0", 5)
+def scatter(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """A tile of the tensor of the first worker."""
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _agree(found, f"scatter along {axis}", array)
+    tiles = _tiles(array.shape[axis], found.size)
+    _require(result.shape[axis], tiles[found.index], "scatter")
+    each = array.size // max(array.shape[axis], 1)
+    rows, first = _rows_to_fill(result, axis), found.index == 0
+    sent = [tile * each if first else 0 for tile in tiles]
+    received = [0 if source else tiles[found.index] * each for source in range(found.size)]
+    found.all_to_all(_rows(array, axis) if first else np.empty(0, array.dtype), rows, sent, received)
+    _write(result, rows, axis)
+
+
+@builtin("ccl_redistribute_replica_to_shard", 5)
+def own_tile(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """A tile of the worker's own tensor."""
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    tiles = _tiles(array.shape[axis], found.size)
+    _require(result.shape[axis], tiles[found.index], "redistribute_replica_to_shard")
+    begin = sum(tiles[: found.index])
+    result[...] = array[(slice(None),) * axis + (slice(begin, begin + tiles[found.index]),)]

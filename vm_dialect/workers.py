@@ -1,0 +1,96 @@
+"""The workers that run one program together, as compiled code sees them: groups that exchange arrays.
+
+A process is alone until it joins others (`vm_dialect.mpi`). An axis of the mesh is a group of the workers that differ
+only along it; the group of the empty name is all workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from vm_dialect.tensors import Array
+
+
+class Group(Protocol):
+    """Some workers, of which this is one. Arrays are contiguous; of those that workers have, the lengths are given."""
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Which of them this is."""
+        ...
+
+    def agree(self, what: str) -> None:
+        """`RuntimeError` on all workers, before any data moves, unless all of them say the same."""
+        ...
+
+    def allreduce(self, x: Array, out: Array, by: str) -> None:
+        """`out` has the elements of all workers, combined."""
+        ...
+
+    def allgather(self, x: Array, out: Array, counts: Sequence[int]) -> None:
+        """`out` has the elements of all workers, of whom each brings so many."""
+        ...
+
+    def reduce_scatter(self, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
+        """`out` has this worker's elements among the combined ones, of which each worker gets so many."""
+        ...
+
+    def all_to_all(self, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
+        """Sends so many elements to each worker, and receives so many from each."""
+        ...
+
+    def broadcast(self, out: Array) -> None:
+        """`out` becomes what it is on the first worker."""
+        ...
+
+
+class _Alone:
+    """The only worker of a group."""
+
+    size = 1
+    index = 0
+
+    def agree(self, what: str) -> None:
+        return
+
+    def allreduce(self, x: Array, out: Array, by: str) -> None:
+        out[...] = x
+
+    def allgather(self, x: Array, out: Array, counts: Sequence[int]) -> None:
+        out[...] = x
+
+    def reduce_scatter(self, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
+        out[...] = x
+
+    def all_to_all(self, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
+        out[...] = x
+
+    def broadcast(self, out: Array) -> None:
+        return
+
+
+_ALONE = _Alone()
+_groups: dict[str, Group] = {}
+
+
+def join(groups: Mapping[str, Group]) -> None:
+    """From now on this process is a worker of these groups, the axes of a mesh and `""`; of none, it is alone."""
+    _groups.clear()
+    _groups.update(groups)
+
+
+def group(name: str, workers: int = 0) -> Group:
+    """A group by its name; `ValueError` if there is none, or if it has not as many workers as are expected."""
+    found: Group | None = _groups.get(name) if _groups else _ALONE
+    if found is None:
+        raise ValueError(f'no axis "{name}" in the mesh of {", ".join(filter(None, _groups))}')
+    if workers and found.size != workers:
+        where = f' along axis "{name}"' if name else ""
+        raise ValueError(f"expected {workers} workers{where}, got {found.size}: run the program with as many")
+    return found
