@@ -6,13 +6,14 @@ from abc import ABC
 
 from xdsl.dialects.builtin import I64, IntegerAttr, IntegerType, Signedness, StringAttr, f32
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import operand_def, prop_def, result_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
+from relax_dialect.traits import Checked, Unpacks
 from tir_dialect.block_formats import FORMATS, BlockFormat
 from tir_dialect.dims import floordiv
 from tir_dialect.ops.assembly_format import op_definition
@@ -142,6 +143,8 @@ class DequantizeBlocksOp(Operator):
     """
 
     name = "relax.dequantize_blocks"
+
+    traits = traits_def(Checked(), Unpacks())
 
     format = prop_def(StringAttr)
     dtype = prop_def(Attribute, default_value=f32)

@@ -1,7 +1,7 @@
 """Block-quantised weights decoded in vector registers: the integers of a group, what scales them and what is added.
 
-A group is as many numbers in a row as have one scale. Its integers are unpacked by vector arithmetic on the bytes, which
-are read once; `tir_dialect/block_formats.py` has the formula of each number.
+A group is as many numbers in a row as have one scale. Its integers are unpacked by vector arithmetic on the bytes,
+which are read once; `tir_dialect/block_formats.py` has the formula of each number.
 """
 
 from __future__ import annotations

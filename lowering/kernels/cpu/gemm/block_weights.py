@@ -1,7 +1,7 @@
 """GEMM with block-quantised weights, `y = x W^T` where a row of `W` is a sequence of blocks.
 
-For a few rows of `x`, a row of `W` is decoded in registers while it is multiplied, so that the packed bytes are all that
-is read. For more rows the whole matrix is decoded once, into a workspace, and a usual generator follows.
+For a few rows of `x`, a row of `W` is decoded in registers while it is multiplied, so that the packed bytes are all
+that is read. For more rows the whole matrix is decoded once, into a workspace, and a usual generator follows.
 """
 
 from __future__ import annotations
