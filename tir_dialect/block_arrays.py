@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,24 @@ if TYPE_CHECKING:
 
 MOST_BLOCKS = 1 << 12
 """So many are decoded at once, as each number takes several integers meanwhile."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockArray:
+    """An array of numbers that is kept as blocks."""
+
+    packed: Array
+    """The bytes: the last axis is rows of whole blocks."""
+    block_format: BlockFormat
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the numbers."""
+        return (*self.packed.shape[:-1], self.block_format.columns(self.packed.shape[-1]))
+
+    def decoded(self) -> Array:
+        """The numbers."""
+        return decode(self.packed, self.block_format)
 
 
 class _Blocks:

@@ -17,7 +17,6 @@ from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
 from tir_dialect.block_formats import BlockFormat
 from tir_dialect.dims import constant, floordiv
-from tir_dialect.new_ops import new_op
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
@@ -160,7 +159,7 @@ class Block:
 
     def _vector(self, kind: IntegerType, numbers: Sequence[int]) -> SSAValue:
         attribute = DenseIntOrFPElementsAttr.from_list(VectorType(kind, [self.lanes]), numbers)
-        return self._value(new_op(arith.ConstantOp, (), (attribute.type,), {"value": attribute}))
+        return self._value(arith.ConstantOp(attribute))
 
 
 def _q4_0(block: Block, number: int) -> Group:

@@ -13,6 +13,7 @@ from tir_dialect import te
 from tir_dialect.analysis.structure import block_of
 from tir_dialect.block_expressions import decoded
 from tir_dialect.block_formats import FORMATS, BlockFormat
+from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size, is_unsigned
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -124,8 +125,7 @@ def _prototype(block_format: BlockFormat) -> tuple[BlockOp, StoreOp]:
     """The block of a kernel that decodes a matrix of any number of rows, of two blocks each, and its store."""
     rows = te.var("rows")
     packed = te.placeholder((rows, 2 * block_format.bytes), "ui8", "packed")
-    func = te.create_prim_func(
-        [packed, decoded(packed, (rows, 2 * block_format.elements), block_format)], name="decode"
-    )
+    numbers = decoded(packed, (rows, constant(2 * block_format.elements)), block_format)
+    func = te.create_prim_func([packed, numbers], name="decode")
     block = next(op for op in func.walk() if isinstance(op, BlockOp))
     return block, next(op for op in block.walk() if isinstance(op, StoreOp))
