@@ -47,7 +47,7 @@ OPERATORS: Mapping[str, str] = {
         nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d
         nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d
     """,
-    "quantization": "quantize dequantize",
+    "quantization": "quantize dequantize dequantize_blocks",
     "random": "random.uniform random.normal",
     "rearranging": "reverse_sequence meshgrid layout_transform multinomial_from_uniform",
     "recurrent": "nn.rnn nn.gru nn.lstm nn.recurrence",

@@ -103,6 +103,10 @@ class AliasesOperand(OpTrait):
     """The first result is the first operand under another type: the same memory."""
 
 
+class Unpacks(OpTrait):
+    """The result is the operand in a form that takes several times the memory: a constant operand stays as it is."""
+
+
 class OnlyReadsTensors(OpTrait):
     """The op looks at its tensor operands while it runs and does not keep them."""
 

@@ -1,4 +1,4 @@
-"""Conversion between floating-point numbers and scaled integers."""
+"""Conversion between floating-point numbers and scaled integers, one by one and in blocks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import axis_of
 from lowering.relax_to_tir.kernel import Kernel
 from lowering.relax_to_tir.scalars import is_float_expr, widen
-from relax_dialect.ops.quantization import DequantizeOp, QuantizeOp
+from relax_dialect.ops.quantization import DequantizeBlocksOp, DequantizeOp, QuantizeOp
 from tir_dialect import te
+from tir_dialect.block_expressions import decoded
 from tir_dialect.te.coerce import integer_range
 
 
@@ -58,3 +59,9 @@ def dequantize(kernel: Kernel, op: DequantizeOp) -> te.Tensor:
         return te.cast(distance * te.cast(_parameter(scale, i, axis, x), wide), dtype)
 
     return te.compute(x.shape, element, name="dequantize")
+
+
+@legalizes(DequantizeBlocksOp)
+def dequantize_blocks(kernel: Kernel, op: DequantizeBlocksOp) -> te.Tensor:
+    """Every element by the formula of the format."""
+    return decoded(kernel.tensor(op.packed), kernel.shape(op.result), op.block_format, str(kernel.dtype(op.result)))

@@ -1,4 +1,4 @@
-"""Conversion between floating-point numbers and scaled integers."""
+"""Conversion between floating-point numbers and scaled integers, one by one and in blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.quantization import DequantizeOp, QuantizeOp
+from relax_dialect.ops.quantization import DequantizeBlocksOp, DequantizeOp, QuantizeOp
+from tir_dialect.block_arrays import decode
 from tir_dialect.dtypes import from_numpy
 from tir_dialect.elements import converted
 
@@ -46,3 +47,9 @@ def dequantize(op: DequantizeOp, x: Array, scale: Array, zero_point: Array) -> A
     zero = _parameter(zero_point, axis, x.ndim)
     distance = x.astype(np.int64) - zero.astype(np.int64) if zero.dtype.kind in "iu" else x.astype(work) - zero
     return (distance.astype(work) * _parameter(scale, axis, x.ndim).astype(work)).astype(dtype)
+
+
+@computes(DequantizeBlocksOp)
+def dequantize_blocks(op: DequantizeBlocksOp, packed: Array) -> Array:
+    """The numbers, decoded in `f32`."""
+    return converted(decode(packed, op.block_format), from_numpy(result_dtype(op, packed)))

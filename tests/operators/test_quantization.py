@@ -1,13 +1,17 @@
 """Quantisation against NumPy, in every mode."""
 
+import gguf
 import numpy as np
 import pytest
 
 from tests.operators.support import DTYPES, Programs, Tolerance, random, wide
+from tests.support.rules import each
+from tir_dialect.block_formats import FORMATS
 
 MATRIX = "%x: !relax.tensor<[n, m], {}>"
 SCALAR = "%s: !relax.tensor<[], f32>, %z: !relax.tensor<[], {}>"
 COLUMNS = "%s: !relax.tensor<[m], f32>, %z: !relax.tensor<[m], i8>"
+PACKED = "%p: !relax.tensor<[n, b], ui8>"
 INTEGERS = ("i8", "ui8", "i32", "i64")
 PROGRAMS = Programs(
     {
@@ -25,6 +29,16 @@ PROGRAMS = Programs(
             for d in INTEGERS
         },
         "back_columns": (f"{MATRIX.format('i8')}, {COLUMNS}", "relax.dequantize %x, %s, %z dtype = f16"),
+        **{
+            f"blocks_{name}": (PACKED, f'relax.dequantize_blocks %p format = "{name}" dtype = f16')
+            if name == "q5_1"
+            else (PACKED, f'relax.dequantize_blocks %p format = "{name}"')
+            for name in FORMATS
+        },
+        "rows_of_blocks": (
+            f"{PACKED}, %i: !relax.tensor<[k], i64>",
+            '%t = relax.take %p, %i axis = 0; relax.dequantize_blocks %t format = "q4_1"',
+        ),
         "back_float": (f"{MATRIX.format('i8')}, {SCALAR.format('f32')}", "relax.dequantize %x, %s, %z dtype = f64"),
     }
 )
@@ -71,3 +85,37 @@ def test_dequantize(dtype: str, shape: tuple[int, int]):
     if dtype == "i8":
         origin = np.asarray(0.5, np.float32)
         PROGRAMS.check("back_float", [x, scale, origin], (x - 0.5) * np.float64(scale), Tolerance(1e-12, 1e-12))
+
+
+def _packed(name: str, rows: int, blocks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Random blocks with scales that are not too large, and the numbers that they stand for."""
+    kind = next(kind for kind in gguf.GGMLQuantizationType if kind.name.lower() == name)
+    packed = np.random.default_rng(rows).integers(0, 256, (rows, 4000, FORMATS[name].bytes), np.uint8)
+    with np.errstate(all="ignore"):
+        numbers = gguf.quants.dequantize(packed.reshape(-1, FORMATS[name].bytes), kind)
+    tame = np.isfinite(numbers).all(-1) & (np.abs(numbers).max(-1, initial=0) < 1e4)
+    chosen = np.flatnonzero(tame)[: rows * blocks]
+    assert len(chosen) == rows * blocks
+    found = packed.reshape(-1, FORMATS[name].bytes)[chosen]
+    return found.reshape(rows, -1), numbers[chosen].reshape(rows, -1)
+
+
+@each(list(FORMATS))
+def test_dequantize_blocks(name: str):
+    for rows, blocks in ((3, 2), (1, 1)):
+        packed, numbers = _packed(name, rows, blocks)
+        expected = numbers.astype(np.float16) if name == "q5_1" else numbers
+        PROGRAMS.check(
+            f"blocks_{name}",
+            [
+                packed,
+            ],
+            expected,
+            Tolerance(0, 0),
+        )
+
+
+def test_rows_are_taken_before_they_are_decoded():
+    packed, numbers = _packed("q4_1", 5, 3)
+    index = np.array([4, 0, 4, -1])
+    PROGRAMS.check("rows_of_blocks", [packed, index], numbers[index], Tolerance(0, 0))

@@ -13,6 +13,13 @@ from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convol
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.routines import routines_for
+from lowering.kernels.cpu.gemm.block_weights import (
+    BlockDotGemm,
+    BlockGemm,
+    can_decode_in_registers,
+    emit_decoding,
+)
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
@@ -26,6 +33,7 @@ from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
 from lowering.kernels.cpu.rewrites.inlining import inline_operands
 from lowering.kernels.cpu.single_stage import emit_alone, is_understood
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
+from lowering.kernels.cpu.structure.decoding import find_decoding
 from lowering.kernels.cpu.structure.epilogue import find_epilogue
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.reduction import reduction_of
@@ -97,6 +105,8 @@ class _Emitter:
         for item in plan:
             if isinstance(item, Gemm):
                 explained.append(emit_gemm(item))
+            elif isinstance(item, BlockGemm):
+                explained.append(emit_block_gemm(item))
             elif isinstance(item, DotGroupGemm):
                 item.emit()
                 explained.append(f"dot-product groups since {item.groups.parts} numbers make one of 32 bits")
@@ -109,14 +119,19 @@ class _Emitter:
         self.func.add_region(Region(self.body))
         return "; ".join(explained)
 
-    def _plan(self) -> list[Gemm | DotGroupGemm | Attention | Stage]:
+    def _plan(self) -> list[Gemm | BlockGemm | DotGroupGemm | Attention | Stage]:
         """The stages in order, each contraction with those that are computed with it."""
         own = frozenset(alloc.buffer for alloc in self.program.buffers)
-        plan: list[Gemm | DotGroupGemm | Attention | Stage] = []
+        plan: list[Gemm | BlockGemm | DotGroupGemm | Attention | Stage] = []
         rest = self.stages
         while rest:
             stage, *rest = rest
             what = self.contractions.get(stage)
+            block_gemm = None if what is not None or not rest else self._block_gemm(stage, rest, own)
+            if block_gemm is not None:
+                plan.append(block_gemm)
+                rest = rest[1 + len(block_gemm.gemm.epilogue.steps) :]
+                continue
             if what is None:
                 plan.append(stage)
                 continue
@@ -135,6 +150,17 @@ class _Emitter:
             rest = rest[len(epilogue.steps) :]
         return plan
 
+    def _block_gemm(self, stage: Stage, rest: Sequence[Stage], own: frozenset[SSAValue]) -> BlockGemm | None:
+        """The contraction after a stage that decodes weights for it, if these can be decoded in registers."""
+        decoding, what = find_decoding(stage.block), self.contractions.get(rest[0])
+        if decoding is None or what is None or decoding.numbers not in own:
+            return None
+        if any(load.buffer is decoding.numbers for other in rest[1:] for load in other.loads):
+            return None
+        what, tiles = with_tiles(what, self.kernel.target)
+        gemm = Gemm(self.kernel, what, find_epilogue(what, rest[1:], own), tiles)
+        return BlockGemm(stage, decoding, gemm) if can_decode_in_registers(gemm, decoding) else None
+
 
 def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:
     """The buffers that stages of the plan fill with data and zeros around it."""
@@ -143,8 +169,12 @@ def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:
     return {padding.stage.stores[0].buffer: padding for padding in found if padding.is_zero}
 
 
-def _unneeded(gemm: Gemm | DotGroupGemm | Attention) -> frozenset[SSAValue]:
+def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention) -> frozenset[SSAValue]:
     """The buffers of an epilogue that need no memory; partial sums need some."""
+    if isinstance(gemm, BlockGemm):
+        if gemm.is_always_few:
+            return gemm.gemm.epilogue.unread | {gemm.decoding.numbers}
+        return _unneeded(gemm.gemm)
     if isinstance(gemm, Attention):
         return gemm.unread
     if isinstance(gemm, DotGroupGemm):
@@ -158,6 +188,22 @@ def _makes_partial_sums(gemm: Gemm) -> bool:
         return False
     few = can_be_skinny(gemm) and has_partial_sums(gemm)
     return PackedGemm(gemm).needs_partial_sums or few
+
+
+def emit_block_gemm(item: BlockGemm) -> str:
+    """The code of a GEMM with block-quantised weights; says which generators made it, and why."""
+    gemm, decoding, name = item.gemm, item.decoding, item.decoding.block_format.name
+    few = f"dot products with {name} blocks decoded in registers"
+    if item.is_always_few:
+        BlockDotGemm(gemm, decoding).emit()
+        return f"{few} since M <= {BLOCK_DOT_MAX_M}"
+    code = gemm.code
+    with code.when(code.compare("sle", code.dim(gemm.m, "m"), BLOCK_DOT_MAX_M)) as branch:
+        BlockDotGemm(gemm, decoding).emit()
+    with code.otherwise(branch):
+        emit_decoding(gemm, decoding)
+        rest = emit_gemm(gemm)
+    return f"{few} where M <= {BLOCK_DOT_MAX_M}, else decoded once and {rest}"
 
 
 def emit_gemm(gemm: Gemm) -> str:

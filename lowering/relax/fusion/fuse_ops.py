@@ -126,7 +126,7 @@ class _Graph:
             if isinstance(argument, OpResult) and argument.op in self.numbers:
                 inputs.append((self.numbers[argument.op], _edge(call, argument, facts)))
         escapes = any(use.operation not in self.numbers for result in call.res for use in result.uses)
-        return Node(facts.pattern, tuple(inputs), escapes, facts.moves, facts.contracts, facts.ends)
+        return Node(facts.pattern, tuple(inputs), escapes, facts.moves, facts.contracts, facts.ends, facts.decodes)
 
 
 def _edge(call: CallTIROp, argument: OpResult, facts: KernelFacts) -> OpPattern:

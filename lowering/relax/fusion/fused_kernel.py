@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.diagnostics import fail
+from lowering.kernels.cpu.structure.decoding import decodes
 from lowering.locations import inherit_location
 from lowering.relax.fusion.inline_blocks import inline_buffers
 from lowering.relax.fusion.kernel_body import KernelBody
@@ -135,6 +136,7 @@ class FusedKernel:
         buffers: dict[SSAValue, SSAValue] = dict(zip((*self.arguments, *self._outputs), func.params, strict=True))
         buffers |= {value: body.allocate(self._buffer_type(value)) for value in self.omitted}
         inner: dict[SSAValue, None] = {}
+        decoded = set[SSAValue]()
         uses = Counter(value for member in self._members for value in member.call.arguments)
         for member in self._members:
             for result in member.call.res:
@@ -145,13 +147,16 @@ class FusedKernel:
             values = [buffers[value] for value in (*member.call.arguments, *member.call.res)]
             passing = {
                 buffers[value] for value in member.call.arguments if uses[value] == 1 and buffers[value] in inner
-            }
+            } - decoded
+            if decodes(member.func):
+                decoded.update(buffers[result] for result in member.call.res)
             body.append(member.func, values, self._substitution(member), passing)
         body.finish()
         inherit_location(self._group, func)
         for value, number in self.omitted.items():
             replace_loads(buffers[value], number)
-        inline_buffers(func, list(inner))
+        # Weights stay a matrix: the kernel of the contraction decodes them in registers, or once for many rows.
+        inline_buffers(func, [buffer for buffer in inner if buffer not in decoded])
         return func
 
     def call(self, func: PrimFuncOp, symbols: Sequence[str]) -> CallTIROp:

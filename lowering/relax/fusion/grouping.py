@@ -34,11 +34,14 @@ class Node:
     """Whether it sums products, and can read its operands in any order of dimensions."""
     ends: bool = False
     """Whether nothing may follow it: it writes its result part by part."""
+    decodes: bool = False
+    """Whether it only decodes weights: a contraction decodes them as it reads them."""
 
 
 def group(nodes: Sequence[Node]) -> list[list[int]]:
     """The nodes of each group of at least two, in order; the last one is the only one that is used outside."""
     partition = _Partition(nodes)
+    partition.join_decoded_operands()
     for phase in (0, 1):
         for index in range(len(nodes)):
             partition.join_successor(index, phase)
@@ -159,6 +162,22 @@ class _Partition:
             self._parents[root] = into
             self._patterns[into] = max(self._patterns[into], self._patterns[root])
             self._sizes[into] += self._sizes[root]
+
+    def join_decoded_operands(self) -> None:
+        """Weights are decoded by the contraction that reads them, also if their dimensions get another order."""
+        for index, node in enumerate(self._nodes):
+            if not node.decodes:
+                continue
+            chain = [index]
+            while (user := self._only_user(chain[-1])) is not None and self._nodes[user].moves:
+                chain.append(user)
+            if user is not None and self._nodes[user].contracts:
+                self._join(chain, user)
+
+    def _only_user(self, index: int) -> int | None:
+        """The only node that uses a node, if there is one."""
+        users = {user for user, _ in self._users[index]}
+        return users.pop() if len(users) == 1 and not self._nodes[index].escapes else None
 
     def join_moved_operands(self) -> None:
         """A contraction reads an operand where it was before its dimensions got another order."""

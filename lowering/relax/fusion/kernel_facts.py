@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 
+from lowering.kernels.cpu.structure.decoding import decodes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, combined, computation_patterns
 from tir_dialect.dtypes import byte_size
@@ -30,6 +31,8 @@ class KernelFacts:
     """Whether it only gives dimensions another order."""
     ends: bool = False
     """Whether it writes its result part by part, so that nothing can follow it in place."""
+    decodes: bool = False
+    """Whether it does nothing but decode weights."""
 
     @property
     def contracts(self) -> bool:
@@ -49,7 +52,9 @@ class KernelFacts:
             return KernelFacts(OpPattern.INJECTIVE, OpPattern.INJECTIVE, ends=True)
         if takes is OpPattern.OPAQUE:
             return KernelFacts(takes, takes)
-        return KernelFacts(combined(patterns), takes, takes is OpPattern.INJECTIVE and _moves(func))
+        is_injective = takes is OpPattern.INJECTIVE
+        moves, is_decoding = is_injective and _moves(func), is_injective and decodes(func)
+        return KernelFacts(combined(patterns), takes, moves, decodes=is_decoding)
 
 
 def _moves(func: PrimFuncOp) -> bool:

@@ -26,7 +26,7 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import symbols_used
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from relax_dialect.traits import AliasesOperand, impurity_of
+from relax_dialect.traits import AliasesOperand, Unpacks, impurity_of
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
@@ -58,9 +58,9 @@ class FoldConstantsPass(Pass):
 
     Left alone: results that somebody may keep or write into, as the memory of a constant is shared; what has effects,
     needs a symbol, or would fail (where it runs, the program reports it); weights whose elements are not in this
-    process; and results of more than `most_bytes` that are also more than four times as large as the constants that
-    they are made of: a scalar that is broadcast to a gigabyte stays a scalar. Weights of products and convolutions may
-    be larger, as they are needed as a whole in any case. Idempotent.
+    process, and packed ones, which kernels decode; and results of more than `most_bytes` that are also more than four
+    times as large as the constants that they are made of: a scalar that is broadcast to a gigabyte stays a scalar.
+    Weights of products and convolutions may be larger, as they are needed as a whole in any case. Idempotent.
     """
 
     name = "fold-constants"
@@ -99,7 +99,7 @@ class _Folder:
         """Computes the results of an op if that can be done."""
         if not isinstance(op, Operator | GuardOp) or not all(isinstance(info, TensorType) for info in op.result_types):
             return False
-        if impurity_of(op) is not None or symbols_used(op):
+        if impurity_of(op) is not None or symbols_used(op) or op.has_trait(Unpacks):
             return False
         operands = [self._value_of(operand) for operand in op.operands]
         if any(value is None for value in operands) or self._is_too_large(op, operands):

@@ -54,3 +54,43 @@ relax.func @dequantize_c2[%n](%x: !relax.tensor<[n, 4], i8>, %s: !relax.tensor<[
   %0 = relax.dequantize %x, %s, %z dtype = i8
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.dequantize_blocks' op operand #0 expected ui8 of rank 1 or more, got !relax.tensor<[n, 20], i8>
+relax.func @dequantize_blocks_c1[%n](%w: !relax.tensor<[n, 20], i8>) -> !relax.object {
+  %0 = relax.dequantize_blocks %w format = "q4_1"
+  relax.return %w
+}
+
+// -----
+
+// CHECK: 'relax.dequantize_blocks' op operand #0 expected ui8 of rank 1 or more, got !relax.tensor<[], ui8>
+relax.func @dequantize_blocks_c1(%w: !relax.tensor<[], ui8>) -> !relax.object {
+  %0 = relax.dequantize_blocks %w format = "q4_1"
+  relax.return %w
+}
+
+// -----
+
+// CHECK: 'relax.dequantize_blocks' op format expected one of q4_0, {{.*}}, got q9
+relax.func @dequantize_blocks_c2[%n](%w: !relax.tensor<[n, 20], ui8>) -> !relax.object {
+  %0 = relax.dequantize_blocks %w format = "q9"
+  relax.return %w
+}
+
+// -----
+
+// CHECK: 'relax.dequantize_blocks' op expected a row of blocks of 20 bytes, got 30
+relax.func @dequantize_blocks_c3[%n](%w: !relax.tensor<[n, 30], ui8>) -> !relax.object {
+  %0 = relax.dequantize_blocks %w format = "q4_1"
+  relax.return %w
+}
+
+// -----
+
+// CHECK: 'relax.dequantize_blocks' op dtype expected a floating-point dtype, got i8
+relax.func @dequantize_blocks_c4[%n](%w: !relax.tensor<[n, 20], ui8>) -> !relax.object {
+  %0 = relax.dequantize_blocks %w format = "q4_1" dtype = i8
+  relax.return %w
+}

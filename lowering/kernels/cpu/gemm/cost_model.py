@@ -275,3 +275,7 @@ DOT_GROUP_GEMV_ROWS = 2
 DOT_GROUP_STRIPS_PER_PANEL = 4
 """With more strips for each panel, tasks have strips of their own and all panels: else packing rows again, by copying,
 takes less time than packing columns again, by transposing."""
+BLOCK_DOT_MAX_M = 4
+"""Rows that are multiplied with block-quantised weights that are decoded anew for each."""
+BLOCK_DOT_ROWS = 4
+"""Rows of block-quantised weights that are decoded side by side."""

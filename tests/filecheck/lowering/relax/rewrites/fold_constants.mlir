@@ -102,3 +102,18 @@ relax.func @unknown(%x: !relax.tensor<[], f32>) -> !relax.tensor<[_], f32> {
   %y = relax.multiply %u, %x
   relax.return %y
 }
+
+// -----
+
+// Packed weights stay packed; what is done to the bytes is folded.
+// CHECK-LABEL: relax.func @packed
+// CHECK-NEXT:    %b = relax.constant dense<{{.*}}> : tensor<1x18xui8>
+// CHECK-NEXT:    %w = relax.dequantize_blocks %b format = "q4_0"
+// CHECK-NEXT:    %y = relax.add %x, %w
+relax.func @packed(%x: !relax.tensor<[1, 32], f32>) -> !relax.tensor<[1, 32], f32> {
+  %a = relax.constant dense<1> : tensor<18xui8>
+  %b = relax.expand_dims %a axes = [0]
+  %w = relax.dequantize_blocks %b format = "q4_0"
+  %y = relax.add %x, %w
+  relax.return %y
+}

@@ -1,0 +1,13 @@
+"""GGUF files: metadata and tensors of one file, and the language models that they describe.
+
+::
+
+    from relax_dialect.frontend.gguf import read_file, import_model
+
+    model = import_model("model.gguf")  # a module with `main(ids, past, keys0, values0, ...)`
+"""
+
+from relax_dialect.frontend.gguf.errors import GGUFImportError
+from relax_dialect.frontend.gguf.file import GGUFFile, read_file
+
+__all__ = ["GGUFFile", "GGUFImportError", "read_file"]

@@ -1,0 +1,34 @@
+"""Layers of neural networks as Python objects that emit themselves into a `BlockBuilder`.
+
+::
+
+    class Block(nn.Module):
+        def __init__(self):
+            self.norm, self.mlp = nn.RMSNorm(64), nn.GatedMLP(64, 256)
+
+        def forward(self, x: Expr) -> Expr:
+            return x + self.mlp(self.norm(x))
+
+    block = Block()
+    block.load_state_dict(weights)  # "norm.weight", "mlp.gate_proj.weight", ...
+    module = nn.export(block, {"x": tensor(("n", 64))})
+"""
+
+from relax_dialect.nn.attention import Attention, KVCache, RotaryEmbedding
+from relax_dialect.nn.layers import Embedding, GatedMLP, Linear, RMSNorm
+from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
+
+__all__ = [
+    "Attention",
+    "Embedding",
+    "GatedMLP",
+    "KVCache",
+    "Linear",
+    "Module",
+    "ModuleList",
+    "Parameter",
+    "RMSNorm",
+    "RotaryEmbedding",
+    "StateError",
+    "export",
+]

@@ -1,0 +1,66 @@
+"""Layers without state: products with weights, look-up, normalisation, feed-forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relax_dialect.builder import Expr, op
+from relax_dialect.nn.module import Module, Parameter
+
+
+class Linear(Module):
+    """`x W^T + b`: weights are `(outputs, inputs)`, as in checkpoints."""
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = False):
+        self.weight = Parameter((outputs, inputs))
+        self.bias = Parameter((outputs,)) if bias else None
+
+    def forward(self, x: Expr) -> Expr:
+        """The product with each row of the weights."""
+        return applied(self.weight, x, self.bias)
+
+
+def applied(weight: Parameter, x: Expr, bias: Parameter | None = None) -> Expr:
+    """`x W^T + b`."""
+    y = x @ op.permute_dims(weight.value())
+    return y if bias is None else y + bias.value()
+
+
+class Embedding(Module):
+    """Rows of a table at indices; packed rows are taken before they are decoded."""
+
+    def __init__(self, count: int, features: int):
+        self.weight = Parameter((count, features))
+
+    def forward(self, indices: Expr) -> Expr:
+        """The rows."""
+        return self.weight.decoded(op.take(self.weight.stored(), indices, axis=0))
+
+    def logits(self, x: Expr) -> Expr:
+        """Products with all rows: the output head of a model that shares its table."""
+        return applied(self.weight, x)
+
+
+class RMSNorm(Module):
+    """Division by the root of the mean square, then weights (Zhang and Sennrich, 2019)."""
+
+    def __init__(self, features: int, epsilon: float = 1e-5):
+        self.weight = Parameter((features,))
+        self._epsilon = epsilon
+
+    def forward(self, x: Expr) -> Expr:
+        """The last axis normalised."""
+        return op.nn.rms_norm(x, self.weight.value(), axes=[-1], epsilon=self._epsilon)
+
+
+class GatedMLP(Module):
+    """`down(activation(gate(x)) * up(x))` (Shazeer, 2020)."""
+
+    def __init__(self, features: int, inner: int, activation: Callable[[Expr], Expr] = op.nn.silu):
+        self.gate_proj, self.up_proj = Linear(features, inner), Linear(features, inner)
+        self.down_proj = Linear(inner, features)
+        self._activation = activation
+
+    def forward(self, x: Expr) -> Expr:
+        """The same shape."""
+        return self.down_proj(self._activation(self.gate_proj(x)) * self.up_proj(x))

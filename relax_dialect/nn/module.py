@@ -1,0 +1,244 @@
+"""Modules and parameters: trees of layers whose leaves are weights with names."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.dialects.builtin import ModuleOp
+
+from relax_dialect.builder import BlockBuilder, BuilderError, Expr, op, tensor
+from relax_dialect.builder.calls import CallEmitter
+from relax_dialect.builder.emitter import Emitter
+from relax_dialect.builder.types import InfoLike
+from relax_dialect.ops.quantization import DequantizeBlocksOp
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.block_arrays import BlockArray
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import from_numpy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Elements: TypeAlias = "NDArray[Any] | BlockArray"
+
+
+class StateError(ValueError):
+    """Weights do not fit the parameters of a module; the message says which."""
+
+
+class Parameter:
+    """A weight: a shape, and elements once they are loaded.
+
+    Elements are arrays, or blocks (`BlockArray`), which stay packed in the program.
+    """
+
+    def __init__(self, shape: Sequence[int]):
+        self.shape = tuple(shape)
+        self.name = ""
+        """Its name in the model, `"layers.0.mlp.up_proj.weight"`, if `Module.name_parameters` has named it."""
+        self.elements: Elements | None = None
+        self._bound: Expr | None = None
+
+    def load(self, elements: Elements) -> None:
+        """Gives it elements of its shape; `StateError` for others."""
+        if tuple(elements.shape) != self.shape:
+            raise StateError(f"'{self.name}' expected the shape {list(self.shape)}, got {list(elements.shape)}")
+        self.elements = elements
+
+    def stored(self) -> Expr:
+        """The constant in the function that is open: bytes if it is packed, else numbers.
+
+        A parameter without elements is a weight that is kept outside of the module, of `f32`.
+        """
+        if self._bound is not None:
+            return self._bound
+        builder = current_builder()
+        if self.elements is None:
+            return builder.weight(self.name or "weight", tensor(self.shape))
+        array = self.elements.packed if isinstance(self.elements, BlockArray) else self.elements
+        return builder.const(array, from_numpy(array.dtype), self.name or None)
+
+    @property
+    def type(self) -> TensorType:
+        """The type of what is stored."""
+        if self.elements is None:
+            return tensor(self.shape)
+        array = self.elements.packed if isinstance(self.elements, BlockArray) else self.elements
+        return TensorType(array.shape, from_numpy(array.dtype))
+
+    @property
+    def signature(self) -> tuple[TensorType, str]:
+        """The same for parameters whose numbers are computed in the same way."""
+        return self.type, self.elements.block_format.name if isinstance(self.elements, BlockArray) else ""
+
+    @contextmanager
+    def bound(self, value: Expr) -> Generator[None]:
+        """Meanwhile `value` is what is stored, such as a parameter of a function."""
+        self._bound = value
+        try:
+            yield
+        finally:
+            self._bound = None
+
+    def value(self) -> Expr:
+        """The numbers in `f32`, in the function that is open."""
+        return self.decoded(self.stored())
+
+    def decoded(self, stored: Expr) -> Expr:
+        """The numbers of `stored`, or of some rows of it."""
+        if isinstance(self.elements, BlockArray):
+            decode = DequantizeBlocksOp(stored.value, self.elements.block_format.name)
+            return current_builder().emit(decode)
+        return stored if str(stored.dtype) == "f32" else stored.astype("f32")
+
+
+def current_builder() -> CallEmitter:
+    """The builder whose function is open."""
+    builder = Emitter.current()
+    if not isinstance(builder, CallEmitter):
+        raise BuilderError("expected a builder of functions")
+    return builder
+
+
+def known_shape(x: Expr) -> tuple[Dim, ...]:
+    """The dimensions of a tensor; `BuilderError` if not all are known."""
+    info = x.type
+    if not isinstance(info, TensorType) or info.known_dims is None:
+        raise BuilderError(f"expected a tensor of known dimensions, got {info}")
+    return info.known_dims
+
+
+class Module(ABC):
+    """A layer. Attributes that are parameters or modules are its parts, and their names those of the attributes."""
+
+    @abstractmethod
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """Emits the layer into the function that is open."""
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        """Emits the layer into the function that is open."""
+        return self.forward(*inputs, **options)
+
+    def children(self) -> Iterator[tuple[str, Module | Parameter]]:
+        """Its parts by name, in the order in which they were set."""
+        for name, value in vars(self).items():
+            if isinstance(value, Module | Parameter):
+                yield name, value
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """Its parameters and those of its parts; one that several have is there under its first name."""
+        seen = set[int]()
+        yield from self._parameters(prefix, seen)
+
+    def _parameters(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Parameter]]:
+        for name, child in self.children():
+            if id(child) in seen:
+                continue
+            seen.add(id(child))
+            if isinstance(child, Module):
+                yield from child._parameters(f"{prefix}{name}.", seen)
+            else:
+                yield f"{prefix}{name}", child
+
+    def name_parameters(self) -> None:
+        """Names the weights of a program: by their places in this module, which is the whole model."""
+        for name, parameter in self.named_parameters():
+            parameter.name = name
+
+    def load_state_dict(self, state: Mapping[str, Elements], *, strict: bool = True) -> None:
+        """Gives all parameters elements, which are not copied.
+
+        `StateError` for names that are missing, for those that are too many (if `strict`), and for wrong shapes.
+        """
+        self.name_parameters()
+        parameters = dict(self.named_parameters())
+        missing, unknown = _missing(parameters, state), _missing(state, parameters) if strict else []
+        if missing or unknown:
+            raise StateError("; ".join([*_listed("missing", missing), *_listed("unknown", unknown)]))
+        for name, parameter in parameters.items():
+            parameter.load(state[name])
+
+
+def _missing(wanted: Iterable[str], there: Mapping[str, Any]) -> list[str]:
+    return [name for name in wanted if name not in there]
+
+
+def _listed(what: str, names: Sequence[str]) -> list[str]:
+    """The first few names."""
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"{what}: {shown}"] if names else []
+
+
+class ModuleList(Module):
+    """Modules one after the other, named by their numbers; `forward` passes a value through all of them."""
+
+    def __init__(self, modules: Iterable[Module]):
+        self.modules = list(modules)
+
+    def children(self) -> Iterator[tuple[str, Module | Parameter]]:
+        return ((str(number), module) for number, module in enumerate(self.modules))
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+    def forward(self, x: Any, **options: Any) -> Any:
+        """The value after the last one."""
+        for module in self.modules:
+            x = module(x, **options)
+        return x
+
+
+class Functions:
+    """Functions of a program, one for modules that differ in their weights only: a model with many equal layers is
+    compiled as one layer that is called many times.
+    """
+
+    def __init__(self, builder: BlockBuilder):
+        self._builder = builder
+        self._names: dict[Hashable, str] = {}
+
+    def define(self, module: Module, params: Mapping[str, InfoLike], name: str, *, pure: bool = True) -> None:
+        """Adds the function of a module, unless there is one: of the module's inputs, then of its weights."""
+        key = self._key(module)
+        if key in self._names:
+            return
+        unique = self._builder.get_unique_name(name)
+        weights = dict(module.named_parameters())
+        types = {f"w{number}": each.type for number, each in enumerate(weights.values())}
+        scope = self._builder.function(unique, {**params, **types}, private=True, pure=pure)
+        with scope as function, ExitStack() as stack:
+            inputs = function.params[: len(params)]
+            for parameter, value in zip(weights.values(), function.params[len(params) :], strict=True):
+                stack.enter_context(parameter.bound(value))
+            self._builder.emit_func_output(module(*inputs))
+        self._names[key] = unique
+
+    def call(self, module: Module, *inputs: Expr) -> Expr:
+        """Calls the function of a module with its weights."""
+        weights = [parameter.stored() for _, parameter in module.named_parameters()]
+        return self._builder.call(self._names[self._key(module)], *inputs, *weights)
+
+    def _key(self, module: Module) -> Hashable:
+        return type(module), tuple((name, each.signature) for name, each in module.named_parameters())
+
+
+def export(
+    module: Module | Callable[..., Any], params: Mapping[str, InfoLike], name: str = "main", *, pure: bool = True
+) -> ModuleOp:
+    """A program of one function that applies a module to parameters of these types; dimensions may be symbols.
+
+    A module that writes into a parameter, as a cache is written, is not `pure`.
+    """
+    if isinstance(module, Module):
+        module.name_parameters()
+    builder = BlockBuilder()
+    with builder.function(name, params, pure=pure) as function:
+        result = module(*function.params)
+        builder.emit_func_output(op.tuple(*result) if isinstance(result, tuple) else result)
+    return builder.get()

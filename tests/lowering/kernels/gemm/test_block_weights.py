@@ -1,0 +1,128 @@
+"""GEMM with block-quantised weights: decoded in registers for a few rows, once for many."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.cache.code_cache import NO_CACHE
+from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.kernels.cpu.gemm.block_registers import GROUPS
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M
+from lowering.kernels.schedule_cpu import schedule
+from lowering.parsing import parse_module
+from lowering.relax.fusion.fuse_ops import FuseOpsPass
+from lowering.relax.fusion.fuse_tir import FuseTIRPass
+from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
+from tests.lowering.tir_to_llvm.conftest import call
+from tests.lowering.tir_to_llvm.test_safety import Guarded
+from tests.support.sweeps import in_turn
+from tir_dialect.block_arrays import decode
+from tir_dialect.block_formats import FORMATS
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+MACHINES = ("host", "x86-64-v3", "x86-64-v4")
+ROWS = 19
+HALVES = {"q4_1": (0, 2), "q5_1": (0, 2), "q4_k": (0, 2), "q5_k": (0, 2), "q2_k": (80, 82), "q6_k": (208,)}
+"""The bytes where blocks have numbers of 16 bits; at 0 in the other formats."""
+
+
+def _program(name: str, blocks: int, epilogue: str = "relax.nn.relu %2", rows: str = "n") -> str:
+    block_format = FORMATS[name]
+    k, size = blocks * block_format.elements, blocks * block_format.bytes
+    symbols = "[%n]" if rows == "n" else ""
+    return f"""relax.func @main{symbols}(
+  %x: !relax.tensor<[{rows}, {k}], f32>, %w: !relax.tensor<[{ROWS}, {size}], ui8>
+) -> !relax.object {{
+  %0 = relax.dequantize_blocks %w format = "{name}"
+  %1 = relax.permute_dims %0
+  %2 = relax.matmul %x, %1
+  %3 = {epilogue}
+  relax.return %3
+}}"""
+
+
+def _kernels(text: str) -> list[PrimFuncOp]:
+    module = parse_module(text)
+    for each in (LegalizeOpsPass(), FuseOpsPass(), FuseTIRPass()):
+        each.apply(Context(), module)
+    return [op for op in module.ops if isinstance(op, PrimFuncOp)]
+
+
+@cache
+def _compiled(name: str, blocks: int, machine: str) -> tuple[PrimFuncOp, Kernels]:
+    (func,) = _kernels(_program(name, blocks))
+    target = Target.host() if machine == "host" else Target.parse(machine)
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), target, cache=NO_CACHE)
+
+
+def _packed(name: str, blocks: int) -> np.ndarray:
+    """Random blocks with scales of a hundredth."""
+    rng, block_format = np.random.default_rng(blocks), FORMATS[name]
+    packed = rng.integers(0, 256, (ROWS, blocks, block_format.bytes), np.uint8)
+    for at in HALVES.get(name, (0,)):
+        packed[..., at : at + 2] = (rng.standard_normal((ROWS, blocks, 1)) / 100).astype("<f2").view(np.uint8)
+    return packed.reshape(ROWS, -1)
+
+
+@pytest.mark.parametrize(("name", "machine"), in_turn(GROUPS, MACHINES))
+def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
+    """Between guard pages; `f32` sums are off by less than a millionth of the sum of magnitudes."""
+    blocks = 2 if FORMATS[name].elements == 256 else 3
+    func, kernels = _compiled(name, blocks, machine)
+    packed = _packed(name, blocks)
+    weights = decode(packed, FORMATS[name]).astype(np.float64)
+    for rows in (0, 1, BLOCK_DOT_MAX_M, BLOCK_DOT_MAX_M + 1, 20):
+        x = np.random.default_rng(rows).standard_normal((rows, weights.shape[1])).astype(np.float32)
+        for at_end in (True, False):
+            arrays = [packed, x, np.full((rows, ROWS), 7, np.float32)]
+            pages = [Guarded(array, at_end) for array in arrays]
+            assert call(kernels, func, [page.array for page in pages], {"n": rows}) == 0
+            found = np.array(pages[-1].array)
+            for page in pages:
+                page.release()
+            magnitudes = np.abs(x.astype(np.float64)) @ np.abs(weights.T)
+            assert (np.abs(found - np.maximum(x @ weights.T, 0)) <= 1e-6 * magnitudes).all()
+
+
+def _explained(text: str) -> list[str | None]:
+    return [schedule(func, Target.parse("x86-64-v3 cores=1")) for func in _kernels(text)]
+
+
+def test_few_rows_are_multiplied_with_packed_weights():
+    (explained,) = _explained(_program("q8_0", 2))
+    assert explained is not None
+    assert explained.startswith("dot products with q8_0 blocks decoded in registers where M <= 4, else decoded once")
+    func = _kernels(_program("q8_0", 2, rows="1"))[0]
+    assert schedule(func, Target.parse("x86-64-v3 cores=1")) == (
+        "dot products with q8_0 blocks decoded in registers since M <= 4"
+    )
+    assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
+
+
+@pytest.mark.parametrize("name", ["iq4_nl", "mxfp4"])
+def test_formats_without_code_of_their_own_are_decoded_once(name: str):
+    (explained,) = _explained(_program(name, 2))
+    assert explained is not None
+    assert "registers" not in explained
+
+
+def test_other_arithmetic_on_bytes_is_not_taken_for_a_format():
+    """One constant differs from the formula of `q8_0`."""
+    func = _kernels(_program("q8_0", 2))[0]
+    block = next(op for op in func.body.walk() if isinstance(op, BlockOp))
+    changed = next(op for op in block.walk() if op.name == "arith.constant" and "128 : i32" in str(op))
+    text = str(func).replace(str(changed).partition(" = ")[2], "arith.constant 64 : i32")
+    (other,) = (op for op in parse_module(text).ops if isinstance(op, PrimFuncOp))
+    assert "registers" not in (schedule(other, Target.parse("x86-64-v3 cores=1")) or "")
+
+
+def test_weights_that_are_used_twice_are_decoded_by_a_kernel_of_their_own():
+    text = _program("q4_0", 1, "relax.tuple(%2, %0)")
+    assert _kernels(text)[0].sym_name.data == "dequantize_blocks"

@@ -1,0 +1,147 @@
+"""Decoders from GGUF files against NumPy with `f64`, in every mode, whole and step by step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType as Kind
+
+from lowering import build
+from lowering.verify.module import verify_module
+from relax_dialect.frontend.gguf import GGUFImportError, read_file
+from relax_dialect.frontend.gguf.models import model_of
+from relax_dialect.interpreter import run
+from relax_dialect.nn import StateError
+from relax_dialect.nn.decoder import Decoder
+from tests.support import decoders
+from tir_dialect.block_arrays import BlockArray
+from vm_dialect import VirtualMachine
+
+IDS = np.array([5, 40, 3, 77, 5, 5, 61, 90, 12, 33, 8], np.int64)
+CAPACITY = 16
+
+
+def _caches(model: Decoder) -> list[np.ndarray]:
+    """Memory with numbers in it that nobody should read."""
+    sizes = model.config
+    shape = (sizes.num_key_value_heads, CAPACITY, sizes.head_dim)
+    return [np.full(shape, np.nan, np.float32) for _ in range(2 * sizes.num_hidden_layers)]
+
+
+def _near(found: object, expected: np.ndarray) -> None:
+    assert np.abs(np.asarray(found) - expected).max() < 2e-5 * np.abs(expected).max()
+
+
+CASES = {
+    "llama": ("llama", Kind.Q4_1, True, False),
+    "llama with a head": ("llama", Kind.Q5_0, False, False),
+    "qwen2": ("qwen2", Kind.Q8_0, True, True),
+    "qwen3": ("qwen3", Kind.F16, True, False),
+}
+SLOW = ("llama with a head", "qwen2")
+
+
+@pytest.mark.parametrize("case", [pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in CASES])
+def test_logits_are_those_of_numpy(case: str, tmp_path: Path):
+    architecture, kind, tied, bias = CASES[case]
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path, architecture, kind, tied=tied, bias=bias)
+    file = read_file(path)
+    model = model_of(file)
+    expected = decoders.logits_of(file, IDS)
+    module = model.program(CAPACITY, every_position=True)
+    verify_module(module)
+    _near(run(module, "main", [IDS, 0, *_caches(model)]), expected)
+    main = VirtualMachine(build(module))["main"]
+    caches = _caches(model)
+    _near(np.from_dlpack(main(IDS, 0, *caches)), expected)
+    steps = _caches(model)
+    for first, end in ((0, 4), (4, 5), (5, 6), (6, 11)):
+        _near(np.from_dlpack(main(IDS[first:end], first, *steps)), expected[first:end])
+    for one, other in zip(caches, steps, strict=True):
+        _near(one[:, : len(IDS)], other[:, : len(IDS)])
+        assert np.isnan(one[:, len(IDS) :]).all(), "more of the cache was written than there are tokens"
+
+
+def test_equal_layers_are_one_function_and_weights_stay_packed(tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path)
+    model = model_of(read_file(path))
+    module = model.program(CAPACITY)
+    text = str(module)
+    assert text.count("relax.func ") == 2
+    assert text.count("relax.call @layer") == decoders.LAYERS
+    assert 'relax.constant "layers.1.mlp.down_proj.weight"' in text
+    size = sum(each.packed.nbytes for each in read_file(path).tensors.values() if isinstance(each, BlockArray))
+    build(module).save(tmp_path / "model.rvm")
+    assert (tmp_path / "model.rvm").stat().st_size < size + 500_000
+
+
+def test_more_tokens_than_the_cache_has_room_for_are_refused(tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path)
+    model = model_of(read_file(path))
+    main = VirtualMachine(build(model.program(CAPACITY)))["main"]
+    with pytest.raises(ValueError, match="past"):
+        main(IDS, 6, *_caches(model))
+    with pytest.raises(ValueError, match="past"):
+        main(IDS[:1], -1, *_caches(model))
+
+
+def _written(path: Path, name: str, tensors: dict[str, tuple[int, ...]], **numbers: int) -> Path:
+    writer = gguf.GGUFWriter(path, name)
+    sizes = {"block_count": 1, "context_length": 8, "embedding_length": 8, "feed_forward_length": 8} | numbers
+    for key, value in sizes.items():
+        writer.add_uint32(f"{name}.{key.replace('__', '.')}", value)
+    for key, shape in tensors.items():
+        writer.add_tensor(key, np.zeros(shape, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+TABLE = {"token_embd.weight": (4, 8)}
+
+
+@pytest.mark.parametrize(
+    ("name", "tensors", "numbers", "message"),
+    [
+        ("mamba", TABLE, {}, "architecture 'mamba' is not supported; known are llama, qwen2, qwen3"),
+        ("llama", TABLE, {}, "llama.attention.head_count expected an integer from 1 to 4096, got nothing"),
+        ("llama", TABLE, {"attention__head_count": 0}, "head_count expected an integer from 1"),
+        ("llama", TABLE, {"attention__head_count": 3, "attention__head_count_kv": 2}, "cannot share 2 heads"),
+        ("llama", {}, {"attention__head_count": 2}, "expected the tensor token_embd.weight"),
+        ("llama", TABLE, {"attention__head_count": 2}, "missing: embed_tokens.weight|missing: layers.0"),
+        (
+            "llama",
+            TABLE | {"blk.0.ssm.weight": (2,)},
+            {"attention__head_count": 2},
+            "unknown tensors: blk.0.ssm.weight",
+        ),
+    ],
+)
+def test_what_is_not_a_known_model_is_refused(
+    name: str, tensors: dict[str, tuple[int, ...]], numbers: dict[str, int], message: str, tmp_path: Path
+):
+    with pytest.raises(GGUFImportError, match=message):
+        model_of(read_file(_written(tmp_path / "model.gguf", name, tensors, **numbers)))
+
+
+def test_weights_of_another_shape_are_refused(tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path)
+    model = model_of(read_file(path))
+    with pytest.raises(StateError, match=r"'norm.weight' expected the shape \[64\], got \[3\]"):
+        model.load_state_dict(_with_wrong_norm(model))
+
+
+def _with_wrong_norm(model: Decoder) -> dict[str, np.ndarray]:
+    return {
+        name: np.zeros((3,) if name == "norm.weight" else parameter.shape, np.float32)
+        for name, parameter in model.named_parameters()
+    }

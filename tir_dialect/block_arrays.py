@@ -1,0 +1,177 @@
+"""Block-quantised weights as NumPy arrays: decoded in every format, encoded in those whose blocks have one scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tir_dialect.block_formats import FORMATS, BlockFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+MOST_BLOCKS = 1 << 12
+"""So many are decoded at once, as each number takes several integers meanwhile."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockArray:
+    """An array of numbers that is kept as blocks."""
+
+    packed: Array
+    """The bytes: the last axis is rows of whole blocks."""
+    block_format: BlockFormat
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the numbers."""
+        return (*self.packed.shape[:-1], self.block_format.columns(self.packed.shape[-1]))
+
+    def decoded(self) -> Array:
+        """The numbers."""
+        return decode(self.packed, self.block_format)
+
+
+class _Blocks:
+    """The bytes of some blocks, as `tir_dialect.block_formats.Bytes`; an index is one for each number of a block."""
+
+    def __init__(self, blocks: Array):
+        self._blocks = blocks
+
+    def byte(self, at: Array | int) -> Array:
+        found = self._blocks[:, at].astype(np.int32)
+        return found if found.ndim == 2 else found[:, None]
+
+    def half(self, at: int) -> Array:
+        return np.ascontiguousarray(self._blocks[:, at : at + 2]).view("<f2").astype(np.float32)
+
+    def integer(self, index: Array | int) -> Array:
+        return np.asarray(index, np.int32)
+
+    def real(self, integer: Array) -> Array:
+        return integer.astype(np.float32)
+
+    def float_of_bits(self, integer: Array) -> Array:
+        return integer.view(np.float32)
+
+    def select(self, condition: Array, then: Array, otherwise: Array) -> Array:
+        return np.where(condition, then, otherwise)
+
+    def element(self, values: Sequence[int], integer: Array) -> Array:
+        return np.array(values, np.int32)[integer]
+
+
+def decode(packed: Array, block_format: BlockFormat) -> Array:
+    """The numbers, `f32`, of an array of bytes whose last axis is rows of whole blocks; `ValueError` for others."""
+    if packed.dtype != np.uint8 or not packed.ndim or packed.shape[-1] % block_format.bytes:
+        raise ValueError(
+            f"expected bytes in rows of a multiple of {block_format.bytes}, got {packed.dtype} {list(packed.shape)}"
+        )
+    blocks = np.ascontiguousarray(packed).reshape(-1, block_format.bytes)
+    found = np.empty((len(blocks), block_format.elements), np.float32)
+    index = np.arange(block_format.elements)
+    with np.errstate(all="ignore"):
+        for first in range(0, len(blocks), MOST_BLOCKS):
+            some = slice(first, first + MOST_BLOCKS)
+            found[some] = block_format.formula(_Blocks(blocks[some]), index)
+    return found.reshape(*packed.shape[:-1], block_format.columns(packed.shape[-1]))
+
+
+def encode(numbers: Array, block_format: BlockFormat) -> Array:
+    """The bytes of an array of numbers whose last axis is rows of whole blocks: each number is rounded to the nearest
+    one that its block has.
+
+    `ValueError` for a format that has no encoder, for rows of no whole blocks, and for numbers that are not finite.
+    """
+    encoder = ENCODERS.get(block_format.name)
+    if encoder is None:
+        raise ValueError(f"there is no encoder of {block_format.name}, only of {', '.join(ENCODERS)}")
+    if not numbers.ndim or numbers.shape[-1] % block_format.elements:
+        raise ValueError(f"expected rows of a multiple of {block_format.elements}, got {list(numbers.shape)}")
+    if not np.isfinite(numbers).all():
+        raise ValueError("expected finite numbers")
+    blocks = np.ascontiguousarray(numbers, np.float32).reshape(-1, block_format.elements)
+    packed = encoder(blocks)
+    return packed.reshape(*numbers.shape[:-1], block_format.row_bytes(numbers.shape[-1]))
+
+
+def _steps(blocks: Array, step: Array, least: Array | float) -> Array:
+    """How many steps of a block's size each number is above the least one, not rounded; 0 if a step has no inverse."""
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.float32(1) / step
+    return (blocks - least) * np.where(np.isfinite(inverse), inverse, np.float32(0))
+
+
+def _halves(*columns: Array) -> list[Array]:
+    return [column.astype("<f2").view(np.uint8) for column in columns]
+
+
+def _nibbles(numbers: Array) -> Array:
+    return numbers[:, :16] & 15 | (numbers[:, 16:] & 15) << 4
+
+
+def _fifth_bits(numbers: Array) -> Array:
+    return np.packbits(numbers >> 4, axis=-1, bitorder="little")
+
+
+def _rounded_up(steps: Array, most: int) -> Array:
+    """The nearest integers, ties upwards."""
+    return np.trunc(steps + np.float32(0.5)).clip(0, most).astype(np.uint8)
+
+
+def _signed_step(blocks: Array, half_range: int) -> Array:
+    """The step with which the number of the greatest magnitude is exactly the least one of the range."""
+    place = np.abs(blocks).argmax(axis=-1, keepdims=True)
+    return np.take_along_axis(blocks, place, axis=-1) / np.float32(-half_range)
+
+
+def _encode_q4_0(blocks: Array) -> Array:
+    step = _signed_step(blocks, 8)
+    numbers = _rounded_up(_steps(blocks, step, 0) + np.float32(8), 15)
+    return np.concatenate([*_halves(step), _nibbles(numbers)], axis=-1)
+
+
+def _encode_q5_0(blocks: Array) -> Array:
+    step = _signed_step(blocks, 16)
+    numbers = _rounded_up(_steps(blocks, step, 0) + np.float32(16), 31)
+    return np.concatenate([*_halves(step), _fifth_bits(numbers), _nibbles(numbers)], axis=-1)
+
+
+def _affine(blocks: Array, most: int) -> tuple[Array, Array, Array]:
+    least = blocks.min(axis=-1, keepdims=True)
+    step = (blocks.max(axis=-1, keepdims=True) - least) / np.float32(most)
+    return step, least, _rounded_up(_steps(blocks, step, least), most)
+
+
+def _encode_q4_1(blocks: Array) -> Array:
+    step, least, numbers = _affine(blocks, 15)
+    return np.concatenate([*_halves(step, least), _nibbles(numbers)], axis=-1)
+
+
+def _encode_q5_1(blocks: Array) -> Array:
+    step, least, numbers = _affine(blocks, 31)
+    return np.concatenate([*_halves(step, least), _fifth_bits(numbers), _nibbles(numbers)], axis=-1)
+
+
+def _encode_q8_0(blocks: Array) -> Array:
+    step = np.abs(blocks).max(axis=-1, keepdims=True) / np.float32(127)
+    steps = _steps(blocks, step, 0)
+    numbers = np.trunc(steps + np.copysign(np.float32(0.5), steps)).clip(-127, 127).astype(np.int8)
+    return np.concatenate([*_halves(step), numbers.view(np.uint8)], axis=-1)
+
+
+ENCODERS: Mapping[str, Callable[[Array], Array]] = {
+    "q4_0": _encode_q4_0,
+    "q4_1": _encode_q4_1,
+    "q5_0": _encode_q5_0,
+    "q5_1": _encode_q5_1,
+    "q8_0": _encode_q8_0,
+}
+"""The bytes of blocks, by the names of the formats."""
+
+assert ENCODERS.keys() <= FORMATS.keys()
