@@ -14,18 +14,21 @@ import tvm_ffi
 from vm_dialect import messages
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.foreign import foreign_builtin
+from vm_dialect.callee import Callee
 from vm_dialect.closures import ClosureTable
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX
-from vm_dialect.loading import LoadedCode, Loader, default_loader, in_order
+from vm_dialect.loading import LoadedCode, Loader, default_loader
 from vm_dialect.observers import Instrument
 from vm_dialect.profiler import Profile, Profiler
 from vm_dialect.program import Code, Resolver, prepare
+from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Thread
 from vm_dialect.values import to_value
 
 register_error_types()
+register_tensor_class()
 
 MAX_DEPTH = 1_000_000
 """Calls of bytecode inside each other before a `RecursionError`."""
@@ -33,23 +36,24 @@ MAX_DEPTH = 1_000_000
 _STEPS_AT_A_TIME = 256
 
 
-class BytecodeFunction:
+class BytecodeFunction(Callee):
     """A function of the executable, to be called from Python; arguments may be given by name."""
 
     def __init__(self, machine: VirtualMachine, code: Code):
         self._machine = machine
         self._code = code
-        self.__name__ = code.info.name
-        self.parameters = code.info.parameters
+        self.describe(code.info)
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Calls the function with values, tensors of any DLPack library, or sequences of them.
 
-        The result is a `tvm_ffi.Tensor`, `Shape`, `Array` for a tuple, `Function`, a number, a string or `None`.
+        Arguments by name are keywords, or one dictionary. The result is a `Tensor`, `tvm_ffi.Shape`, `Array` for a
+        tuple, `Results` if the model names its fields, `Function`, a number, a string or `None`.
         """
-        if named:
-            arguments = tuple(in_order(self.__name__, self.parameters, arguments, named))
-        return self._machine.run_code(self._code, [to_value(argument) for argument in arguments])
+        if named or (arguments and isinstance(arguments[0], dict)):
+            arguments = self.in_order(arguments, named)
+        result = self._machine.run_code(self._code, [to_value(argument) for argument in arguments])
+        return with_names(result, self.result_names)
 
 
 class VirtualMachine:

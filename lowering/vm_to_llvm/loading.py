@@ -59,7 +59,7 @@ def load_functions(
     Raises `ValueError` for a constant that is missing and for a packed function that is nowhere.
     """
     register_error_types()
-    info: dict[str, list[str]] = json.loads(str(_entry(code, INFO, code)()))
+    info: dict[str, Any] = json.loads(str(_entry(code, INFO, code)()))
     if missing := [name for name in info["constants"] if name not in constants]:
         raise ValueError(f"constants {', '.join(missing)} of the native code are missing")
     given = packed or {}
