@@ -115,6 +115,14 @@ class VirtualMachine:
         """Whether there is a function of this name."""
         return self.executable.has_function(name)
 
+    def __repr__(self) -> str:
+        """The functions with their signatures."""
+        return repr(self.executable).replace("<Executable", "<VirtualMachine", 1)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """The functions, for completion after `vm[`."""
+        return list(self.executable.entries)
+
     def _entry(self, name: str) -> Callable[..., Any]:
         if not self.executable.has_function(name):
             known = ", ".join(self.executable.entries) or "none"

@@ -65,7 +65,10 @@ class Tensor(NDArrayOperatorsMixin, tvm_ffi.Tensor):
     def __float__(self) -> float:
         return float(to_numpy(self))
 
-    __hash__ = tvm_ffi.Tensor.__hash__
+    @override
+    def __hash__(self) -> int:
+        """Of the object: equal elements are compared, and equal objects are the same one."""
+        return tvm_ffi.Tensor.__hash__(self)
 
     @override
     def __repr__(self) -> str:
@@ -130,18 +133,23 @@ def _position(names: Sequence[str], name: str) -> int:
 
 def with_names(result: Any, names: Sequence[str]) -> Any:
     """What a function returns, with the names of its fields if it is a tuple of as many."""
-    if names and isinstance(result, tvm_ffi.Array) and len(cast("tvm_ffi.Array[Any]", result)) == len(names):
-        return Results.of(cast("tvm_ffi.Array[Any]", result), names)
-    return result
+    fields = as_tuple(result)
+    return result if not names or fields is None or len(fields) != len(names) else Results.of(fields, names)
 
 
 def by_name(result: Any, names: Sequence[str]) -> dict[str, Any]:
     """What a function returns, by the names of its results; `output_0`, `output_1`, ... where it has none."""
-    fields = list(cast("tvm_ffi.Array[Any]", result)) if isinstance(result, tvm_ffi.Array) else [result]
-    if len(names) == 1 and len(fields) != 1:  # one result that is a tuple
-        fields = [result]
-    called = names if len(names) == len(fields) else [f"output_{index}" for index in range(len(fields))]
-    return dict(zip(called, fields, strict=True))
+    fields = as_tuple(result)
+    values = [result] if fields is None else list(fields)
+    if len(names) == 1 and len(values) != 1:  # one result that is a tuple
+        values = [result]
+    called = names if len(names) == len(values) else [f"output_{index}" for index in range(len(values))]
+    return dict(zip(called, values, strict=True))
+
+
+def as_tuple(value: Any) -> tvm_ffi.Array[Any] | None:
+    """The value if it is a tuple of the virtual machine."""
+    return cast("tvm_ffi.Array[Any]", value) if isinstance(value, tvm_ffi.Array) else None
 
 
 def register_tensor_class() -> None:

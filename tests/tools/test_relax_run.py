@@ -8,8 +8,8 @@ from onnx import TensorProto, helper
 from lowering import build
 from lowering.parsing import parse_module
 from tir_dialect.target import Target
-from tools import programs
-from tools.relax_run import main
+from xdsl_relax.cli import programs
+from xdsl_relax.cli.relax_run import main
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {

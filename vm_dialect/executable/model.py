@@ -102,7 +102,7 @@ class NativeObject:
     """The machine that it is for, as the target description prints."""
     format: str
     """What the bytes are, for example `elf`."""
-    code: bytes
+    code: bytes = field(repr=False)
     symbols: tuple[str, ...]
     """Names defined in it."""
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import tvm_ffi
 
-from tools.failures import ToolError
 from vm_dialect.dtypes import BY_FFI_NAME, element_type
 from vm_dialect.files import open_regular
 from vm_dialect.tensors import array_element, from_numpy, numpy_dtype, to_numpy
+from xdsl_relax.cli.failures import ToolError
 
 Array = npt.NDArray[Any]
 

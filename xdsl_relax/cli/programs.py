@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
-from tools.failures import ToolError, with_traceback
+from xdsl_relax.cli.failures import ToolError, with_traceback
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes

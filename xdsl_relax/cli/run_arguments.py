@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from tools.arguments import add_build_options, add_load_option
-from tools.programs import MODES
+from xdsl_relax.cli.arguments import add_build_options, add_load_option
+from xdsl_relax.cli.programs import MODES
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
