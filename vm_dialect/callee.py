@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from vm_dialect import messages
 from vm_dialect.executable.model import FunctionInfo, SignatureTypes
@@ -34,9 +34,10 @@ class Callee:
         repeated name.
         """
         if len(arguments) == 1 and not named and isinstance(arguments[0], dict):
-            if len(self.parameters) == 1 and self.parameters[0] not in arguments[0]:
+            by_name = cast("dict[str, Any]", arguments[0])
+            if len(self.parameters) == 1 and self.parameters[0] not in by_name:
                 return tuple(arguments)
-            return tuple(in_order(self.__name__, self.parameters, (), arguments[0]))
+            return tuple(in_order(self.__name__, self.parameters, (), by_name))
         return tuple(in_order(self.__name__, self.parameters, arguments, named))
 
     def by_name(self, result: Any) -> dict[str, Any]:

@@ -125,13 +125,13 @@ def test_models_are_saved_and_loaded(model: xr.Model, tmp_path: Path):
     assert repr(again) == repr(model) == "<Model main(token_1: f32[n, 3], token_0: f32[n, 3]) -> f32[n, 3], native>"
     np.testing.assert_array_equal(again(token_0=ONE, token_1=TEN), TEN - ONE)
     assert xr.Session(tmp_path / "m.rvm").get_inputs() == xr.Session(model).get_inputs()
-    with pytest.raises(ValueError, match="save expected a path that ends in .rvm or .so"):
+    with pytest.raises(ValueError, match=r"save expected a path that ends in \.rvm or \.so"):
         model.save(tmp_path / "m")
 
 
 def test_the_function_that_is_meant():
     two = "relax.func @f(%x: !relax.object) { relax.return %x }\nrelax.func @g(%x: !relax.object) { relax.return %x }"
-    with pytest.raises(ValueError, match="^the module has several functions, say which: entry='f' or 'g'$"):
+    with pytest.raises(ValueError, match=r"^the module has several functions, say which: entry='f' or 'g'$"):
         xr.compile(two)
     model = xr.compile(two, entry="g")
     assert (model(3), model["f"](4)) == (3, 4)

@@ -81,9 +81,7 @@ def test_a_module_of_such_a_name_that_is_loaded_already(tmp_path: Path):
 
 def test_what_is_installed_starts_in_the_package():
     """Another distribution, or a user, may have a package `tools`."""
-    (scripts, universe) = (entry_points(group=group) for group in ("console_scripts", "xdsl.universe"))
-    ours = [
-        point.value for point in (*scripts, *universe) if point.dist is not None and point.dist.name == "xdsl-relax"
-    ]
+    points = [*entry_points(group="console_scripts"), *entry_points(group="xdsl.universe")]
+    ours = [point.value for point in points if point.dist is not None and point.dist.name == "xdsl-relax"]
     assert len(ours) >= 4
     assert all(value.startswith("xdsl_relax.") for value in ours), ours

@@ -21,6 +21,7 @@ from xdsl_relax.cli.programs import (
     load_program,
     load_python_files,
     memory_text,
+    parameters_of,
     read_module,
     target_of,
 )
@@ -30,8 +31,10 @@ from xdsl_relax.cli.values import (
     NamedValue,
     as_argument,
     describe,
+    in_order,
     leaves,
     literal,
+    named,
     random_array,
     read_array,
     results_folder,
@@ -40,11 +43,12 @@ from xdsl_relax.cli.values import (
 
 if TYPE_CHECKING:
     from lowering.tune import Report
+    from relax_dialect.frontend.onnx.parameters import GivenShapes
 
 Result = TypeVar("Result")
 
 
-def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> list[NamedValue]:
+def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> Sequence[NamedValue]:
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -53,7 +57,11 @@ def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> list[NamedVal
         "--random": lambda text: random_array(text, rng),
         "--value": literal,
     }
-    return [NamedValue(text, readers[kind](text)) for kind, text in collected]
+    values: list[NamedValue] = []
+    for kind, text in collected:
+        parameter, rest = named(text)
+        values.append(NamedValue(rest, readers[kind](rest), parameter))
+    return values
 
 
 def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Result:
@@ -72,14 +80,16 @@ def _run(argv: Sequence[str] | None) -> None:
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
     options = replace(build_options(args, mode), trust=args.trust)
-    if not options.shapes:
-        options = replace(options, shapes=[_rank(value.value) for value in inputs])
+    if not options.shapes and args.file.endswith(".onnx"):
+        options = replace(options, shapes=_ranks(inputs))
     if args.tune:
         module = read_module(args.file, args.weights, options.shapes)
         if target_of(options) != target_of(replace(options, target=None)):
             raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
-        _tune(module, args, options, [as_argument(value.value) for value in inputs])
+        ordered = in_order(inputs, parameters_of(module, args.entry), args.entry)
+        _tune(module, args, options, [as_argument(value.value) for value in ordered])
     program = load_program(args.file, args.entry, options)
+    inputs = in_order(inputs, program.parameters, args.entry)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
     # what cannot be had is said before the program runs
@@ -101,21 +111,25 @@ def _call_and_print(
     given = [describe(value.value) for value in inputs]
     arrays = Arrays([value.value for value in inputs])
     arguments = [as_argument(value.value) for value in inputs]
-    outputs, seconds = _measure(program.call, arguments, args.repeat)
+    outputs, seconds = _measure(program, arguments, args.repeat)
     outputs += arrays.written()
     print(f"@{args.entry}  {program.origin}")
     for index, (text, value) in enumerate(zip(given, inputs, strict=True)):
-        print(f"  input {index}  {text}  ({value.source})")
+        name = "" if value.parameter is None else f" {value.parameter}"
+        print(f"  input {index}{name}  {text}  ({value.source})")
     for value in outputs:
         print(f"  {value.source}  {describe(value.value)}")
     print(f"  time  {_timing(seconds)}")
     return outputs, arguments
 
 
-def _rank(argument: object) -> list[None] | None:
-    """The shape of a parameter that an array determines: its rank."""
-    ndim = getattr(argument, "ndim", None)
-    return None if ndim is None else [None] * ndim
+def _ranks(inputs: Sequence[NamedValue]) -> GivenShapes:
+    """What arrays say of the shapes of parameters: their ranks, by name if all are given so."""
+    ranks = [None if (ndim := getattr(value.value, "ndim", None)) is None else [None] * ndim for value in inputs]
+    names = [value.parameter for value in inputs]
+    if all(name is not None for name in names) and names:
+        return {name: rank for name, rank in zip(names, ranks, strict=True) if name is not None and rank is not None}
+    return [] if any(name is not None for name in names) else ranks
 
 
 def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
@@ -148,17 +162,15 @@ def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arg
         print(f"  kept {kept}")
 
 
-def _measure(
-    function: Callable[..., object], arguments: Sequence[object], repeat: int
-) -> tuple[list[NamedValue], list[float]]:
+def _measure(program: Program, arguments: Sequence[object], repeat: int) -> tuple[list[NamedValue], list[float]]:
     """The result of the last call, and the seconds that each call took."""
     seconds: list[float] = []
     result: object = None
     for _ in range(repeat):
         started = time.perf_counter()
-        result = _call(function, arguments)
+        result = _call(program.call, arguments)
         seconds.append(time.perf_counter() - started)
-    return list(leaves(result)), seconds
+    return list(leaves(result, program.result_names)), seconds
 
 
 def _timing(seconds: Sequence[float]) -> str:
