@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+_PROGRAM = ("xdsl.ir.core", "Operation")
 _CLASSES = (
-    ("xdsl.ir.core", "Operation"),
+    _PROGRAM,
     ("vm_dialect.executable.executable", "Executable"),
     ("vm_dialect.profiler", "Profile"),
     ("xdsl_relax.model", "Model"),
@@ -20,12 +21,18 @@ def register(shell: Any = None) -> None:
         shell = library.get_ipython()
     if shell is None:
         return
-    formatter = shell.display_formatter.formatters["text/html"]
+    html, plain = (shell.display_formatter.formatters[kind] for kind in ("text/html", "text/plain"))
     for module, name in _CLASSES:
-        formatter.for_type_by_name(module, name, _html)
+        html.for_type_by_name(module, name, _html)
+    plain.for_type_by_name(*_PROGRAM, _plain)
 
 
 def _html(value: object) -> str:
     from xdsl_relax.display import shown
 
     return shown(value).html
+
+
+def _plain(value: object, printer: Any, cycle: bool) -> None:
+    """Where there is no HTML, an op is its text: xDSL shows addresses of its parts."""
+    printer.text(str(value))
