@@ -19,7 +19,7 @@ from tests.support.rules import each
 
 ROOT = Path(__file__).parents[1]
 FILECHECK = ROOT / "tests" / "filecheck"
-PACKAGES = ("relax_dialect", "tir_dialect", "vm_dialect", "lowering", "tools")
+PACKAGES = ("xdsl_relax", "relax_dialect", "tir_dialect", "vm_dialect", "lowering", "tools")
 MAX_FILE_LINES = 600
 MAX_TEST_LINES = 600
 MAX_FUNCTION_LINES = 60

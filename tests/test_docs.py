@@ -53,7 +53,18 @@ def test_files_that_pages_name_exist() -> None:
     assert not missing
 
 
-FOLDERS = ("relax_dialect", "tir_dialect", "vm_dialect", "lowering", "tools", "examples", "tests", "benchmarks", "docs")
+FOLDERS = (
+    "xdsl_relax",
+    "relax_dialect",
+    "tir_dialect",
+    "vm_dialect",
+    "lowering",
+    "tools",
+    "examples",
+    "tests",
+    "benchmarks",
+    "docs",
+)
 OF_THE_READER = {"model.py"}
 """Files in examples of commands."""
 

@@ -1,1 +1,1 @@
-"""Command line tools: they parse arguments and call the rest."""
+"""The command line tools by the names of this folder; they are in `xdsl_relax.cli`, and installed from there alone."""

@@ -1,9 +1,7 @@
-"""The `xdsl.universe` entry point: with it, plain `xdsl-opt` and `xdsl-gui` know our dialects and passes."""
+"""The entry point `xdsl.universe`, which is in `xdsl_relax.universe`."""
 
 from __future__ import annotations
 
-from xdsl.universe import Universe
+from xdsl_relax.universe import RELAX_UNIVERSE
 
-from lowering.registry import dialect_factories, pass_factories
-
-RELAX_UNIVERSE = Universe(all_dialects=dialect_factories(), all_passes=pass_factories())
+__all__ = ["RELAX_UNIVERSE"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -15,9 +16,9 @@ from xdsl.utils.hints import isa
 from vm_dialect.dtypes import ELEMENT_TYPES, element_type
 from vm_dialect.exec_builder import Argument as BuilderArgument
 from vm_dialect.exec_builder import ExecBuilder
-from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject
+from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject, SignatureTypes
 from vm_dialect.executable.instructions import Operand
-from vm_dialect.executable.model import BUILTIN_PREFIX
+from vm_dialect.executable.model import BUILTIN_PREFIX, UNTYPED
 from vm_dialect.ops.base import Argument, BuiltinOp, ConstantOp, DTypeRef, FunctionRef, TensorRef
 from vm_dialect.ops.calls import CallKernelOp, CallOp, CallPackedOp
 from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
@@ -40,12 +41,13 @@ def emit_executable(
     metadata: Metadata | None = None,
     native: Sequence[NativeObject] = (),
     describe: Callable[[LocationAttr], str] = no_location,
+    types: Mapping[str, SignatureTypes] = MappingProxyType({}),
 ) -> Executable:
     """The executable with the bytecode of every `vm.func` in `module`.
 
     `tensors` holds the elements of constants that the module only declares; `describe` turns the location of an op into
-    what errors and profiles show. `DiagnosticException` if a function has no registers yet, if a constant has no
-    elements, or if an op cannot be emitted.
+    what errors and profiles show; `types` are those that callers are told, by function. `DiagnosticException` if a
+    function has no registers yet, if a constant has no elements, or if an op cannot be emitted.
     """
     builder = ExecBuilder()
     if metadata is not None:
@@ -58,7 +60,7 @@ def emit_executable(
     for func in functions:
         builder.declare_function(func.sym_name.data, FunctionKind.BYTECODE, func.parameter_names, public=func.is_public)
     for func in functions:
-        FunctionEmitter(builder, pool, func, describe).emit()
+        FunctionEmitter(builder, pool, func, describe).emit(types.get(func.sym_name.data, UNTYPED))
     return builder.get()
 
 
@@ -136,8 +138,8 @@ class FunctionEmitter:
         self.places: dict[object, int] = {}
         """First instruction of each block, and of the moves of edges that have some."""
 
-    def emit(self) -> None:
-        """Emits the function."""
+    def emit(self, types: SignatureTypes) -> None:
+        """Emits the function; callers are told its `types`."""
         blocks = list(self.func.body.blocks)
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
             self.places[block] = len(self.emitters)
@@ -145,7 +147,13 @@ class FunctionEmitter:
                 self._op(op, following)
         names = self.func.parameter_names
         with self.builder.function(
-            self.func.sym_name.data, len(names), names, public=self.func.is_public, frame_size=self.frame_size
+            self.func.sym_name.data,
+            len(names),
+            names,
+            public=self.func.is_public,
+            frame_size=self.frame_size,
+            result_names=self.func.named_results,
+            types=types,
         ):
             for emitter in self.emitters:
                 emitter()

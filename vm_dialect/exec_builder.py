@@ -22,7 +22,7 @@ import tvm_ffi
 
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.exec_function import FunctionScope
-from vm_dialect.executable import Executable, FunctionInfo, FunctionKind, Metadata, NativeObject
+from vm_dialect.executable import Executable, FunctionInfo, FunctionKind, Metadata, NativeObject, SignatureTypes
 from vm_dialect.executable.constants import Constant, Value
 from vm_dialect.executable.instructions import (
     IMMEDIATE_MAX,
@@ -37,6 +37,7 @@ from vm_dialect.executable.instructions import (
     OperandKind,
     Ret,
 )
+from vm_dialect.executable.model import UNTYPED
 from vm_dialect.tensors import Array, exchange_dtype, from_numpy, tensor_on
 
 Argument: TypeAlias = Operand | Value | Array | None
@@ -110,12 +111,14 @@ class ExecBuilder:
         parameters: Sequence[str] = (),
         *,
         public: bool = True,
+        result_names: Sequence[str] = (),
+        types: SignatureTypes = UNTYPED,
     ) -> None:
         """Enters a function into the table: a kernel or native function, or any other before it is called.
 
         `ValueError` if it is there already as another kind.
         """
-        info = FunctionInfo(kind, name, tuple(parameters), public)
+        info = FunctionInfo(kind, name, tuple(parameters), public, result_names=tuple(result_names), types=types)
         index = self._index.get(name)
         if index is None:
             self._index[name] = len(self._functions)
@@ -142,6 +145,8 @@ class ExecBuilder:
         *,
         public: bool = True,
         frame_size: int | None = None,
+        result_names: Sequence[str] = (),
+        types: SignatureTypes = UNTYPED,
     ) -> Generator[None]:
         """The scope of a bytecode function; instructions emitted inside belong to it.
 
@@ -164,7 +169,15 @@ class ExecBuilder:
             self._scope = None
         size = scope.finish(frame_size)
         self._bodies[index] = scope
-        self._functions[index] = FunctionInfo(FunctionKind.BYTECODE, name, parameters, public=public, frame_size=size)
+        self._functions[index] = FunctionInfo(
+            FunctionKind.BYTECODE,
+            name,
+            parameters,
+            public,
+            frame_size=size,
+            result_names=tuple(result_names),
+            types=types,
+        )
 
     def emit_call(
         self, name: str, args: Sequence[Argument] = (), dst: Operand | None = None, location: str = ""

@@ -6,13 +6,13 @@ import ctypes
 import json
 from collections.abc import Mapping
 from os import PathLike, fspath
-from typing import cast
+from typing import Any, cast
 
 import tvm_ffi
 
 from vm_dialect.arguments import read_signatures
 from vm_dialect.executable.library_constants import SIGNATURES
-from vm_dialect.executable.model import SIGNATURES_NOTE
+from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind
 from vm_dialect.loading import NativeFunction
 
 
@@ -36,8 +36,9 @@ class Library:
         if name not in self._parameters:
             raise KeyError(f"no function {name}, the library has: {', '.join(self._parameters) or 'none'}")
         if name not in self._functions:
-            found, parameters = self.module.get_function(name), tuple(self._parameters[name])
-            self._functions[name] = NativeFunction.of(found, name, parameters, self._signatures.get(name))
+            info = FunctionInfo(FunctionKind.NATIVE, name, tuple(self._parameters[name]))
+            found = self.module.get_function(name)
+            self._functions[name] = NativeFunction.of(found, info, self._signatures.get(name))
         return self._functions[name]
 
     def __contains__(self, name: str) -> bool:
@@ -56,4 +57,4 @@ def load_library(path: str | PathLike[str]) -> Library:
         text = ctypes.c_char.in_dll(ctypes.CDLL(fspath(path)), SIGNATURES)
     except ValueError:
         raise ValueError(f"{fspath(path)}: no library of export_library: it has no symbol {SIGNATURES}") from None
-    return Library(tvm_ffi.load_module(path), ctypes.string_at(ctypes.addressof(text)).decode())
+    return Library(cast("Any", tvm_ffi).load_module(path), ctypes.string_at(ctypes.addressof(text)).decode())

@@ -12,53 +12,41 @@ from typing import Any, TypeAlias
 
 import tvm_ffi
 
-from vm_dialect import messages
-from vm_dialect.arguments import Arguments, Signature
+from vm_dialect.arguments import Signature
+from vm_dialect.callee import Callee
 from vm_dialect.executable import Executable
+from vm_dialect.executable.model import FunctionInfo
+from vm_dialect.results import with_names
 
 
-def in_order(function: str, parameters: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """The arguments of a call in the order of the parameters; `TypeError` for an unknown or repeated name."""
-    rest = parameters[len(arguments) :]
-    for name in named:
-        if name not in rest:
-            expected = f"expected one of {', '.join(rest)}" if rest else "all of them have a value"
-            raise TypeError(f"{function}: no parameter '{name}' is left, {expected}")
-    if missing := [name for name in rest if name not in named]:
-        count = messages.render(messages.wrong_arity(function, parameters), len(arguments) + len(named))
-        raise TypeError(f"{count}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
-    return [*arguments, *(named[name] for name in rest)]
-
-
-class NativeFunction(tvm_ffi.Function):
+class NativeFunction(Callee, tvm_ffi.Function):
     """A native function of an executable, to be called from Python; arguments may be given by name."""
 
-    __name__: str
-    parameters: tuple[str, ...]
-    _arguments: Arguments
-
     @classmethod
-    def of(
-        cls, function: tvm_ffi.Function, name: str, parameters: tuple[str, ...], signature: Signature | None = None
-    ) -> NativeFunction:
-        """The function with the names of its parameters; it takes the place of `function`, which is empty then."""
+    def of(cls, function: tvm_ffi.Function, info: FunctionInfo, signature: Signature | None = None) -> NativeFunction:
+        """The function with what callers are told of it; it takes the place of `function`, which is empty then."""
         made = cls.__new__(cls)
         made.__move_handle_from__(function)
-        made.__name__ = name
-        made.parameters = parameters
-        made._arguments = Arguments(name, parameters, signature)
+        made.describe(info, signature)
         return made
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
-        """Calls the function with values, tensors of any DLPack library, or sequences of them."""
-        if named:
-            arguments = tuple(in_order(self.__name__, self.parameters, arguments, named))
+        """Calls the function with values, tensors of any DLPack library, or sequences of them.
+
+        Arguments by name are keywords, or one dictionary. A tuple is a `Results` if the model names its results.
+        """
+        if named or (arguments and isinstance(arguments[0], dict)):
+            arguments = self.in_order(arguments, named)
+        result = self._run(arguments)
+        return with_names(result, self.result_names) if self.result_names else result
+
+    def _run(self, arguments: Sequence[Any]) -> Any:
         try:
             return _CALL(self, *arguments)
         except (BufferError, TypeError, ValueError) as error:
-            if not self._arguments.were_refused(arguments, error):
+            if not self.arguments.were_refused(arguments, error):
                 raise
-        return _CALL(self, *self._arguments.converted(arguments))
+        return _CALL(self, *self.arguments.converted(arguments))
 
 
 _CALL = tvm_ffi.Function.__call__

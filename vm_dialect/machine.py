@@ -12,20 +12,23 @@ from typing import Any, cast
 import tvm_ffi
 
 from vm_dialect import messages
-from vm_dialect.arguments import Arguments, signatures
+from vm_dialect.arguments import Arguments, Signature, signatures
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.foreign import foreign_builtin
+from vm_dialect.callee import Callee
 from vm_dialect.closures import ClosureTable
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX
-from vm_dialect.loading import LoadedCode, Loader, default_loader, in_order
+from vm_dialect.loading import LoadedCode, Loader, default_loader
 from vm_dialect.observers import Instrument
 from vm_dialect.profiler import Profile, Profiler
 from vm_dialect.program import Code, Resolver, prepare
+from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Thread
 
 register_error_types()
+register_tensor_class()
 
 MAX_DEPTH = 1_000_000
 """Calls of bytecode inside each other before a `RecursionError`."""
@@ -33,24 +36,24 @@ MAX_DEPTH = 1_000_000
 _STEPS_AT_A_TIME = 256
 
 
-class BytecodeFunction:
+class BytecodeFunction(Callee):
     """A function of the executable, to be called from Python; arguments may be given by name."""
 
-    def __init__(self, machine: VirtualMachine, code: Code, arguments: Arguments):
+    def __init__(self, machine: VirtualMachine, code: Code, signature: Signature | None):
         self._machine = machine
         self._code = code
-        self._arguments = arguments
-        self.__name__ = code.info.name
-        self.parameters = code.info.parameters
+        self.describe(code.info, signature)
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Calls the function with values, tensors of any DLPack library, or sequences of them.
 
-        The result is a `tvm_ffi.Tensor`, `Shape`, `Array` for a tuple, `Function`, a number, a string or `None`.
+        Arguments by name are keywords, or one dictionary. The result is a `Tensor`, `tvm_ffi.Shape`, `Array` for a
+        tuple, `Results` if the model names its fields, `Function`, a number, a string or `None`.
         """
-        if named:
-            arguments = tuple(in_order(self.__name__, self.parameters, arguments, named))
-        return self._machine.run_code(self._code, self._arguments.converted(arguments))
+        if named or (arguments and isinstance(arguments[0], dict)):
+            arguments = self.in_order(arguments, named)
+        result = self._machine.run_code(self._code, self.arguments.converted(arguments))
+        return with_names(result, self.result_names)
 
 
 class VirtualMachine:
@@ -99,7 +102,7 @@ class VirtualMachine:
         closures = self._closures
         resolver = Resolver(self, callables, _checked(executable, callables), closures.make, closures.make_closure)
         self._codes = prepare(executable, resolver)
-        self._signatures = signatures(executable)
+        self._signatures = signatures(executable.metadata)
         self._entries: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -113,18 +116,22 @@ class VirtualMachine:
         """Whether there is a function of this name."""
         return self.executable.has_function(name)
 
+    def __repr__(self) -> str:
+        """The functions with their signatures."""
+        return repr(self.executable).replace("<Executable", "<VirtualMachine", 1)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """The functions, for completion after `vm[`."""
+        return list(self.executable.entries)
+
     def _entry(self, name: str) -> Callable[..., Any]:
         if not self.executable.has_function(name):
             known = ", ".join(self.executable.entries) or "none"
             raise KeyError(f"no function {name}, the executable has: {known}")
         index = self.executable.function_index[name]
         if index in self._codes:
-            return BytecodeFunction(self, self._codes[index], self._arguments(name))
+            return BytecodeFunction(self, self._codes[index], self._signatures.get(name))
         return self._loaded.functions[name]
-
-    def _arguments(self, name: str) -> Arguments:
-        info = self.executable.functions[self.executable.function_index[name]]
-        return Arguments(name, info.parameters, self._signatures.get(name))
 
     def run_code(self, code: Code, arguments: Sequence[Any]) -> Any:
         """Runs a bytecode function on values."""
@@ -159,8 +166,9 @@ class VirtualMachine:
         index = self.executable.function_index.get(name)
         if index not in self._codes:
             raise KeyError(f"no bytecode function {name}")
-        values = self._arguments(name).converted(arguments)
-        return Thread(self._codes[index], values, self._closures, self.max_depth, self._instrument)
+        code = self._codes[index]
+        values = Arguments(name, code.info.parameters, self._signatures.get(name)).converted(arguments)
+        return Thread(code, values, self._closures, self.max_depth, self._instrument)
 
     def set_instrument(self, instrument: Instrument | None) -> None:
         """Every later run tells `instrument` about its calls; `None` ends that."""

@@ -21,7 +21,7 @@ class ProfileRow:
     """Time in the callee, without that of calls which the callee makes in bytecode."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Profile:
     """The profile of one run."""
 
@@ -31,6 +31,11 @@ class Profile:
     """Time of the whole run, the profiler's own included."""
     rows: tuple[ProfileRow, ...]
     """In order of the time they took, most first."""
+
+    def __repr__(self) -> str:
+        """Time and number of calls; `as_text` has the table."""
+        calls = sum(row.calls for row in self.rows)
+        return f"<Profile {self.nanoseconds / 1000:.1f} us, {calls} calls of {len(self.rows)} instructions>"
 
     def as_text(self) -> str:
         """A table: time, share, number of calls, callee, caller and instruction, and what it was made from."""

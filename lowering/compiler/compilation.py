@@ -27,6 +27,7 @@ from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
+from lowering.relax_to_vm.types import declared_types
 from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.runtime_objects import common_runtime
@@ -44,7 +45,9 @@ from vm_dialect.executable import (
     KernelSignature,
     Metadata,
     NativeObject,
+    SignatureTypes,
 )
+from vm_dialect.executable.model import UNTYPED
 from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
@@ -87,6 +90,7 @@ def compile_program(
             return _of_llvm_functions(lowered, mode, target, options, cache, weights)
         ExposePrimFuncsPass().apply(Context(), lowered)
         notes = signatures_note(lowered)
+        types = declared_types(lowered)  # passes make objects of parameters
         pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
 
         def after(name: str) -> None:
@@ -102,7 +106,7 @@ def compile_program(
         functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
-        made = _Build(lowered, kernels, weights, functions(), notes)
+        made = _Build(lowered, kernels, weights, functions(), types, notes)
         executable = made.native() if mode == "native" else made.bytecode()
         if validation is not None and target.code_key() == Target.host().code_key():
             validation.executable(executable)
@@ -141,8 +145,8 @@ def _of_llvm_functions(
         pool.tensor(constant.sym_name.data, constant)
     for data in module_objects(module, target, CompileOptions(options.opt_level), cache):
         builder.add_native_object(_native_object(target, data))
-    for name in public_functions(module):
-        builder.declare_function(name, FunctionKind.NATIVE)
+    for name, (parameters, results) in public_functions(module).items():
+        builder.declare_function(name, FunctionKind.NATIVE, parameters, result_names=results)
     return Program(builder.get(), constants)
 
 
@@ -166,6 +170,8 @@ class _Build:
 
     functions: Future[list[bytes]]
     """The module's functions, or wrappers of the kernels, and the run-time support that they need."""
+    types: Mapping[str, SignatureTypes]
+    """What callers are told of the types of functions."""
 
     notes: Mapping[str, str]
     """Of the metadata."""
@@ -186,7 +192,14 @@ class _Build:
             pool.tensor(name, constant)
         for func in self.module.ops:
             if isinstance(func, FuncOp) and func.is_public:
-                builder.declare_function(func.sym_name.data, FunctionKind.NATIVE, func.parameter_names)
+                name = func.sym_name.data
+                builder.declare_function(
+                    name,
+                    FunctionKind.NATIVE,
+                    func.parameter_names,
+                    result_names=func.named_results,
+                    types=self.types.get(name, UNTYPED),
+                )
         return builder.get()
 
     def bytecode(self) -> Executable:
@@ -199,6 +212,7 @@ class _Build:
             metadata=self._metadata("bytecode"),
             native=native,
             describe=_describe,
+            types=self.types,
         )
 
     def _objects(self) -> list[NativeObject]:

@@ -20,7 +20,14 @@ def convert_function(func: FuncOp, constants: Constants) -> vm.FuncOp:
     entry = Block(arg_types=[OBJECT] * len(func.params))
     signature = ([OBJECT] * len(func.params), [vm_type(func.function_type.ret)])
     visibility = func.sym_visibility.data if isinstance(func.sym_visibility, StringAttr) else None
-    result = vm.FuncOp(name, signature, Region(entry), arg_names=func.param_names, visibility=visibility)
+    result = vm.FuncOp(
+        name,
+        signature,
+        Region(entry),
+        arg_names=func.param_names,
+        result_names=func.result_names,
+        visibility=visibility,
+    )
     inherit_location(func, result)
     converter = Converter(name, entry, constants)
     for param, argument in zip(func.params, entry.args, strict=True):

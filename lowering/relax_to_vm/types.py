@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AnyFloat
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Attribute
 
+from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import Dim
 from vm_dialect import types as vm
+from vm_dialect.executable import SignatureTypes
 
 
 def vm_type(info: Attribute) -> Attribute:
@@ -36,3 +42,38 @@ def scalar_type(dtype: Attribute) -> Attribute:
     if dtype == vm.I1:
         return vm.I1
     return vm.I64
+
+
+def declared_types(module: ModuleOp) -> Mapping[str, SignatureTypes]:
+    """What callers are told of the types of each public function of the graph level, by name."""
+    return {
+        func.sym_name.data: SignatureTypes(
+            tuple(map(type_text, func.function_type.params)), type_text(func.function_type.ret)
+        )
+        for func in module.ops
+        if isinstance(func, FuncOp) and not func.is_private
+    }
+
+
+def type_text(info: Attribute) -> str:
+    """A type as `SignatureTypes` has it."""
+    match info:
+        case TensorType():
+            dtype = "?" if info.dtype is None else str(info.dtype)
+            dims = [None] * (info.rank or 0) if info.dims is None else info.dims
+            return f"{dtype}[...]" if info.rank is None else f"{dtype}[{', '.join(map(_dim_text, dims))}]"
+        case ShapeType():
+            dims = [None] * (info.rank or 0) if info.dims is None else info.dims
+            return "shape[...]" if info.rank is None else f"shape[{', '.join(map(_dim_text, dims))}]"
+        case PrimType():
+            return str(info.dtype)
+        case TupleType():
+            return f"({', '.join(map(type_text, info.fields))})"
+        case FuncType():
+            return "function"
+        case _:
+            return "object"
+
+
+def _dim_text(dim: Dim | None) -> str:
+    return "?" if dim is None else str(dim)

@@ -91,7 +91,7 @@ def lower_functions(
         for captured in sorted(targets.get(func.sym_name.data, set()) | ({0} if func.is_public else set()))
     ]
     entries += [packed_entry(func, shared, facts) for func in checks]
-    public = [func.sym_name.data for func in functions if func.is_public]
+    public = [func for func in functions if func.is_public]
     entries += lifecycle_functions(shared, public, bool(facts.guarded))
     here = (op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp))
     defined = {*here, *(function.sym_name.data for function in (*bodies, *entries))}

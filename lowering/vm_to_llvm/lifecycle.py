@@ -13,15 +13,16 @@ from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.symbols import INFO, INIT
 from vm_dialect.executable.library_constants import library_name
+from vm_dialect.ops.structure import FuncOp
 
 
-def lifecycle_functions(shared: ModuleGlobals, functions: Sequence[str], guarded: bool) -> list[llvm.FuncOp]:
+def lifecycle_functions(shared: ModuleGlobals, functions: Sequence[FuncOp], guarded: bool) -> list[llvm.FuncOp]:
     """`INIT`, `SHUTDOWN` and `INFO`.
 
     `INIT` takes an object of the loader that owns the code, then the constants, then the packed functions or null for
     those of the registry, and returns the module: an object on which the life of code, constants and arenas depends.
     Without arguments, as in a shared library, constants are those of the library. `INFO` returns a JSON object that
-    names the functions, the constants and the packed functions, in that order.
+    names the public `functions`, their parameters and results, the constants and the packed functions.
     """
     return [_init(shared, guarded), _shutdown(shared), _info(shared, functions)]
 
@@ -89,9 +90,15 @@ def _shutdown(shared: ModuleGlobals) -> llvm.FuncOp:
     return emit.function
 
 
-def _info(shared: ModuleGlobals, functions: Sequence[str]) -> llvm.FuncOp:
+def _info(shared: ModuleGlobals, functions: Sequence[FuncOp]) -> llvm.FuncOp:
     emit = _packed(INFO)
-    names = {"functions": list(functions), "constants": list(shared.constants), "packed": list(shared.packed)}
+    names = {
+        "functions": [func.sym_name.data for func in functions],
+        "parameters": {func.sym_name.data: func.parameter_names for func in functions},
+        "results": {func.sym_name.data: func.named_results for func in functions if func.named_results},
+        "constants": list(shared.constants),
+        "packed": list(shared.packed),
+    }
     data = json.dumps(names).encode()
     operands = [emit.arguments[3], emit.address(shared.text(data)), emit.integer(len(data))]
     emit.return_(emit.called(shared.runtime("vmrt_load_string"), operands, I32))

@@ -37,13 +37,11 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
     constants = {constant.name: constant.value for constant in executable.constants if constant.name}
     functions = load_functions(load_objects(objects), constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
-    parameters = {function.name: function.parameters for function in executable.functions}
-    known = signatures(executable)
+    table = {function.name: function for function in executable.functions}
+    known = signatures(executable.metadata)
     return loading.LoadedCode(
         functions={
-            name: loading.NativeFunction.of(function, name, parameters[name], known.get(name))
-            if name in parameters
-            else function
+            name: loading.NativeFunction.of(function, table[name], known.get(name)) if name in table else function
             for name, function in functions.items()
             if name not in kernels
         },
@@ -63,7 +61,7 @@ def load_functions(
     Raises `ValueError` for a constant that is missing and for a packed function that is nowhere.
     """
     register_error_types()
-    info: dict[str, list[str]] = json.loads(str(_entry(code, INFO, code)()))
+    info: dict[str, Any] = json.loads(str(_entry(code, INFO, code)()))
     if missing := [name for name in info["constants"] if name not in constants]:
         raise ValueError(f"constants {', '.join(missing)} of the native code are missing")
     given = packed or {}

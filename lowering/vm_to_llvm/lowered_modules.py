@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -62,8 +63,8 @@ def _is_entry(name: str) -> bool:
     return name.startswith(ENTRY_PREFIX) or name in (INIT, INFO)
 
 
-def public_functions(module: ModuleOp) -> list[str]:
-    """The functions that the module says it has."""
+def public_functions(module: ModuleOp) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
+    """The functions that the module says it has, with the names of their parameters and results."""
     for op in module.ops:
         if isinstance(op, llvm.FuncOp) and op.sym_name.data == INFO:
             texts = {each.sym_name.data: each.value for each in module.ops if isinstance(each, llvm.GlobalOp)}
@@ -71,7 +72,11 @@ def public_functions(module: ModuleOp) -> list[str]:
                 if isinstance(inner, llvm.AddressOfOp):
                     text = texts.get(inner.global_name.string_value())
                     if isinstance(text, StringAttr):
-                        return cast("list[str]", json.loads(text.data.rstrip("\0"))["functions"])
+                        info = cast("dict[str, Any]", json.loads(text.data.rstrip("\0")))
+                        return {
+                            name: (info.get("parameters", {}).get(name, ()), info.get("results", {}).get(name, ()))
+                            for name in info["functions"]
+                        }
     fail(
         module,
         f"has LLVM functions, but not @{INFO}, which says what can be called",

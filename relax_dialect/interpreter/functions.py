@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,23 @@ class Function:
         values = [each.value(*pair) for each, *pair in zip(taken, given, params, strict=False)]
         return [*values, *map(from_python, given[len(values) :])]
 
+    def in_order(self, named: Mapping[str, Any]) -> list[Any]:
+        """Arguments by name in the order of the parameters; `TypeError` for an unknown name, or if one is missing."""
+        names = self.op.param_names[len(self.captured) :]
+        for name in named:
+            if name not in names:
+                raise TypeError(f"{self.name}: no parameter '{name}' is left, expected one of {', '.join(names)}")
+        if missing := [name for name in names if name not in named]:
+            verb = "is" if len(missing) == 1 else "are"
+            raise TypeError(f"{self._wrong_count(len(named))}: {' and '.join(missing)} {verb} missing")
+        return [named[name] for name in names]
+
+    def _wrong_count(self, given: int) -> str:
+        names = self.op.param_names[len(self.captured) :]
+        listed = f" ({', '.join(names)})" if names else ""
+        plural = "" if len(names) == 1 else "s"
+        return f"{self.name}: expected {len(names)} argument{plural}{listed}, got {given}"
+
     def run(self, arguments: Sequence[Value]) -> Value:
         """Runs the function; calls in tail position do not nest.
 
@@ -90,10 +107,7 @@ class Function:
             frame.symbols.update(self.outer.symbols)
         params, values = self.op.params, (*self.captured, *arguments)
         if len(values) != len(params):
-            names = self.op.param_names[len(self.captured) :]
-            listed = f" ({', '.join(names)})" if names else ""
-            plural = "" if len(names) == 1 else "s"
-            raise TypeError(f"{self.name}: expected {len(names)} argument{plural}{listed}, got {len(arguments)}")
+            raise TypeError(self._wrong_count(len(arguments)))
         bindings = frame.bind(self.op, self._contract, values)
         for param, argument in zip(params, values, strict=True):
             frame.set(param, argument)

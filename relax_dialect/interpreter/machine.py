@@ -108,10 +108,11 @@ class Interpreter:
             self._facts[key] = make()
         return cast("T", self._facts[key])
 
-    def run(self, entry: str, arguments: Sequence[Any]) -> Value:
-        """Calls the function `entry` with values from outside."""
+    def run(self, entry: str, arguments: Sequence[Any] | Mapping[str, Any]) -> Value:
+        """Calls the function `entry` with values from outside, in order or by name."""
         function = self.function(entry)
-        return function(*function.taken(arguments))
+        given = function.in_order(arguments) if isinstance(arguments, Mapping) else arguments
+        return function(*function.taken(given))
 
     # Depth
 
@@ -149,14 +150,14 @@ def too_deep(function: str, limit: int) -> str:
 def run(
     module: ModuleOp,
     entry: str,
-    arguments: Sequence[Any],
+    arguments: Sequence[Any] | Mapping[str, Any],
     packed_functions: Mapping[str, Callable[..., Any]] | None = None,
     weights: Mapping[str, Any] | None = None,
 ) -> Value:
     """Calls the relax function `entry` of a module with NumPy semantics.
 
-    Arguments are arrays of any DLPack library, numbers, strings, sequences for tuples, `tvm_ffi` values. Results are
-    NumPy arrays, tuples, `Shape`s and Python scalars. A check that fails raises `TypeError` or `ValueError`, an
-    exception of a packed function passes through.
+    Arguments, in order or by the names of the parameters, are arrays of any DLPack library, numbers, strings, sequences
+    for tuples, `tvm_ffi` values. Results are NumPy arrays, tuples, `Shape`s and Python scalars. A check that fails
+    raises `TypeError` or `ValueError`, an exception of a packed function passes through.
     """
     return Interpreter(module, packed_functions, weights).run(entry, arguments)

@@ -11,13 +11,17 @@ import pytest
 from onnx import TensorProto, helper
 
 from lowering import build
-from lowering.parsing import parse_module
+from lowering.parsing import make_context, parse_module
+from lowering.pipelines import PipelinePass, RelaxToLLVMPass, RelaxToLLVMPlainPass
+from lowering.vm_to_llvm.lowered_modules import public_functions
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op
 from relax_dialect.frontend.onnx import import_model
 from relax_dialect.frontend.tvmscript import parse
 from relax_dialect.interpreter import run
+from relax_dialect.ops.structure import FuncOp as RelaxFuncOp
 from vm_dialect import Executable, VirtualMachine
+from vm_dialect.ops.structure import FuncOp as VMFuncOp
 from vm_dialect.tensors import to_numpy
 
 TEN, ONE = np.full(2, 10, np.float32), np.full(2, 1, np.float32)
@@ -111,3 +115,66 @@ relax.func @main[%n](%a_2: !relax.tensor<[n], f32>, %a_1: !relax.tensor<[n], f32
 """
     main = VirtualMachine(build(parse_module(text), mode="bytecode"))["main"]
     np.testing.assert_array_equal(to_numpy(main(a_1=ONE, a_2=TEN)), [9, 9])
+
+
+PIPELINES = [RelaxToLLVMPass, RelaxToLLVMPlainPass]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: pipeline.name)
+def test_every_pass_keeps_the_names(pipeline: type[PipelinePass]):
+    """Of functions of each level; those of the last one are in the text that describes the module."""
+    module, seen = import_model(difference("x.2", "x.1")), []
+
+    def check(name: str) -> None:
+        seen.append(name)
+        public = [op for op in module.ops if isinstance(op, RelaxFuncOp | VMFuncOp) and op.sym_name.data == "main"]
+        for func in public:
+            names = func.param_names if isinstance(func, RelaxFuncOp) else func.parameter_names
+            assert names == ("x.2", "x.1"), f"after {name}"
+            assert [each.data for each in func.result_names or ()] == ["out:0"], f"after {name}"
+        assert public or public_functions(module) == {"main": (["x.2", "x.1"], ["out:0"])}, f"after {name}"
+
+    for each in pipeline.passes():  # also those that have nothing to do
+        each.apply(make_context(), module)
+        check(each.name)
+    assert len(seen) > 20
+    main = VirtualMachine(build(module))["main"]
+    np.testing.assert_array_equal(main.by_name(main({"x.1": ONE, "x.2": TEN}))["out:0"], [9, 9])
+
+
+def test_names_are_read_at_every_level():
+    """What is printed after a prefix of the pipeline is read back with the names."""
+    module = import_model(difference("x.2", "x.1"))
+    for each in RelaxToLLVMPass.passes():
+        each.apply(make_context(), module)
+        if each.name in ("legalize-ops", "lower-call-tir", "lower-shapes", "convert-relax-to-vm", "convert-vm-to-llvm"):
+            main = VirtualMachine(build(parse_module(str(module))))["main"]
+            assert (main.parameters, main.result_names) == (("x.2", "x.1"), ("out:0",)), each.name
+            np.testing.assert_array_equal(main(**{"x.1": ONE, "x.2": TEN}), [9, 9])
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_a_dictionary_has_all_arguments(mode: str):
+    main = VirtualMachine(build(import_model(difference("token_1", "token_0")), mode=mode))["main"]
+    np.testing.assert_array_equal(main({"token_0": ONE, "token_1": TEN}), [9, 9])
+    with pytest.raises(TypeError, match=r"main: expected 2 arguments \(token_1, token_0\), got 1: token_1 is missing"):
+        main({"token_0": ONE})
+    with pytest.raises(TypeError, match="main: no parameter 'token' is left, expected one of token_1, token_0"):
+        main({"token": ONE, "token_0": ONE})
+
+
+def test_the_interpreter_takes_arguments_by_name():
+    module = import_model(difference("token_1", "token_0"))
+    np.testing.assert_array_equal(run(module, "main", {"token_0": ONE, "token_1": TEN}), [9, 9])
+    with pytest.raises(TypeError) as missing:
+        run(module, "main", {"token_0": ONE})
+    assert str(missing.value) == "main: expected 2 arguments (token_1, token_0), got 1: token_1 is missing"
+    with pytest.raises(TypeError) as unknown:
+        run(module, "main", {"token": ONE})
+    assert str(unknown.value) == "main: no parameter 'token' is left, expected one of token_1, token_0"
+
+
+def test_a_dictionary_may_be_the_value_of_the_only_parameter():
+    identity = VirtualMachine(build(parse_module("relax.func @main(%x: !relax.object) { relax.return %x }")))["main"]
+    assert dict(identity({"a": 1}).items()) == {"a": 1}
+    assert identity({"x": 1}) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.failures import run_tool
+from xdsl_relax.cli.failures import run_tool
 
 ROOT = Path(__file__).parents[2]
 MODULE = "relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {\n  relax.return %x\n}\n"
@@ -16,7 +16,7 @@ END = """
 import atexit, gc, sys
 atexit.register(lambda: print(gc.get_freeze_count() > 0, gc.get_threshold() == before))
 before = gc.get_threshold()
-from tools.{tool} import main
+from xdsl_relax.cli.{tool} import main
 given, sys.argv = sys.argv[2:], ["tool", *sys.argv[2:]]
 status = main() if {own} else main(given)
 """
@@ -46,7 +46,7 @@ def test_an_interruption_is_a_line(capsys: pytest.CaptureFixture[str]):
 
 
 def test_collections_are_as_before_after_a_failure():
-    from tools.relax_opt import main
+    from xdsl_relax.cli.relax_opt import main
 
     before = gc.get_threshold()
     assert main(["no such file.mlir"]) == 1
@@ -55,7 +55,7 @@ def test_collections_are_as_before_after_a_failure():
 
 def test_every_wrong_number_of_names_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """Each at its line with a caret."""
-    from tools.relax_opt import main
+    from xdsl_relax.cli.relax_opt import main
 
     path = tmp_path / "m.mlir"
     lines = ["relax.func @f(%x: !relax.object) -> !relax.object {", "%a, %b = relax.null", "%c:2 = relax.null"]

@@ -10,8 +10,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from lowering.diagnostics import fail
 from lowering.registry import PASSES
-from tools.failures import run_tool
-from tools.relax_opt import RelaxOptMain, main
+from xdsl_relax.cli.failures import run_tool
+from xdsl_relax.cli.relax_opt import RelaxOptMain, main
 
 TEXT = """\
 func.func @f(%a: i32) -> i32 {

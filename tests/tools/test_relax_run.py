@@ -8,8 +8,8 @@ from onnx import TensorProto, helper
 from lowering import build
 from lowering.parsing import parse_module
 from tir_dialect.target import Target
-from tools import programs
-from tools.relax_run import main
+from xdsl_relax.cli import programs
+from xdsl_relax.cli.relax_run import main
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
@@ -347,3 +347,69 @@ def test_a_text_without_an_end_is_not_read(
     (tmp_path / "p.mlir").symlink_to("/dev/zero")
     assert main([str(tmp_path / "p.mlir")]) == 1
     assert "expected a text of at most 1000 characters" in capsys.readouterr().err
+
+
+NAMED = """
+relax.func @main[%n](%token: !relax.tensor<[n], f32>, %token_1: !relax.tensor<[n], f32>, %k: !relax.prim<i64>)
+    attributes {arg_names = ["token_1", "token_0", "a=b"], result_names = ["out/0", "out:0"]} {
+  %0 = relax.subtract %token, %token_1
+  %1 = relax.tuple(%0, %token)
+  relax.return %1
+}
+"""
+
+
+@each_mode
+def test_arguments_and_results_have_the_names_of_the_model(
+    tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]
+):
+    program, folder = tmp_path / "p.mlir", tmp_path / "d=1"
+    program.write_text(NAMED)
+    folder.mkdir()
+    np.save(folder / "x.npy", np.float32([10, 20]))
+    np.save(folder / "y.npy", np.float32([1, 2]))
+    command = [str(program), "--mode", mode, "--output-dir", str(tmp_path / "out"), "--value", "a=b=3"]
+    inputs = ["--input", f"token_0={folder / 'y.npy'}", f"token_1={folder / 'x.npy'}"]
+    assert main([*command, *inputs]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[1] for line in lines[1:6]] == [
+        "input 0 token_1",
+        "input 1 token_0",
+        "input 2 a=b",
+        "out/0",
+        "out:0",
+    ]
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "out_0.npy"), [9, 18])
+    np.testing.assert_array_equal(np.load(tmp_path / "out" / "out_0_1.npy"), [10, 20])
+    assert main([*command, "--random", "token_1=f32[2]", "token_0=f32[2]"]) == 0
+    capsys.readouterr()
+    for wrong, message in (
+        (["--random", "token=f32[2]"], "main: no parameter 'token' is left, expected one of token_1, token_0, a=b"),
+        (
+            ["--random", "token_0=f32[2]"],
+            "main: expected 3 arguments (token_1, token_0, a=b), got 2: token_1 is missing",
+        ),
+        (["--value", "a=b=3"], "@main: an argument is given twice"),
+        (
+            ["--random", "f32[2]", "token_1=f32[2]"],
+            "main: no parameter 'token_1' is left, expected one of token_0, a=b",
+        ),
+    ):
+        assert main([*command, *wrong]) == 1
+        assert capsys.readouterr().err == f"relax-run: error: {message}\n"
+
+
+def test_names_and_ranks_of_an_onnx_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Ranks that the model does not say come from the arguments, and shapes are given by the names of the model."""
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("token_1", "token_0")]
+    output = helper.make_tensor_value_info("out", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Sub", ["token_1", "token_0"], ["out"])], "g", inputs, [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    given = ["--random", "token_0=f32[1]", "token_1=f32[3,1]"]
+    assert main([str(path), *given]) == 0
+    assert "  out  f32[3, 1]  " in capsys.readouterr().out
+    assert main([str(path), *given, "--shape", "token_1=[n,1]", "--shape", "token_0=[1]"]) == 0
+    assert main([str(path), *given, "--shape", "token=[n,1]"]) == 1
+    assert "a shape is given for token, but the inputs are token_1, token_0" in capsys.readouterr().err

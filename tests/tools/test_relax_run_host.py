@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import parse
-from tools.relax_run import main
+from xdsl_relax.cli.relax_run import main
 
 PROGRAMS = Path(__file__).parents[1] / "relax_dialect/frontend/tvmscript/programs"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lowering.llvm.binding import llvm
-from tools.relax_opt import main as optimize
-from tools.relax_translate import main
 from vm_dialect import Executable
+from xdsl_relax.cli.relax_opt import main as optimize
+from xdsl_relax.cli.relax_translate import main
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {

@@ -9,7 +9,7 @@ import pytest
 from xdsl.universe import Universe
 
 from lowering.registry import DIALECTS, PASSES
-from tools.universe import RELAX_UNIVERSE
+from xdsl_relax.universe import RELAX_UNIVERSE
 
 XDSL_OPT = Path(sys.executable).parent / "xdsl-opt"
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from tools.failures import ToolError
-from tools.values import (
+from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.values import (
     NamedValue,
     as_argument,
     describe,

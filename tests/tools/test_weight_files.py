@@ -13,9 +13,9 @@ from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from tests.support.narrow import NARROW
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
-from tools.relax_opt import main as optimize
-from tools.relax_run import main as run
-from tools.relax_translate import main as translate
+from xdsl_relax.cli.relax_opt import main as optimize
+from xdsl_relax.cli.relax_run import main as run
+from xdsl_relax.cli.relax_translate import main as translate
 
 NARROW_DTYPES = [numpy_dtype(parse_dtype(name)) for name in NARROW]
 WEIGHT = np.random.default_rng(5).standard_normal((300, 300), dtype=np.float32)

@@ -93,7 +93,7 @@ def test_messages_say_where(data: bytes, tmp_path: Path):
     cases = [
         (b"", "byte 0: expected a header of 24 bytes, the file has 0"),
         (b"PK" + data[2:], "byte 0: this is not an executable"),
-        (rewritten(data, 8, b"\x02"), "byte 8: format version 2, this package reads version 1"),
+        (rewritten(data, 8, b"\x03"), "byte 8: format version 3, this package reads version 2"),
         (rewritten(data, 16, b"\0"), f"byte 16: the file has {len(data)} bytes"),
         (data[:25] + b"X" + data[26:], "wrong checksum of the header"),
         (rewritten(data, 24, b"XXXX"), "section META: expected at this place of the table, got b'XXXX'"),

@@ -10,6 +10,7 @@ from vm_dialect.executable.model import (
     KernelSignature,
     Metadata,
     NativeObject,
+    SignatureTypes,
 )
 
 __all__ = [
@@ -20,4 +21,5 @@ __all__ = [
     "KernelSignature",
     "Metadata",
     "NativeObject",
+    "SignatureTypes",
 ]

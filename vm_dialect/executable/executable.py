@@ -13,7 +13,7 @@ from vm_dialect.executable.model import FunctionInfo, FunctionKind, Metadata, Na
 from vm_dialect.executable.verify import verify_executable
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Executable:
     """A compiled module: functions, constants, bytecode and native objects.
 
@@ -76,6 +76,16 @@ class Executable:
     def __hash__(self) -> int:
         """Equal for equal executables."""
         return hash((self.functions, self.metadata.mode, len(self.code)))
+
+    def __repr__(self) -> str:
+        """Mode, signatures and sizes, on one line."""
+        functions = [self.functions[self.function_index[name]] for name in self.entries]
+        listed = ", ".join(f"{function.name}{function.signature}" for function in functions[:_MOST_LISTED])
+        more = f", and {len(functions) - _MOST_LISTED} more" if len(functions) > _MOST_LISTED else ""
+        size = sum(len(native.code) for native in self.native)
+        return (
+            f"<Executable {listed or 'without functions'}{more}; {self.metadata.mode}, {_amount(size)} of machine code>"
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the executable to a file (`docs/reference/executable-format.md`). `OSError` if that fails.
@@ -141,6 +151,14 @@ class Executable:
         from vm_dialect.executable.library import export_library
 
         export_library(self, path)
+
+
+_MOST_LISTED = 4
+"""Functions that `repr` lists."""
+
+
+def _amount(size: int) -> str:
+    return f"{size} bytes" if size < 10_000 else f"{size / 1000:.0f} KB"
 
 
 def _is_entry(function: FunctionInfo) -> bool:

@@ -32,7 +32,7 @@ from vm_dialect.tensors import ALIGNMENT, Array, aligned_bytes
 
 MAGIC = b"\x89RVM\r\n\x1a\n"
 """Not text, and changed by any transfer that changes line ends."""
-VERSION = 1
+VERSION = 2
 """Changes with every change of the layout; a file of another version is refused."""
 
 _HEADER = struct.Struct("<8sIIQ")

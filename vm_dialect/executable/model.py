@@ -28,6 +28,23 @@ BUILTIN_PREFIX = "vm.builtin."
 
 
 @dataclass(frozen=True)
+class SignatureTypes:
+    """The types of a function that is called from outside, as text: `f32[n, 4]` for a tensor, where `?` is a dimension
+    of any size and `f32[...]` a tensor of any rank; `i64` for a number, `shape[n, 4]`, `(f32[n], i64)` for a tuple,
+    `object` for anything.
+    """
+
+    parameters: tuple[str, ...] = ()
+    """One for each parameter, or none if they are not said."""
+    result: str = ""
+    """Empty if it is not said."""
+
+
+UNTYPED = SignatureTypes()
+"""Nothing is said."""
+
+
+@dataclass(frozen=True)
 class FunctionInfo:
     """One entry of the function table."""
 
@@ -43,6 +60,17 @@ class FunctionInfo:
     """Index after the last instruction; bytecode only."""
     frame_size: int = 0
     """Number of registers; bytecode only."""
+    result_names: tuple[str, ...] = ()
+    """What the model calls the result, or each field of it if it is a tuple; empty if it does not say."""
+    types: SignatureTypes = UNTYPED
+    """What is said of the types of parameters and result."""
+
+    @property
+    def signature(self) -> str:
+        """`(x: f32[n, 4], k: i64) -> (f32[n], f32[m])`; parameters without types if these are not said."""
+        typed = zip(self.parameters, self.types.parameters or [""] * len(self.parameters), strict=True)
+        listed = ", ".join(f"{name}: {kind}" if kind else name for name, kind in typed)
+        return f"({listed})" + (f" -> {self.types.result}" if self.types.result else "")
 
     @property
     def is_builtin(self) -> bool:
@@ -77,7 +105,7 @@ class NativeObject:
     """The machine that it is for, as the target description prints."""
     format: str
     """What the bytes are, for example `elf`."""
-    code: bytes
+    code: bytes = field(repr=False)
     symbols: tuple[str, ...]
     """Names defined in it."""
 

@@ -23,7 +23,7 @@ from vm_dialect.executable.instructions import (
     OperandKind,
     Ret,
 )
-from vm_dialect.executable.model import FunctionInfo, FunctionKind, Metadata, NativeObject
+from vm_dialect.executable.model import UNTYPED, FunctionInfo, FunctionKind, Metadata, NativeObject
 from vm_dialect.tensors import tensor_element, to_numpy
 
 _IMPORTS = (
@@ -33,6 +33,7 @@ _IMPORTS = (
     "from vm_dialect.exec_builder import dtype_constant, tensor_constant",
     "from vm_dialect.executable.constants import Constant",
     "from vm_dialect.executable import FunctionKind, KernelParameter, KernelSignature, Metadata, NativeObject",
+    "from vm_dialect.executable import SignatureTypes",
     "",
 )
 
@@ -54,7 +55,14 @@ def as_python(executable: Executable) -> str:
 
 def _declaration(function: FunctionInfo) -> str:
     rest = "" if not function.parameters and function.public else f", {function.parameters!r}, public={function.public}"
-    return f"ib.declare_function({function.name!r}, FunctionKind.{function.kind.name}{rest})"
+    kind = f"FunctionKind.{function.kind.name}"
+    return f"ib.declare_function({function.name!r}, {kind}{rest}{_interface(function)})"
+
+
+def _interface(function: FunctionInfo) -> str:
+    """The keywords for what is said beside the parameters."""
+    results = f", result_names={function.result_names!r}" if function.result_names else ""
+    return results + (f", types={function.types!r}" if function.types != UNTYPED else "")
 
 
 def _native(native: NativeObject) -> str:
@@ -84,7 +92,7 @@ def _value(constant: Constant) -> str:
 def _header(function: FunctionInfo) -> str:
     return (
         f"with ib.function({function.name!r}, {len(function.parameters)}, {function.parameters!r}, "
-        f"public={function.public}, frame_size={function.frame_size}):"
+        f"public={function.public}, frame_size={function.frame_size}{_interface(function)}):"
     )
 
 

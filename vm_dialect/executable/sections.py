@@ -21,6 +21,7 @@ from vm_dialect.executable.model import (
     KernelSignature,
     Metadata,
     NativeObject,
+    SignatureTypes,
 )
 from vm_dialect.tensors import ALIGNMENT, Array, tensor_element, tensor_on, to_numpy
 
@@ -121,6 +122,9 @@ def _write_function(writer: Writer, function: FunctionInfo) -> None:
     writer.u64(function.start)
     writer.u64(function.end)
     writer.u64(function.frame_size)
+    writer.list(function.result_names, writer.string)
+    writer.list(function.types.parameters, writer.string)
+    writer.string(function.types.result)
 
 
 def _read_function(reader: Reader) -> FunctionInfo:
@@ -129,7 +133,10 @@ def _read_function(reader: Reader) -> FunctionInfo:
         reader.fail(f"unknown kind of function {kind}")
     name, parameters = reader.string(), reader.list(reader.string)
     public = _read_flag(reader)
-    return FunctionInfo(FunctionKind(kind), name, parameters, public, reader.u64(), reader.u64(), reader.u64())
+    start, end, frame_size = reader.u64(), reader.u64(), reader.u64()
+    results = reader.list(reader.string)
+    types = SignatureTypes(reader.list(reader.string), reader.string())
+    return FunctionInfo(FunctionKind(kind), name, parameters, public, start, end, frame_size, results, types)
 
 
 def _read_flag(reader: Reader) -> bool:

@@ -60,6 +60,9 @@ def _verify_names(functions: Sequence[FunctionInfo]) -> None:
         if function.name in seen:
             raise ValueError(f"two functions are called '{function.name}'")
         seen.add(function.name)
+        if len(function.types.parameters) not in (0, len(function.parameters)):
+            types, names = len(function.types.parameters), len(function.parameters)
+            raise ValueError(f"function {function.name}: {types} types for {names} parameters")
         if function.name.startswith(BUILTIN_PREFIX):
             _verify_builtin(function)
 

@@ -52,7 +52,8 @@ class FuncOp(IRDLOperation):
 
     C1: the entry block's arguments have the types of the function's parameters.
     C2: there is at most one result, and it is not a storage.
-    C3: `arg_names`, if given, names every parameter once.
+    C3: `arg_names`, if given, names every parameter once. `result_names` says what callers call the result, or each
+    field of a tuple.
     C4: a public function takes only `!vm.object`.
     C5: the body has blocks, and none of them is empty.
     """
@@ -63,6 +64,7 @@ class FuncOp(IRDLOperation):
     function_type = prop_def(FunctionType)
     sym_visibility = opt_prop_def(StringAttr)
     arg_names = opt_prop_def(ArrayAttr[StringAttr])
+    result_names = opt_prop_def(ArrayAttr[StringAttr])
     frame_size = opt_prop_def(IntegerAttr)
     block_registers = opt_prop_def(ArrayAttr)
 
@@ -77,6 +79,7 @@ class FuncOp(IRDLOperation):
         region: Region | None = None,
         *,
         arg_names: Sequence[str] | ArrayAttr[StringAttr] | None = None,
+        result_names: ArrayAttr[StringAttr] | None = None,
         visibility: str | StringAttr | None = None,
     ):
         if isinstance(function_type, tuple):
@@ -89,6 +92,7 @@ class FuncOp(IRDLOperation):
                 "function_type": function_type,
                 "sym_visibility": StringAttr(visibility) if isinstance(visibility, str) else visibility,
                 "arg_names": arg_names,
+                "result_names": result_names,
             },
             regions=[Region(Block(arg_types=function_type.inputs)) if region is None else region],
         )
@@ -109,6 +113,11 @@ class FuncOp(IRDLOperation):
         if self.arg_names is not None:
             return tuple(name.data for name in self.arg_names)
         return tuple(f"arg{index}" for index in range(len(self.function_type.inputs)))
+
+    @property
+    def named_results(self) -> tuple[str, ...]:
+        """`result_names`, or nothing."""
+        return () if self.result_names is None else tuple(name.data for name in self.result_names)
 
     @override
     def verify(self, verify_nested_ops: bool = True) -> None:
@@ -142,7 +151,7 @@ class FuncOp(IRDLOperation):
         func = cls(name, (inputs, outputs), region, visibility=visibility)
         attributes = dict[str, Attribute]() if extra is None else extra.data
         for key, value in attributes.items():
-            store = func.properties if key in ("arg_names", "frame_size", "block_registers") else func.attributes
+            store = func.properties if key in _SHOWN else func.attributes
             store[key] = value
         return func
 
@@ -152,7 +161,7 @@ class FuncOp(IRDLOperation):
             printer.print_string(" ")
             printer.print_string(self.sym_visibility.data)
         reserved = ("sym_name", "function_type", "sym_visibility")
-        shown = {key: value for key, value in self.properties.items() if key not in reserved}
+        shown = {key: value for key, value in self.properties.items() if key in _SHOWN}
         print_func_op_like(
             printer,
             self.sym_name,
@@ -161,6 +170,10 @@ class FuncOp(IRDLOperation):
             shown | self.attributes,
             reserved_attr_names=reserved,
         )
+
+
+_SHOWN = ("arg_names", "result_names", "frame_size", "block_registers")
+"""Properties that text writes among the attributes."""
 
 
 @irdl_op_definition

@@ -16,7 +16,14 @@ from relax_dialect.frontend.torch.dtypes import element_type, to_array
 from relax_dialect.frontend.torch.errors import NO_CONVERTER, Problems, Refusal, TorchImportError
 from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
 from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of, torch
-from relax_dialect.frontend.torch.program import ExportedProgram, FxNode, GraphModule, InputSpec
+from relax_dialect.frontend.torch.program import (
+    ExportedProgram,
+    FxNode,
+    GraphModule,
+    InputSpec,
+    OutputSpec,
+    output_keys,
+)
 from relax_dialect.frontend.torch.registry import CONVERTERS
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of, symbols_in
 from relax_dialect.struct_info.base import StructInfo
@@ -73,7 +80,7 @@ class Importer:
         importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
         params = self._parameters()
         try:
-            with bb.function(entry, params, bounds=bounds) as values:
+            with bb.function(entry, params, bounds=bounds, result_names=self._result_names()) as values:
                 importer.environment |= zip(params, values, strict=True)
                 flat = not any(_inner_graphs(self.program.graph_module))
                 results = self._in_dataflow(importer) if flat else self._results(importer)
@@ -99,6 +106,21 @@ class Importer:
         last = [spec.kind.name != "USER_OUTPUT" for spec in specs]
         ordered = sorted(range(len(values)), key=lambda at: last[at])
         return [importer.output(values[at]) for at in ordered]
+
+    def _result_names(self) -> list[str] | None:
+        """The keys of the dictionary that the model returns, then the tensors that change, called as the parameters
+        with their values before; `None` if it returns something else.
+        """
+        before = {spec.target: node.name for node, spec in self._inputs() if spec.target is not None}
+        changed = [
+            before.get(spec.target, spec.target or "") for spec in self._output_specs if spec.kind.name != "USER_OUTPUT"
+        ]
+        keys = output_keys(self.program)
+        return None if len(keys) + len(changed) != len(self._output_specs) else [*keys, *changed] or None
+
+    @property
+    def _output_specs(self) -> Sequence[OutputSpec]:
+        return self.program.graph_signature.output_specs
 
     # Inputs
 

@@ -71,6 +71,8 @@ class ExportedProgram(Protocol):
     graph_signature: Signature
 
     @property
+    def call_spec(self) -> Any: ...
+    @property
     def state_dict(self) -> Mapping[str, Any]: ...
     @property
     def constants(self) -> Mapping[str, Any]: ...
@@ -78,3 +80,13 @@ class ExportedProgram(Protocol):
     def range_constraints(self) -> Mapping[Any, Any]: ...
 
     def run_decompositions(self, decomp_table: Any = ...) -> ExportedProgram: ...
+
+
+def output_keys(program: ExportedProgram) -> list[str]:
+    """The keys of the dictionary of tensors that a program returns; nothing if it returns something else."""
+    returned = program.call_spec.out_spec
+    if returned is None or not isinstance(returned.type, type) or not issubclass(returned.type, Mapping):
+        return []
+    keys: list[Any] = list(returned.context)
+    flat = returned.num_leaves == len(keys) and all(isinstance(key, str) for key in keys)
+    return keys if flat else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 import re
 import sys
 import textwrap
@@ -13,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
-from types import FunctionType, MappingProxyType
+from types import CodeType, FunctionType, MappingProxyType
 from typing import NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -165,13 +166,37 @@ def read_object(subject: PythonObject, frame: Mapping[str, object] | None = None
         lines, first = inspect.getsourcelines(subject)
         filename = inspect.getsourcefile(subject) or "<unknown>"
     except (OSError, TypeError) as error:
-        name = getattr(subject, "__qualname__", "the object")
-        raise Source("", "<unknown>").error_at(1, 1, f"the source of {name} cannot be read: {error}") from None
+        cell = _class_in_cell(subject) if isinstance(subject, type) else None
+        if cell is None:
+            name = getattr(subject, "__qualname__", "the object")
+            raise Source("", "<unknown>").error_at(1, 1, f"the source of {name} cannot be read: {error}") from None
+        lines, first, filename = cell
     text = "".join(lines)
     plain = textwrap.dedent(text)
     indent = len(lines[0]) - len(plain.splitlines(keepends=True)[0]) if lines else 0
     tree = _parse(Source(plain, filename, first, indent))
     return replace(tree, visible=_visible(subject) | dict(frame or {}))
+
+
+def _class_in_cell(cls: type) -> tuple[list[str], int, str] | None:
+    """The lines of a class, the number of the first, and the file, which a function in the class knows.
+
+    Classes of a notebook are of `__main__`, which is no file: the cell is among the lines that tracebacks show.
+    """
+    for member in vars(cls).values():
+        code = getattr(member, "__code__", None)
+        if not isinstance(code, CodeType):
+            continue
+        lines = linecache.getlines(code.co_filename)
+        with suppress(SyntaxError):
+            for node in ast.walk(ast.parse("".join(lines))):
+                first = min((each.lineno for each in getattr(node, "decorator_list", ())), default=0)
+                last = getattr(node, "end_lineno", None)
+                if isinstance(node, ast.ClassDef) and node.name == cls.__name__ and last is not None:
+                    first = first or node.lineno
+                    if first <= code.co_firstlineno <= last:
+                        return lines[first - 1 : last], first, code.co_filename
+    return None
 
 
 def _visible(subject: PythonObject) -> dict[str, object]:

@@ -19,8 +19,8 @@ from lowering.relax.rewrites.simplify_arithmetic import SimplifyArithmeticPass
 from lowering.tir.lower_blocks import LowerBlocksPass
 from relax_dialect.ops.binary import AddOp, SubtractOp
 from tests.support.programs import run_pipeline
-from tools.relax_opt import main
 from vm_dialect.ops.structure import ReturnOp
+from xdsl_relax.cli.relax_opt import main
 
 TEXT = """
 relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>, %k: !relax.prim<i64>) -> !relax.object {

@@ -30,8 +30,8 @@ from tests.support.tir import parse_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Trace
 from tir_dialect.target import Target
-from tools.relax_translate import main as translate
 from vm_dialect import VirtualMachine
+from xdsl_relax.cli.relax_translate import main as translate
 
 
 def test_the_calls_of_a_program():
@@ -323,7 +323,7 @@ def test_without_a_cache_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
 def test_ctrl_c_is_a_line_and_ends_by_the_signal(user_database: Path, tmp_path: Path):
     """Which shells show as 130, and by which they know that a loop around the command is to end."""
     (tmp_path / "p.mlir").write_text(MAP)
-    script = "import sys; from tools.relax_run import main; from lowering.tune.search import Search\n"
+    script = "import sys; from xdsl_relax.cli.relax_run import main; from lowering.tune.search import Search\n"
     script += "def run(*args, **keywords): raise KeyboardInterrupt\nSearch.run = run; sys.exit(main())"
     command = [
         sys.executable,

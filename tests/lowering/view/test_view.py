@@ -23,7 +23,7 @@ from lowering.view.nest import nest_of
 from lowering.view.page import page, write_view
 from relax_dialect.ops.structure import FuncOp
 from tests.support.corpus import texts, valid_module
-from tools.relax_opt import main
+from xdsl_relax.cli.relax_opt import main
 
 CHAIN = """
 relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>, %w: !relax.tensor<[64, 64], f32>) -> !relax.tensor<[n, 64], f32> {

@@ -23,7 +23,7 @@ from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Schedule, intrinsics, trace
 from tir_dialect.schedule.state import PRIMITIVES
-from tools.relax_opt import main as optimize
+from xdsl_relax.cli.relax_opt import main as optimize
 
 Steps = Callable[[Schedule], object]
 

@@ -12,7 +12,7 @@ import torch
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from lowering.compiler.dynamo import FallbackWarning, backend
+from xdsl_relax.dynamo import FallbackWarning, backend
 
 
 @pytest.fixture(autouse=True)

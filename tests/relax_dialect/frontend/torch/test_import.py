@@ -17,11 +17,11 @@ from relax_dialect.frontend.torch import TorchImportError, from_exported_program
 from relax_dialect.ops.values import ConstantOp
 from tests.relax_dialect.frontend.torch.programs import assert_same, export
 from tir_dialect.weights import WeightAttr
-from tools.relax_opt import main as opt
-from tools.relax_run import main as run
-from tools.relax_translate import main as translate
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import to_numpy
+from xdsl_relax.cli.relax_opt import main as opt
+from xdsl_relax.cli.relax_run import main as run
+from xdsl_relax.cli.relax_translate import main as translate
 
 Tensor = torch.Tensor
 X = torch.randn(4, 4)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lowering.parsing import parse_module
-from tools.relax_translate import main
+from xdsl_relax.cli.relax_translate import main
 
 PROGRAM = """
 @R.function

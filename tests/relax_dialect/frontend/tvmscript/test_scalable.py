@@ -8,7 +8,7 @@ import pytest
 from relax_dialect.frontend.tvmscript import parse
 from tests.support.programs import run_everywhere
 from tir_dialect.target import Target
-from tools.relax_translate import main
+from xdsl_relax.cli.relax_translate import main
 
 TEXT = """
 @T.prim_func

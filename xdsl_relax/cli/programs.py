@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
-from tools.failures import ToolError, with_traceback
+from xdsl_relax.cli.failures import ToolError, with_traceback
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -56,6 +56,10 @@ class Program:
     """How it was built, for the summary: `native, built in 12 ms`."""
     profile: Callable[..., Profile] | None = None
     """Calls the function once and returns a profile; only bytecode can be profiled."""
+    parameters: Sequence[str] | None = None
+    """What the parameters are called, if they have names."""
+    result_names: Sequence[str] = ()
+    """What the model calls the result, or each field of it; empty if it does not say."""
 
 
 def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:
@@ -157,7 +161,17 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
         program = _interpreted(module, entry, started)
     else:
         program = _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
-    return program if host is None else replace(program, call=host.bound(program.call), profile=None)
+    if host is None:
+        return program
+    return replace(program, call=host.bound(program.call), profile=None, parameters=None)
+
+
+def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
+    """What the parameters of a function of the graph level are called; `None` if there is no such function."""
+    from relax_dialect.ops.structure import FuncOp
+
+    found = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == entry)
+    return next((func.param_names for func in found), None)
 
 
 def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> str:
@@ -180,13 +194,15 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     register_globals()  # what was deferred calls one of them
     verify_module(module)
     ExposePrimFuncsPass().apply(Context(), module)
-    names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and not op.is_private}
     lowered = next((op.name for op in module.ops if op.name in ("vm.func", "llvm.func")), None)
-    if not names and lowered is not None:
+    if not functions and lowered is not None:
         raise ToolError(f"expected functions of the graph level to interpret, got {lowered}; leave out --mode")
-    _require_entry(entry, names)
+    _require_entry(entry, list(functions))
     origin = f"interpreted, read in {_milliseconds(started)}"
-    return Program(lambda *arguments: run(module, entry, arguments), origin)
+    func = functions[entry]
+    results = () if func.result_names is None else tuple(name.data for name in func.result_names)
+    return Program(lambda *arguments: run(module, entry, arguments), origin, None, func.param_names, results)
 
 
 def _compiled(executable: Executable, entry: str, how: str, started: float) -> Program:
@@ -198,9 +214,10 @@ def _compiled(executable: Executable, entry: str, how: str, started: float) -> P
         machine = VirtualMachine(executable)
     except RuntimeError as error:  # built for another machine
         raise ToolError(str(error)) from error
-    kind = executable.functions[executable.function_index[entry]].kind
-    profile = partial(machine.profile, entry) if kind is FunctionKind.BYTECODE else None
-    return Program(machine[entry], f"{how} in {_milliseconds(started)}", profile)
+    info = executable.functions[executable.function_index[entry]]
+    profile = partial(machine.profile, entry) if info.kind is FunctionKind.BYTECODE else None
+    origin = f"{how} in {_milliseconds(started)}"
+    return Program(machine[entry], origin, profile, info.parameters, info.result_names)
 
 
 def _require_entry(name: str, entries: Sequence[str]) -> None:

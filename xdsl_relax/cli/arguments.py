@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from tools.programs import BuildOptions
+from xdsl_relax.cli.programs import BuildOptions
 
 
 def add_build_options(parser: argparse.ArgumentParser) -> None:

@@ -152,6 +152,7 @@ class _Program:
     state_dict: Mapping[str, Any]
     constants: Mapping[str, Any]
     range_constraints: Mapping[Any, Any]
+    call_spec: Any
 
     def run_decompositions(self, decomp_table: Any = None) -> ExportedProgram:
         """AOTAutograd has decomposed the graph."""
@@ -178,7 +179,7 @@ def _program(graph: Any, weights: Mapping[int, Any]) -> ExportedProgram:
         ],
     )
     state = {inputs[at].name: weight for at, weight in weights.items()}
-    return _Program(graph, cast("Signature", signature), state, {}, _ranges(inputs))
+    return _Program(graph, cast("Signature", signature), state, {}, _ranges(inputs), SimpleNamespace(out_spec=None))
 
 
 def _ranges(inputs: Sequence[Any]) -> Mapping[Any, Any]:

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import tvm_ffi
 
-from tools.failures import ToolError
 from vm_dialect.dtypes import BY_FFI_NAME, element_type
 from vm_dialect.files import open_regular
 from vm_dialect.tensors import array_element, from_numpy, numpy_dtype, to_numpy
+from xdsl_relax.cli.failures import ToolError
 
 Array = npt.NDArray[Any]
 
@@ -33,9 +33,53 @@ class NamedValue:
     source: str
     """The source of an argument, or the position in the result."""
     value: object
+    parameter: str | None = None
+    """The parameter that an argument is for, if it is given by name."""
 
 
 _FILE = re.compile(r"(?P<path>.*\.npy)(?::(?P<dtype>\w+))?", re.DOTALL)
+
+
+def named(text: str) -> tuple[str | None, str]:
+    """The parameter of `x=x.npy`, `x=f32[3]` or `x=3`, and the rest; no parameter for what is a value itself.
+
+    The name ends where a file, a specification or a value begins; else at the first `=`.
+    """
+    if Path(text).exists() or text.startswith(("'", '"', "(", "[")) or "=" not in text:
+        return None, text
+    splits = [(text[: match.start()], text[match.end() :]) for match in re.finditer("=", text)]
+    return next((split for split in splits if _is_argument(split[1])), splits[0])
+
+
+def _is_argument(text: str) -> bool:
+    match = _FILE.fullmatch(text)
+    if _RANDOM.fullmatch(text) is not None or Path(text if match is None else match["path"]).is_file():
+        return True
+    try:
+        literal(text)
+    except ToolError:
+        return False
+    return True
+
+
+def in_order(
+    arguments: Sequence[NamedValue], parameters: Sequence[str] | None, function: str
+) -> tuple[NamedValue, ...]:
+    """The arguments in the order of the parameters: first those without a name; `ToolError` for an unknown name."""
+    by_name = {each.parameter: each for each in arguments if each.parameter is not None}
+    if not by_name:
+        return tuple(arguments)
+    if parameters is None:
+        raise ToolError(f"@{function} is called with arguments in order; leave out {', '.join(by_name)}=")
+    given = [each for each in arguments if each.parameter is None]
+    if len(given) + len(by_name) != len(arguments):
+        raise ToolError(f"@{function}: an argument is given twice")
+    from vm_dialect.callee import in_order as ordered
+
+    try:
+        return tuple(ordered(function, parameters, given, by_name))
+    except TypeError as error:
+        raise ToolError(str(error)) from None
 
 
 def read_array(text: str) -> Array:
@@ -151,16 +195,19 @@ class Arrays:
         ]
 
 
-def leaves(result: object, position: tuple[int, ...] = ()) -> Iterator[NamedValue]:
+def leaves(result: object, names: Sequence[str] = (), position: tuple[int | str, ...] = ()) -> Iterator[NamedValue]:
     """The values in a result, which may be a tuple of tuples; tensors as arrays on their memory.
 
-    The source of each is `output`, or `output_0_1` for the second field of the first field of a tuple.
+    The source of each is `output`, or `output_0_1` for the second field of the first field of a tuple. With `names`,
+    the result, or each field of the tuple, is called so.
     """
     if isinstance(result, tuple | list | tvm_ffi.Array) and not isinstance(result, tvm_ffi.Shape):
-        for index, field in enumerate(cast(Sequence[object], result)):
-            yield from leaves(field, (*position, index))
+        fields = list(cast(Sequence[object], result))
+        for index, field in enumerate(fields):
+            inner = (names[index],) if len(names) == len(fields) != 1 else (*(position or names or ("output",)), index)
+            yield from leaves(field, (), inner)
         return
-    name = "_".join(("output", *map(str, position)))
+    name = "_".join(map(str, position or names or ("output",)))
     yield NamedValue(name, to_numpy(result) if isinstance(result, tvm_ffi.Tensor) else result)
 
 
@@ -188,7 +235,14 @@ def write_results(results: Sequence[NamedValue], folder: Path) -> list[Path]:
     written: list[Path] = []
     for result in results:
         if is_array(result.value):
-            path = folder / f"{result.source}.npy"
+            path = folder / f"{_file_name(result.source)}.npy"
+            if path in written:
+                path = folder / f"{path.stem}_{len(written)}.npy"
             np.save(path, result.value, allow_pickle=False)
             written.append(path)
     return written
+
+
+def _file_name(name: str) -> str:
+    """A name of a model as that of a file in a folder."""
+    return re.sub(r"[^\w.-]", "_", name).lstrip(".") or "output"

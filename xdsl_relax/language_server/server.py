@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-from tools.failures import ToolError, run_tool
-from tools.language_server.document import Document, Range, Source
+from xdsl_relax.cli.failures import ToolError, run_tool
+from xdsl_relax.language_server.document import Document, Range, Source
 
 try:
     from lsprotocol import types

@@ -12,7 +12,7 @@ import pytest
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
 
-from tools.language_server import server
+from xdsl_relax.language_server import server
 
 URI = "file:///module.mlir"
 TEXT = "relax.func @f(%x: !relax.tensor<[2], f32>) -> !relax.tensor<[2], f32> {\n  relax.return %x\n}\n"
@@ -29,7 +29,7 @@ def conversation(talk: Callable[[LanguageClient, list[types.Diagnostic]], Awaita
         def keep(params: types.PublishDiagnosticsParams) -> None:
             published[:] = params.diagnostics
 
-        await client.start_io(sys.executable, "-m", "tools.language_server.server", "--stdio")
+        await client.start_io(sys.executable, "-m", "xdsl_relax.language_server.server", "--stdio")
         await client.initialize_async(types.InitializeParams(capabilities=types.ClientCapabilities()))
         client.initialized(types.InitializedParams())
         client.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(URI, "mlir", 1, TEXT)))

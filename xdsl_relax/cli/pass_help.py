@@ -7,7 +7,7 @@ import inspect
 from xdsl.passes import ModulePass, get_pass_option_infos
 
 from lowering.registry import PASSES, load_pass
-from tools.failures import unknown_pass
+from xdsl_relax.cli.failures import unknown_pass
 
 # `get_pass_option_infos` gives postponed annotations as the repr of their text.
 QUOTE = "'"

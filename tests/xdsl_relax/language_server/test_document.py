@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpus import texts, valid_module
-from tools.language_server.document import Document, Source
+from xdsl_relax.language_server.document import Document, Source
 
 TEXT = """\
 tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from tools.arguments import add_build_options, add_load_option
-from tools.programs import MODES
+from xdsl_relax.cli.arguments import add_build_options, add_load_option
+from xdsl_relax.cli.programs import MODES
 
 
 def command_line(description: str | None) -> argparse.ArgumentParser:
@@ -34,13 +34,13 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:
-    inputs = parser.add_argument_group("arguments of the function, in order")
+    inputs = parser.add_argument_group("arguments of the function, in order, or by name (x=x.npy)")
     inputs.add_argument(
         "--input",
         action=_InOrder,
         dest="inputs",
         nargs="+",
-        metavar="X.npy",
+        metavar="[NAME=]X.npy",
         help="arrays from files; X.npy:f8E4M3FN says of which type the elements are",
     )
     inputs.add_argument(
@@ -48,7 +48,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         action=_InOrder,
         dest="inputs",
         nargs="+",
-        metavar="SPEC",
+        metavar="[NAME=]SPEC",
         help='random arrays: "f32[3,4]", "i64[8]<100"',
     )
     inputs.add_argument(
@@ -56,7 +56,7 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         action=_InOrder,
         dest="inputs",
         nargs="+",
-        metavar="VALUE",
+        metavar="[NAME=]VALUE",
         help='3, 2.5, (1, 2), [4, 8] (a shape), "text"',
     )
 

@@ -1,0 +1,139 @@
+"""From a model to results by the one package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tvm_ffi
+from onnx import TensorProto, helper
+
+import xdsl_relax as xr
+from xdsl_relax.session import ValueInfo
+
+TEN, ONE = np.full((2, 3), 10, np.float32), np.full((2, 3), 1, np.float32)
+
+TEXT = """
+relax.func @main[%n](%x.2: !relax.tensor<[n, 3], f32>, %k: !relax.tensor<[], i64>)
+    attributes {arg_names = ["x.2", "x.1"], result_names = ["out:0", "out:1"]} {
+  %0 = relax.exp %x.2
+  %1 = relax.tuple(%0, %k)
+  relax.return %1
+}
+"""
+
+
+def subtraction() -> onnx.ModelProto:
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 3]) for name in ("token_1", "token_0")]
+    output = helper.make_tensor_value_info("out", TensorProto.FLOAT, ["n", 3])
+    graph = helper.make_graph([helper.make_node("Sub", ["token_1", "token_0"], ["out"])], "graph", inputs, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def model() -> xr.Model:
+    return xr.compile(subtraction())
+
+
+def test_arrays_in_arrays_out(model: xr.Model):
+    for result in (model(TEN, ONE), model(token_0=ONE, token_1=TEN), model({"token_0": ONE, "token_1": TEN})):
+        assert type(result) is np.ndarray
+        np.testing.assert_array_equal(result, TEN - ONE)
+
+
+def test_tensors_in_tensors_out(model: xr.Model):
+    given = [tvm_ffi.from_dlpack(array.copy()) for array in (TEN, ONE)]
+    result = model(*given)
+    assert isinstance(result, tvm_ffi.Tensor)
+    np.testing.assert_array_equal(result, TEN - ONE)
+
+
+def test_a_session_is_that_of_onnx_runtime(model: xr.Model):
+    session = xr.Session(model)
+    assert session.get_inputs() == [
+        ValueInfo("token_1", ["n", 3], "tensor(float)"),
+        ValueInfo("token_0", ["n", 3], "tensor(float)"),
+    ]
+    assert session.get_outputs() == [ValueInfo("out", ["n", 3], "tensor(float)")]
+    for names in (None, ["out"]):
+        (result,) = session.run(names, {"token_0": ONE, "token_1": TEN})
+        np.testing.assert_array_equal(result, TEN - ONE)
+    with pytest.raises(KeyError, match="no output 'x', the outputs are out"):
+        session.run(["x"], {"token_0": ONE, "token_1": TEN})
+    with pytest.raises(TypeError, match="main: no parameter 'token' is left, expected one of token_1, token_0"):
+        session.run(None, {"token": ONE})
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+def test_several_results_have_names(mode: str):
+    model = xr.compile(TEXT, mode=mode)
+    results = model(**{"x.1": np.array(7), "x.2": np.zeros((1, 3), np.float32)})
+    assert list(results.as_dict()) == ["out:0", "out:1"]
+    assert results["out:1"] == results[1] == 7
+    np.testing.assert_array_equal(results["out:0"], np.ones((1, 3)))
+    assert [each.shape for each in xr.Session(model).get_outputs()] == [["n", 3], []]
+    with pytest.raises(KeyError, match="no result 'out', the results are out:0, out:1"):
+        results["out"]
+    inner = model.machine["main"](np.zeros((1, 3), np.float32), np.array(7))
+    assert inner.keys() == ("out:0", "out:1")
+    assert inner["out:1"].item() == inner.as_dict()["out:1"].item() == 7
+    with pytest.raises(KeyError, match="no result 'out', the results are out:0, out:1"):
+        inner["out"]
+
+
+def test_interpret_takes_the_same_arguments():
+    results = xr.interpret(TEXT, {"x.1": np.array(7), "x.2": np.zeros((1, 3), np.float32)})
+    assert (results["out:1"], results.names) == (7, ("out:0", "out:1"))
+    np.testing.assert_array_equal(xr.interpret(subtraction(), token_0=ONE, token_1=TEN), TEN - ONE)
+    with pytest.raises(TypeError, match="main: no parameter 'x' is left"):
+        xr.interpret(TEXT, x=1)
+
+
+def test_everything_that_is_loaded(tmp_path: Path):
+    onnx.save(subtraction(), tmp_path / "m.onnx")
+    (tmp_path / "m.mlir").write_text(TEXT)
+    (tmp_path / "m.py").write_text("@R.function\ndef main(x: R.Tensor((2, 3), 'float32')):\n    return R.exp(x)\n")
+    for source in (tmp_path / "m.onnx", str(tmp_path / "m.onnx"), subtraction(), subtraction().SerializeToString()):
+        assert "relax.subtract" in str(xr.load(source))
+    for source in (tmp_path / "m.mlir", TEXT, xr.parse(TEXT)):
+        assert "relax.exp" in str(xr.load(source))
+    for source in (tmp_path / "m.py", (tmp_path / "m.py").read_text()):
+        assert "relax.exp" in str(xr.load(source))
+    assert "[[a, 3]" not in str(xr.load(tmp_path / "m.onnx", shapes={"token_0": ["a", 3], "token_1": ["a", 3]}))
+
+
+def test_what_cannot_be_loaded_is_said(tmp_path: Path):
+    (tmp_path / "m.txt").write_text("")
+    for source, error, message in (
+        (tmp_path / "m.txt", ValueError, "expected a file that ends in one of .mlir, .onnx, .pt2, .py, got "),
+        ("nowhere.mlir", FileNotFoundError, "No such file"),
+        ("m.rvm", ValueError, "m.rvm is an executable, which is compiled: Session(path) or Executable.load(path)"),
+        (3, TypeError, "load expected a path, a text, or a model of ONNX or PyTorch, got int"),
+    ):
+        with pytest.raises(error) as caught:
+            xr.load(source)
+        assert message in str(caught.value)
+    with pytest.raises(ValueError, match=r"^parse expected the text of a module, got a path: load\('a.mlir'\) reads"):
+        xr.parse("a.mlir")
+
+
+def test_models_are_saved_and_loaded(model: xr.Model, tmp_path: Path):
+    model.save(tmp_path / "m.rvm")
+    again = xr.compile(tmp_path / "m.rvm")
+    assert repr(again) == repr(model) == "<Model main(token_1: f32[n, 3], token_0: f32[n, 3]) -> f32[n, 3], native>"
+    np.testing.assert_array_equal(again(token_0=ONE, token_1=TEN), TEN - ONE)
+    assert xr.Session(tmp_path / "m.rvm").get_inputs() == xr.Session(model).get_inputs()
+    with pytest.raises(ValueError, match=r"save expected a path that ends in \.rvm or \.so"):
+        model.save(tmp_path / "m")
+
+
+def test_the_function_that_is_meant():
+    two = "relax.func @f(%x: !relax.object) { relax.return %x }\nrelax.func @g(%x: !relax.object) { relax.return %x }"
+    with pytest.raises(ValueError, match=r"^the module has several functions, say which: entry='f' or 'g'$"):
+        xr.compile(two)
+    model = xr.compile(two, entry="g")
+    assert (model(3), model["f"](4)) == (3, 4)
+    with pytest.raises(KeyError, match="no function h, the executable has: f, g"):
+        model["h"]

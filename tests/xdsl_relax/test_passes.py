@@ -1,0 +1,75 @@
+"""Pipelines from Python."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+
+import xdsl_relax as xr
+
+TEXT = """
+relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %0 = relax.exp %x
+  relax.return %0
+}
+"""
+
+
+def test_a_pipeline_leaves_its_module_as_it_is():
+    module = xr.parse(TEXT)
+    result = xr.run_passes(module, "legalize-ops,verify-stage{stage=relax-legal}")
+    assert "relax.call_tir @exp" in str(result)
+    assert str(module) == str(xr.parse(TEXT))
+    assert str(xr.run_passes(module, ["legalize-ops"])) == str(result)
+
+
+def test_instruments_and_options():
+    seen: list[str] = []
+
+    class Seen:
+        def before_pass(self, name: str, module: ModuleOp) -> None:
+            seen.append(f"before {name}")
+
+        def after_pass(self, name: str, module: ModuleOp) -> None:
+            seen.append(f"after {name}")
+
+    printed, timing = io.StringIO(), xr.PassTiming()
+    with xr.PassContext([Seen(), timing, xr.PrintIR(["legalize-ops"], printed)], disabled=["fuse-ops"]):
+        xr.run_passes(xr.parse(TEXT), "legalize-ops,fuse-ops,fuse-tir")
+    assert seen == ["before legalize-ops", "after legalize-ops", "before fuse-tir", "after fuse-tir"]
+    assert [name for name, _ in timing.seconds] == ["legalize-ops", "fuse-tir"]
+    assert timing.as_text().endswith("total")
+    assert printed.getvalue().startswith("// -----// IR after legalize-ops //----- //\nbuiltin.module {")
+    xr.run_passes(xr.parse(TEXT), "legalize-ops")
+    assert len(seen) == 4, "the context has ended"
+
+
+def test_pipelines_are_taken_apart():
+    timing = xr.PassTiming()
+    with xr.PassContext([timing], target="x86-64-v3"):
+        xr.run_passes(xr.parse(TEXT), "relax-to-vm")
+    names = [name for name, _ in timing.seconds]
+    assert "optimize-graph" not in names
+    assert {"fold-constants", "legalize-ops", "plan-memory"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("passes", "error", "message"),
+    [
+        ("legalise-ops", DiagnosticException, "unknown pass 'legalise-ops'\nhint: did you mean 'legalize-ops'"),
+        ("verify-stage{stages=vm}", DiagnosticException, "hint: its options are stage: str"),
+        ("fuse-ops{", ValueError, "cannot read the pipeline 'fuse-ops{': "),
+        ("verify-stage{stage=vm}", DiagnosticException, "pass 'verify-stage' failed\n"),
+    ],
+)
+def test_errors_name_the_pass(passes: str, error: type[Exception], message: str):
+    with pytest.raises(error) as caught:
+        xr.run_passes(xr.parse(TEXT), passes)
+    assert message in str(caught.value)
+
+
+def test_all_passes_are_listed():
+    assert {"relax-to-vm", "legalize-ops"} <= set(xr.list_passes())

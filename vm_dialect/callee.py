@@ -1,0 +1,65 @@
+"""What callers are told of a function of an executable, and their arguments by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from vm_dialect import messages
+from vm_dialect.arguments import Arguments, Signature
+from vm_dialect.executable.model import FunctionInfo, SignatureTypes
+from vm_dialect.results import by_name
+
+
+class Callee:
+    """A function that is called from Python: its names and types."""
+
+    __name__: str
+    parameters: tuple[str, ...]
+    result_names: tuple[str, ...]
+    """What the model calls the result, or each field of it; empty if it does not say."""
+    types: SignatureTypes
+    arguments: Arguments
+    """How what is given becomes what the function takes."""
+
+    def describe(self, info: FunctionInfo, signature: Signature | None) -> None:
+        """Takes names and types from the function table, and what is known of the arguments."""
+        self.__name__ = info.name
+        self.parameters = info.parameters
+        self.result_names = info.result_names
+        self.types = info.types
+        self.signature = info.signature
+        self.arguments = Arguments(info.name, info.parameters, signature)
+
+    def in_order(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arguments of a call in the order of the parameters; a dictionary alone has all of them by name.
+
+        Where there is one parameter, a dictionary without its name is its value. `TypeError` for an unknown or
+        repeated name.
+        """
+        if len(arguments) == 1 and not named and isinstance(arguments[0], dict):
+            by_name = cast("dict[str, Any]", arguments[0])
+            if len(self.parameters) == 1 and self.parameters[0] not in by_name:
+                return tuple(arguments)
+            return tuple(in_order(self.__name__, self.parameters, (), by_name))
+        return tuple(in_order(self.__name__, self.parameters, arguments, named))
+
+    def by_name(self, result: Any) -> dict[str, Any]:
+        """A result of the function by the names of the model: of the tensor, or of each field of the tuple."""
+        return by_name(result, self.result_names)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}{self.signature}>"
+
+
+def in_order(function: str, parameters: Sequence[str], arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    """The arguments of a call in the order of the parameters; `TypeError` for an unknown or repeated name."""
+    rest = parameters[len(arguments) :]
+    for name in named:
+        if name not in rest:
+            expected = f"expected one of {', '.join(rest)}" if rest else "all of them have a value"
+            raise TypeError(f"{function}: no parameter '{name}' is left, {expected}")
+    if missing := [name for name in rest if name not in named]:
+        count = messages.render(messages.wrong_arity(function, parameters), len(arguments) + len(named))
+        raise TypeError(f"{count}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+    return [*arguments, *(named[name] for name in rest)]

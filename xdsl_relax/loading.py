@@ -1,0 +1,166 @@
+"""Modules from files, texts, and the models of other systems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from xdsl.dialects.builtin import ModuleOp
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from vm_dialect.executable import Executable
+
+MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2", ".py")
+"""Of files that hold a module: a text, a model of ONNX, an exported program of PyTorch, TVMScript."""
+
+EXECUTABLE_SUFFIX = ".rvm"
+
+Source: TypeAlias = Any
+"""A path; the text of a module; a `ModelProto` of ONNX or its bytes; an `ExportedProgram` or `nn.Module` of PyTorch; a
+module, which is taken as it is.
+"""
+
+_SCRIPT = re.compile(r"^\s*@(\w+\.)?(ir_module|function|prim_func)\b", re.MULTILINE)
+
+
+def load(
+    source: Source,
+    args: Sequence[Any] | None = None,
+    *,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    dynamic: bool = False,
+    shapes: GivenShapes = (),
+    entry: str = "main",
+    weights: str | PathLike[str] | None = None,
+) -> ModuleOp:
+    """The module in `source`, verified.
+
+    `args`, `kwargs` and `dynamic_shapes` are what `torch.export.export` takes beside a module of PyTorch. `dynamic` and
+    `shapes` are about the inputs of ONNX models, as `import_model` takes them. `entry` is what the function of an
+    imported model is called. `weights` is a file (.safetensors) with the weights that a text refers to by name.
+
+    `ValueError` for a path of another kind, `OSError` for a file that cannot be read, and the errors of the readers.
+    """
+    if isinstance(source, ModuleOp):
+        module = source
+    elif (path := _path(source)) is not None:
+        module = _load_file(path, dynamic, shapes, entry)
+    elif isinstance(source, str):
+        module = _load_text(source)
+    elif isinstance(source, bytes) or _is_of("onnx", source):
+        from relax_dialect.frontend.onnx import import_model
+
+        module = import_model(source, dynamic=dynamic, shapes=shapes, entry=entry)
+    elif _is_of("torch", source):
+        module = _load_torch(source, args, kwargs, dynamic_shapes, entry)
+    else:
+        raise TypeError(f"load expected a path, a text, or a model of ONNX or PyTorch, got {type(source).__name__}")
+    if weights is not None:
+        from lowering.compiler.weight_files import load_weights
+
+        load_weights(module, fspath(weights))
+    return _verified(module)
+
+
+def load_executable(path: str | PathLike[str], *, trust: bool = False) -> Executable:
+    """The executable that `Executable.save` has written."""
+    from vm_dialect.executable import Executable
+
+    return Executable.load(path, trust=trust)
+
+
+def parse(text: str, name: str = "<text>") -> ModuleOp:
+    """The module that a text describes, in the syntax of `relax-opt` or in TVMScript, verified.
+
+    `ParseError`, `TVMScriptError` or `InvalidModule` point at what is wrong; `ValueError` for a path.
+    """
+    if _looks_like_path(text):
+        raise ValueError(f"parse expected the text of a module, got a path: load({text!r}) reads the file")
+    return _verified(_load_text(text, name))
+
+
+def is_executable(source: object) -> bool:
+    """Whether a path names an executable."""
+    return isinstance(source, str | PathLike) and fspath(cast("PathLike[str]", source)).endswith(EXECUTABLE_SUFFIX)
+
+
+def _path(source: object) -> Path | None:
+    """The path that `source` is; `None` for anything else."""
+    if isinstance(source, PathLike):
+        return Path(cast("PathLike[str]", source))
+    if not isinstance(source, str):
+        return None
+    return Path(source) if _looks_like_path(source) or _is_file(source) else None
+
+
+def _looks_like_path(text: str) -> bool:
+    """Whether a text is one line that ends like the name of a file."""
+    stripped = text.strip()
+    return "\n" not in stripped and stripped.endswith((*MODULE_SUFFIXES, EXECUTABLE_SUFFIX))
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):  # a text is no name of a file: too long, or with a zero byte
+        return False
+
+
+def _load_file(path: Path, dynamic: bool, shapes: GivenShapes, entry: str) -> ModuleOp:
+    match path.suffix:
+        case ".onnx":
+            from relax_dialect.frontend.onnx import import_model
+
+            return import_model(path, dynamic=dynamic, shapes=shapes, entry=entry)
+        case ".pt2":
+            from relax_dialect.frontend.torch import import_file
+
+            return import_file(path, entry=entry)
+        case ".mlir" | ".py":
+            return _load_text(path.read_text(encoding="utf-8"), str(path))
+        case ".rvm":
+            raise ValueError(f"{path} is an executable, which is compiled: Session(path) or Executable.load(path)")
+        case _:
+            raise ValueError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
+
+
+def _load_text(text: str, name: str = "<text>") -> ModuleOp:
+    if _SCRIPT.search(text):
+        from relax_dialect.frontend.tvmscript import parse as parse_script
+
+        return parse_script(text, filename=name)
+    from lowering.parsing import parse_module
+
+    return parse_module(text, name)
+
+
+def _load_torch(
+    source: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, entry: str
+) -> ModuleOp:
+    import torch
+
+    from relax_dialect.frontend.torch import from_exported_program
+
+    if isinstance(source, torch.nn.Module):
+        if args is None and kwargs is None:
+            raise TypeError("a module of PyTorch is traced with an example: load(module, (x,))")
+        given = None if kwargs is None else dict(kwargs)
+        source = torch.export.export(source.eval(), tuple(args or ()), given, dynamic_shapes=dynamic_shapes)
+    return from_exported_program(source, entry=entry)
+
+
+def _is_of(package: str, value: object) -> bool:
+    """Whether a class of a package, which is not loaded for the question, is among those of the value."""
+    return any(cls.__module__.partition(".")[0] == package for cls in type(value).__mro__)
+
+
+def _verified(module: ModuleOp) -> ModuleOp:
+    from lowering.verify.module import verify_module
+
+    verify_module(module)
+    return module

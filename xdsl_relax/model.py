@@ -1,0 +1,204 @@
+"""`compile`: from a model to a callable; `interpret`: the same without a compiler."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+import tvm_ffi
+
+from vm_dialect.callee import Callee, in_order
+from vm_dialect.executable import Executable
+from vm_dialect.machine import VirtualMachine
+from vm_dialect.results import as_tuple
+from xdsl_relax.loading import Source, is_executable, load, load_executable
+
+if TYPE_CHECKING:
+    from lowering.compiler.build import Mode
+    from tir_dialect.target import Target
+
+
+def compile(
+    source: Source | Executable,
+    args: Sequence[Any] | None = None,
+    *,
+    entry: str | None = None,
+    mode: Mode = "native",
+    target: Target | str | None = None,
+    opt_level: int = 3,
+    cache: bool = True,
+    weights: Mapping[str, Any] | str | PathLike[str] | None = None,
+    trust: bool = False,
+    validate: bool = False,
+    **loading: Any,
+) -> Model:
+    """Compiles a model, or loads an executable: a callable.
+
+    `source` is what `load` takes, with its options (`args`, `shapes`, `dynamic_shapes`, ...), an executable, or the
+    path of one. `entry` is the function that a call of the result means: `main`, or the only one, unless it is said.
+    `weights` are arrays by name, or a file (.safetensors) of them. The others are as in `lowering.build`.
+    """
+    if isinstance(source, Executable):
+        return Model(source, entry)
+    if is_executable(source):
+        return Model(load_executable(cast("str", source), trust=trust), entry)
+    from lowering import build
+
+    module = load(source, args, weights=weights if isinstance(weights, str | PathLike) else None, **loading)
+    given = None if isinstance(weights, str | PathLike) else weights
+    executable = build(
+        module, mode=mode, target=target, opt_level=opt_level, cache=cache, weights=given, validate=validate
+    )
+    return Model(executable, entry)
+
+
+class Model:
+    """A compiled model. A call takes arrays and gives arrays of the same kind: of NumPy, PyTorch, JAX, CuPy.
+
+    Arguments are given in order, by keyword, or as one dictionary. Several results are an `Outputs`.
+    """
+
+    def __init__(self, executable: Executable, entry: str | None = None):
+        """`ValueError` if `entry` is not said, and neither is there a function `main`, nor only one."""
+        self.executable = executable
+        self.machine = VirtualMachine(executable)
+        self.entry = default_entry(executable.entries) if entry is None else entry
+        self._function = self._callable(self.entry)
+
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
+        return self._function(*arguments, **named)
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        """Another function of the model; `KeyError` lists those there are."""
+        return self._callable(name)
+
+    def _callable(self, name: str) -> Callable[..., Any]:
+        function = self.machine[name]
+        names = cast("Callee", function).result_names
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            given = [*arguments, *named.values()]
+            if len(given) == 1 and isinstance(given[0], dict):
+                given = list(cast("dict[str, Any]", given[0]).values())
+            return as_kind(function(*arguments, **named), kind_of_arrays(given), names)
+
+        return call
+
+    @property
+    def function(self) -> Callee:
+        """The function that a call means: its names and types."""
+        return cast("Callee", self.machine[self.entry])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes an executable (.rvm) or a shared library (.so); `ValueError` for another suffix."""
+        if fspath(path).endswith(".rvm"):
+            self.executable.save(path)
+        elif fspath(path).endswith(".so"):
+            self.executable.export_library(path)
+        else:
+            raise ValueError(f"save expected a path that ends in .rvm or .so, got {fspath(path)}")
+
+    def __repr__(self) -> str:
+        return f"<Model {self.function.__name__}{self.function.signature}, {self.executable.metadata.mode}>"
+
+
+def interpret(
+    source: Source, *arguments: Any, entry: str | None = None, weights: Mapping[str, Any] | None = None, **named: Any
+) -> Any:
+    """Calls a function of a model with the reference semantics, in NumPy; nothing is compiled.
+
+    Arguments are given as to a `Model`; results are arrays of NumPy, in an `Outputs` if there are several.
+    """
+    from relax_dialect.interpreter import run
+    from relax_dialect.ops.structure import FuncOp
+
+    module = load(source)
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and not op.is_private}
+    name = default_entry(list(functions)) if entry is None else entry
+    if name not in functions:
+        raise KeyError(f"no function {name}, the module has: {', '.join(functions) or 'none'}")
+    func = functions[name]
+    if len(arguments) == 1 and not named and isinstance(arguments[0], dict):
+        named, arguments = cast("dict[str, Any]", arguments[0]), ()
+    values = in_order(name, func.param_names, arguments, named) if named else arguments
+    result = run(module, name, values, weights=weights)
+    names = () if func.result_names is None else tuple(each.data for each in func.result_names)
+    return Outputs(cast("tuple[Any, ...]", result), names) if isinstance(result, tuple) else result
+
+
+class Outputs(tuple[Any, ...]):
+    """The results of a call: a tuple whose fields have the names that the model gives them, `outputs["logits"]`."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, values: Iterable[Any], names: Sequence[str] = ()) -> Self:
+        """The names count if there is one for each value."""
+        made = super().__new__(cls, values)
+        made.names = tuple(names) if len(names) == len(made) else ()
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.names:
+            raise KeyError(f"no result '{key}', the results are {', '.join(self.names) or 'without names'}")
+        return super().__getitem__(self.names.index(key))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The values by name; `output_0`, `output_1`, ... without names."""
+        return dict(zip(self._called, self, strict=True))
+
+    @property
+    def _called(self) -> Sequence[str]:
+        return self.names or [f"output_{index}" for index in range(len(self))]
+
+    def __repr__(self) -> str:
+        return f"Outputs({', '.join(f'{name}={value!r}' for name, value in zip(self._called, self, strict=True))})"
+
+
+def default_entry(names: Sequence[str]) -> str:
+    """The function that is meant if none is named; `ValueError` lists them where that is not clear."""
+    if "main" in names or len(names) == 1:
+        return "main" if "main" in names else names[0]
+    if not names:
+        raise ValueError("the module has no public function")
+    raise ValueError(f"the module has several functions, say which: entry={' or '.join(map(repr, names))}")
+
+
+_MAKERS: Mapping[str, Sequence[str]] = {
+    "torch": ("from_dlpack",),
+    "cupy": ("from_dlpack",),
+    "jax": ("dlpack", "from_dlpack"),
+    "jaxlib": ("dlpack", "from_dlpack"),
+}
+"""What makes an array of a package of one that speaks DLPack."""
+
+
+def kind_of_arrays(arguments: Iterable[Any]) -> str:
+    """The package whose arrays a call gives: that of the first array of another package than NumPy."""
+    for argument in arguments:
+        package = type(argument).__module__.partition(".")[0]
+        if package in _MAKERS:
+            return package
+        if isinstance(argument, tvm_ffi.Tensor):
+            return "tvm_ffi"
+        if isinstance(argument, tuple | list) and (inner := kind_of_arrays(cast("Sequence[Any]", argument))) != "numpy":
+            return inner
+    return "numpy"
+
+
+def as_kind(result: Any, kind: str, names: Sequence[str] = ()) -> Any:
+    """A result of the machine with arrays of a package; memory is shared."""
+    if (fields := as_tuple(result)) is not None:
+        return Outputs((as_kind(field, kind) for field in fields), names)
+    if not isinstance(result, tvm_ffi.Tensor) or kind == "tvm_ffi":
+        return result
+    if kind == "numpy":
+        return np.asarray(result)
+    made: Any = sys.modules["jax" if kind == "jaxlib" else kind]
+    for attribute in _MAKERS[kind]:
+        made = getattr(made, attribute)
+    return made(result)

@@ -1,0 +1,163 @@
+"""Pipelines of passes on modules, with options and instruments."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol, Self, TextIO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.transforms import get_all_passes
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from lowering.parsing import make_context
+from lowering.pipelines import expand, for_target
+from lowering.registry import PASSES, pass_factories
+from lowering.verify.module import verify_module
+from tir_dialect.startup.garbage import few_collections
+from tir_dialect.startup.on_demand import definitions_on_demand
+from tir_dialect.target import Target
+from xdsl_relax.cli.failures import bad_options, pass_failure, unknown_pass
+
+
+class Instrument(Protocol):
+    """Is told of every pass that runs."""
+
+    def before_pass(self, name: str, module: ModuleOp) -> None:
+        """The pass is about to run."""
+
+    def after_pass(self, name: str, module: ModuleOp) -> None:
+        """The pass has run."""
+
+
+@dataclass
+class PassTiming:
+    """How long each pass takes."""
+
+    seconds: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    """Name and time of each, in order."""
+    _started: float = field(default=0.0, repr=False)
+
+    def before_pass(self, name: str, module: ModuleOp) -> None:
+        """Starts the clock."""
+        self._started = time.perf_counter()
+
+    def after_pass(self, name: str, module: ModuleOp) -> None:
+        """Stops it."""
+        self.seconds.append((name, time.perf_counter() - self._started))
+
+    def as_text(self) -> str:
+        """One line per pass, and the total; milliseconds."""
+        rows = [*self.seconds, ("total", sum(seconds for _, seconds in self.seconds))]
+        return "\n".join(f"{1000 * seconds:10.2f} ms  {name}" for name, seconds in rows)
+
+
+@dataclass
+class PrintIR:
+    """Prints the module after each pass, or after those named."""
+
+    only: Sequence[str] | None = None
+    file: TextIO | None = None
+    """Where to; stderr if it is not said."""
+
+    def before_pass(self, name: str, module: ModuleOp) -> None:
+        """Nothing."""
+
+    def after_pass(self, name: str, module: ModuleOp) -> None:
+        """Prints."""
+        if self.only is None or name in self.only:
+            print(f"// -----// IR after {name} //----- //", module, sep="\n", file=self.file or sys.stderr)
+
+
+@dataclass(frozen=True)
+class PassContext:
+    """How pipelines run: `with PassContext(instruments=[PassTiming()]): run_passes(module, "legalize-ops")`."""
+
+    instruments: Sequence[Instrument] = ()
+    disabled: Sequence[str] = ()
+    """Passes that are left out."""
+    verify: bool = True
+    """Whether the module is verified before the first pass and after each."""
+    target: Target | str | None = None
+    """The machine for passes that depend on one; this machine if it is not said."""
+
+    def __enter__(self) -> Self:
+        _STACK.set((*_STACK.get(), self))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _STACK.set(_STACK.get()[:-1])
+
+    @staticmethod
+    def current() -> PassContext:
+        """That of the innermost `with` block."""
+        return (PassContext(), *_STACK.get())[-1]
+
+
+_STACK: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
+
+
+def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> ModuleOp:
+    """What a pipeline makes of a module, which is left as it is.
+
+    `passes` is what `relax-opt -p` takes, `"fuse-ops{opt-level=1},fuse-tir"`, or a list of such texts and of passes.
+    `DiagnosticException` names the pass that fails, or an unknown one with those of similar names.
+    """
+    context = PassContext.current()
+    steps = [each for each in parsed_passes(passes) if each.name not in context.disabled]
+    target = Target.parse(context.target) if isinstance(context.target, str) else context.target
+    if context.verify:
+        verify_module(module)
+    result, xdsl_context = module.clone(), make_context()
+    with few_collections(), definitions_on_demand():
+        for each in steps:
+            for instrument in context.instruments:
+                instrument.before_pass(each.name, result)
+            try:
+                (each if target is None else for_target(each, target)).apply(xdsl_context, result)
+                if context.verify:
+                    verify_module(result)
+            except Exception as error:
+                raise pass_failure(error, each.name) from error
+            for instrument in context.instruments:
+                instrument.after_pass(each.name, result)
+    return result
+
+
+def parsed_passes(passes: str | Iterable[str | ModulePass]) -> list[ModulePass]:
+    """The passes that are named, those of pipelines one by one."""
+    found: list[ModulePass] = []
+    for each in [passes] if isinstance(passes, str) else passes:
+        if isinstance(each, ModulePass):
+            found += expand(each)
+        else:
+            found += [one for spec in _specs(each) for one in expand(_parsed(spec))]
+    return found
+
+
+def _specs(text: str) -> Sequence[ArgSpec]:
+    try:
+        return list(parse_pipeline(text))
+    except ArgSpecParseError as error:
+        raise ValueError(f"cannot read the pipeline {text!r}: {error}") from error
+
+
+def _parsed(spec: ArgSpec) -> ModulePass:
+    available = get_all_passes() | pass_factories()
+    if (factory := available.get(spec.name)) is None:
+        raise unknown_pass(spec.name, list(available))
+    pass_class = factory()
+    try:
+        return pass_class.from_spec(spec)
+    except ValueError as error:
+        raise bad_options(error, pass_class) from error
+
+
+def list_passes() -> list[str]:
+    """The names of our passes."""
+    return sorted(PASSES)

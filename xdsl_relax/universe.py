@@ -1,0 +1,9 @@
+"""The `xdsl.universe` entry point: with it, plain `xdsl-opt` and `xdsl-gui` know our dialects and passes."""
+
+from __future__ import annotations
+
+from xdsl.universe import Universe
+
+from lowering.registry import dialect_factories, pass_factories
+
+RELAX_UNIVERSE = Universe(all_dialects=dialect_factories(), all_passes=pass_factories())
