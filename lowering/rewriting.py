@@ -213,15 +213,18 @@ class _Touched:
             self._fresh.append(op)
 
     def _visit_nested(self, op: Operation) -> None:
-        for inner in op.walk():
+        for inner in _with_nested(op):
             self._visit(inner)
 
     def _visit_only_user(self, op: Operation) -> None:
         """Visits what is alone now in using an op: many patterns match only values that nothing else uses."""
         for result in op.results:
-            users = {use.operation for use in islice(result.uses, MAX_OPERANDS)}
-            if len(users) == 1:
-                self._visit(users.pop())
+            use = result.first_use
+            if use is None:
+                continue
+            user = use.operation
+            if all(other.operation is user for other in islice(result.uses, MAX_OPERANDS)):
+                self._visit(user)
 
     def _replaced(self, op: Operation, results: Sequence[SSAValue | None]) -> None:
         for result in op.results:
@@ -229,6 +232,11 @@ class _Touched:
                 self._visit(use.operation)
 
     def _removed(self, op: Operation) -> None:
-        for inner in op.walk():
+        for inner in _with_nested(op):
             self._worklist.discard(inner)
             self._unused += [value.owner for value in inner.operands if isinstance(value.owner, Operation)]
+
+
+def _with_nested(op: Operation) -> Iterable[Operation]:
+    """An op, and what its regions hold."""
+    return op.walk() if op.regions else (op,)
