@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import islice
 from typing import TypeVar, cast, get_args, get_type_hints
 
@@ -31,6 +32,7 @@ from lowering.locations import keep_locations
 
 PatternT = TypeVar("PatternT", bound=RewritePattern)
 OperationT = TypeVar("OperationT", bound=Operation)
+RewriterT = TypeVar("RewriterT", bound=PatternRewriter)
 
 MAX_REWRITES_PER_OP = 64
 """Rewrites of a module per op that it began with, above which its patterns are taken to undo each other."""
@@ -43,12 +45,13 @@ _annotated: dict[object, object] = {}
 
 
 def op_rewrite_pattern(
-    rewrite: Callable[[PatternT, OperationT, PatternRewriter], None],
+    rewrite: Callable[[PatternT, OperationT, RewriterT], None],
 ) -> Callable[[PatternT, Operation, PatternRewriter], None]:
     """Restricts `match_and_rewrite` to ops of the class, or the union of classes, that annotates its second parameter.
 
     It does what xDSL's `op_type_rewrite_pattern` does, and lets `apply_patterns` know which ops these are. The
-    annotation is evaluated when the pattern is used first.
+    annotation is evaluated when the pattern is used first. A pattern of a conversion annotates its rewriter, too
+    (`lowering.conversion`).
     """
     matches: dict[type[Operation], bool] = {}
 
@@ -57,12 +60,13 @@ def op_rewrite_pattern(
         if cls not in matches:
             matches[cls] = issubclass(cls, _annotation(rewrite))
         if matches[cls]:
-            rewrite(self, cast(OperationT, op), rewriter)
+            rewrite(self, cast(OperationT, op), cast(RewriterT, rewriter))
 
     _annotated[match_and_rewrite] = rewrite
     return match_and_rewrite
 
 
+@cache
 def _annotation(rewrite: object) -> tuple[type[Operation], ...]:
     """The op classes that annotate the second parameter of a `match_and_rewrite`."""
     hints = get_type_hints(rewrite)
@@ -120,12 +124,14 @@ class PatternIndex:
         self._by_class: dict[type[Operation], tuple[RewritePattern, ...]] = {}
 
     def of(self, op: Operation) -> tuple[RewritePattern, ...]:
+        """The patterns that may match an op."""
+        found = self._by_class.get(type(op))
+        return self.of_class(type(op)) if found is None else found
+
+    def of_class(self, op_class: type[Operation]) -> tuple[RewritePattern, ...]:
         """The patterns that may match an op of this class."""
-        cls = type(op)
-        found = self._by_class.get(cls)
-        if found is None:
-            found = tuple(pattern for pattern in self._patterns if may_match(pattern, cls))
-            self._by_class[cls] = found
+        found = tuple(pattern for pattern in self._patterns if may_match(pattern, op_class))
+        self._by_class[op_class] = found
         return found
 
 

@@ -8,6 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
+from lowering.conversion import ConversionRewriter
+from lowering.rewriting import PatternIndex
 from lowering.tir_to_llvm.builder.function_ops import INTERNAL, function_op
 from lowering.vm_to_llvm.abi import (
     ANY,
@@ -38,10 +40,10 @@ from vm_dialect.types import F64, TensorType
 _KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
 
 
-class FunctionState:
-    """The functions in `lowering.vm_to_llvm.ops` emit code through it."""
+class FunctionState(ConversionRewriter):
+    """The rewriter that lowers ops of one function; the patterns in `lowering.vm_to_llvm.ops` emit code through it."""
 
-    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> None:
+    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts, patterns: PatternIndex) -> None:
         self.func = func
         self.name = func.sym_name.data
         self.shared = shared
@@ -51,6 +53,7 @@ class FunctionState:
         """Whether arguments are passed to this function in an array, out of which it takes them."""
         self.function = body_function(func, self.by_value)
         self.emit = Emitter(self.function)
+        super().__init__(patterns, self.emit.prologue)
         self.emit.location = func.location
         self.values: dict[SSAValue, Value] = {}
         self.cells = self.emit.stack(ANY)
