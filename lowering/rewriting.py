@@ -25,10 +25,10 @@ from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInter
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, RewritePattern
 from xdsl.rewriter import InsertPoint
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from lowering.diagnostics import fail
 from lowering.locations import keep_locations
+from tir_dialect.dead_code import erase_dead
 
 PatternT = TypeVar("PatternT", bound=RewritePattern)
 OperationT = TypeVar("OperationT", bound=Operation)
@@ -218,15 +218,13 @@ class _Touched:
 
     def settle(self, rewriter: PatternRewriter) -> None:
         """Erases the ops that a rewrite left without a use, then what only they used, and so on; visits others."""
-        while self._unused:
-            op = self._unused.pop()
-            if op.parent is None:
-                continue
-            if is_trivially_dead(op):
-                rewriter.erase(op)
-            else:
-                self._visit(op)
-                self._visit_only_user(op)
+        if self._unused:
+            erase_dead(list(self._unused), erase=rewriter.erase)
+            for op in reversed(self._unused):
+                if op.parent is not None:
+                    self._visit(op)
+                    self._visit_only_user(op)
+            self._unused.clear()
         for op in self._fresh if self._reverse else reversed(self._fresh):
             if op.parent is not None:
                 self._worklist.push(op)
