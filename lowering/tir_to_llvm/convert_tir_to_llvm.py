@@ -11,10 +11,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, refuse
+from lowering.llvm.builder.llvm_builder import POINTER
+from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.passes import Pass
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.calls.calls import inner_name
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
 from lowering.tir_to_llvm.function_properties import buffer_attributes, function_properties

@@ -20,12 +20,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.conversion import ConversionRewriter
 from lowering.diagnostics import fail
+from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.rewriting import PatternIndex
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
-from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.calls.raising import raise_function
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.tir_to_llvm.memory.fences import fence_streams

@@ -43,8 +43,7 @@ def lower_function(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> l
                 break
     _leave(state)
     state.frame.finish()
-    state.emit.branch(body)
-    return state.function
+    return state.emit.finished(body)
 
 
 def _enter(state: FunctionState) -> None:
@@ -63,9 +62,8 @@ def _enter(state: FunctionState) -> None:
 def _leave(state: FunctionState) -> None:
     """The one way out, if the function ever ends."""
     emit = state.emit
-    if not any(state.exit in block.last_op.successors for block in state.function.body.blocks if block.last_op):
+    if not any(state.exit in block.last_op.successors for block in emit.blocks if block.last_op):
         return
-    state.function.body.add_block(state.exit)
     emit.start(state.exit)
     emit.location = state.func.location
     state.give_back()

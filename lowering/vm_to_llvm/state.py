@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
 from lowering.conversion import ConversionRewriter
+from lowering.llvm.builder.function_ops import INTERNAL, function_op
 from lowering.rewriting import PatternIndex
-from lowering.tir_to_llvm.builder.function_ops import INTERNAL, function_op
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,
@@ -26,12 +26,12 @@ from lowering.vm_to_llvm.abi import (
     PTR,
     TENSOR_OFFSET,
 )
-from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.errors import backtrace_line, raise_error
 from lowering.vm_to_llvm.frame import Frame
 from lowering.vm_to_llvm.globals import OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.plan import FunctionPlan, is_number, plan_function
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.symbols import body_symbol
 from lowering.vm_to_llvm.values import Boxed, Number, Storage, Unboxed, Value
 from vm_dialect.ops.structure import FuncOp
@@ -52,8 +52,8 @@ class FunctionState(ConversionRewriter):
         self.by_value = self.name in facts.by_value
         """Whether arguments are passed to this function in an array, out of which it takes them."""
         self.function = body_function(func, self.by_value)
-        self.emit = Emitter(self.function)
-        super().__init__(patterns, self.emit.prologue)
+        self.emit = RuntimeBuilder(self.function)
+        super().__init__(patterns, self.emit.entry)
         self.emit.location = func.location
         self.values: dict[SSAValue, Value] = {}
         self.cells = self.emit.stack(ANY)

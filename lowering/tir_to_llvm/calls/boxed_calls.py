@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.llvm_builder import POINTER
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
 from lowering.tir_to_llvm.calls.packed_calls import (
     ANY,
     DLPACK_MAJOR,

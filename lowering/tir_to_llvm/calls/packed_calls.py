@@ -17,9 +17,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
+from lowering.llvm.builder.llvm_builder import POINTER
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
 from lowering.tir_to_llvm.calls.raising import ALREADY_RAISED
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory.addresses import first_element

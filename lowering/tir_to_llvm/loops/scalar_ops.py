@@ -12,14 +12,14 @@ from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, lane_count, lanes_of
 from lowering.rewriting import IndexedPattern, op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.avx512_ops import REGISTER_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.dot_ops import DOT_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.row_ops import ROW_LOWERINGS
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, lane_count, lanes_of
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import (
     Lanes,

@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import lane_count, lanes_of
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm import llvm_ext_memory
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import lane_count, lanes_of
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops import lane_values
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp

@@ -7,8 +7,8 @@ from xdsl.dialects.builtin import SymbolRefAttr, i64
 from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.llvm_builder import POINTER
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.memory.addresses import address_at, element_offset
 from tir_dialect.dtypes import byte_size

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.rewriting import op_rewrite_pattern
-from lowering.vm_to_llvm.abi import DTYPE, I1, I64, NULL
+from lowering.vm_to_llvm.abi import DTYPE, F64, I1, I64, NULL
 from lowering.vm_to_llvm.intervals import Interval
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import Boxed, Number
@@ -26,7 +26,7 @@ class LowerConst(RewritePattern):
     def match_and_rewrite(self, op: ConstOp, state: FunctionState) -> None:
         emit, value = state.emit, op.value
         if isinstance(value, FloatAttr):
-            state.values[op.result] = Number(emit.float(value.value.data))
+            state.values[op.result] = Number(emit.float(value.value.data, F64))
             return
         number = value.value.data
         state.values[op.result] = Number(
