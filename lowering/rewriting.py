@@ -5,6 +5,7 @@ Patterns are xDSL's (`xdsl.pattern_rewriter.RewritePattern`), so each of them al
 
 * Patterns are indexed by the op class that they match. An op that no pattern is about costs one lookup in a dictionary,
   where xDSL's walker calls every pattern.
+* Ops are visited in program order, or in reverse: a pattern of a whole graph is to see its last op first.
 * After a rewrite only the ops that it touched are visited again; there is no second walk over the module.
 * New ops have the location of the op that they replace (`lowering.locations`).
 * Ops that lose their last use by a rewrite are erased if they have no effects.
@@ -13,21 +14,25 @@ Patterns are xDSL's (`xdsl.pattern_rewriter.RewritePattern`), so each of them al
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import islice
 from typing import TypeVar, cast, get_args, get_type_hints
 
+from typing_extensions import override
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, RewritePattern
 from xdsl.rewriter import InsertPoint
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
 from lowering.diagnostics import fail
 from lowering.locations import keep_locations
+from tir_dialect.dead_code import erase_dead
 
 PatternT = TypeVar("PatternT", bound=RewritePattern)
 OperationT = TypeVar("OperationT", bound=Operation)
+RewriterT = TypeVar("RewriterT", bound=PatternRewriter)
 
 MAX_REWRITES_PER_OP = 64
 """Rewrites of a module per op that it began with, above which its patterns are taken to undo each other."""
@@ -40,12 +45,13 @@ _annotated: dict[object, object] = {}
 
 
 def op_rewrite_pattern(
-    rewrite: Callable[[PatternT, OperationT, PatternRewriter], None],
+    rewrite: Callable[[PatternT, OperationT, RewriterT], None],
 ) -> Callable[[PatternT, Operation, PatternRewriter], None]:
     """Restricts `match_and_rewrite` to ops of the class, or the union of classes, that annotates its second parameter.
 
     It does what xDSL's `op_type_rewrite_pattern` does, and lets `apply_patterns` know which ops these are. The
-    annotation is evaluated when the pattern is used first.
+    annotation is evaluated when the pattern is used first. A pattern of a conversion annotates its rewriter, too
+    (`lowering.conversion`).
     """
     matches: dict[type[Operation], bool] = {}
 
@@ -54,12 +60,13 @@ def op_rewrite_pattern(
         if cls not in matches:
             matches[cls] = issubclass(cls, _annotation(rewrite))
         if matches[cls]:
-            rewrite(self, cast(OperationT, op), rewriter)
+            rewrite(self, cast(OperationT, op), cast(RewriterT, rewriter))
 
     _annotated[match_and_rewrite] = rewrite
     return match_and_rewrite
 
 
+@cache
 def _annotation(rewrite: object) -> tuple[type[Operation], ...]:
     """The op classes that annotate the second parameter of a `match_and_rewrite`."""
     hints = get_type_hints(rewrite)
@@ -67,19 +74,31 @@ def _annotation(rewrite: object) -> tuple[type[Operation], ...]:
     return get_args(found) or (found,)
 
 
-def root_classes(pattern: RewritePattern) -> tuple[type[Operation], ...]:
-    """The classes of the ops that a pattern may match; `(Operation,)` if it does not say."""
-    if isinstance(pattern, Canonicalize):
-        return pattern.classes
+class IndexedPattern(RewritePattern, ABC):
+    """A pattern that finds out when it is made which ops it matches; others say it by `op_rewrite_pattern`."""
+
+    @abstractmethod
+    def may_match(self, op_class: type[Operation]) -> bool:
+        """Whether an op of this class may match."""
+
+
+def may_match(pattern: RewritePattern, op_class: type[Operation]) -> bool:
+    """Whether a pattern is about ops of a class; one that does not say is about all."""
+    if isinstance(pattern, IndexedPattern):
+        return pattern.may_match(op_class)
     annotated = _annotated.get(type(pattern).match_and_rewrite)
-    return (Operation,) if annotated is None else _annotation(annotated)
+    return annotated is None or issubclass(op_class, _annotation(annotated))
 
 
-class Canonicalize(RewritePattern):
+class Canonicalize(IndexedPattern):
     """Ops of some classes in their canonical form, as in the pass `canonicalize`: `reshape(x, shape_of(x))  ->  x`."""
 
     def __init__(self, *classes: type[Operation]):
         self.classes = classes
+
+    @override
+    def may_match(self, op_class: type[Operation]) -> bool:
+        return issubclass(op_class, self.classes)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         """Folds an op, or else applies the patterns that it names."""
@@ -101,16 +120,18 @@ class PatternIndex:
     """Patterns by the class of the op that they match, in the order in which they are tried."""
 
     def __init__(self, patterns: Iterable[RewritePattern]):
-        self._patterns = [(pattern, root_classes(pattern)) for pattern in patterns]
+        self._patterns = tuple(patterns)
         self._by_class: dict[type[Operation], tuple[RewritePattern, ...]] = {}
 
     def of(self, op: Operation) -> tuple[RewritePattern, ...]:
+        """The patterns that may match an op."""
+        found = self._by_class.get(type(op))
+        return self.of_class(type(op)) if found is None else found
+
+    def of_class(self, op_class: type[Operation]) -> tuple[RewritePattern, ...]:
         """The patterns that may match an op of this class."""
-        cls = type(op)
-        found = self._by_class.get(cls)
-        if found is None:
-            found = tuple(pattern for pattern, roots in self._patterns if issubclass(cls, roots))
-            self._by_class[cls] = found
+        found = tuple(pattern for pattern in self._patterns if may_match(pattern, op_class))
+        self._by_class[op_class] = found
         return found
 
 
@@ -138,22 +159,24 @@ class _Worklist:
         return None
 
 
-def apply_patterns(scope: Operation, patterns: Sequence[RewritePattern] | PatternIndex) -> bool:
+def apply_patterns(
+    scope: Operation, patterns: Sequence[RewritePattern] | PatternIndex, *, reverse: bool = False
+) -> bool:
     """Applies patterns to the ops nested in `scope`, in program order, until none matches. Whether anything changed.
 
     Of the patterns that are about an op, those that come first in the sequence are tried first. Visited next is what a
     pattern inserts or modifies, in program order, then what uses a value that it replaces, and what is the only one
-    left to use a value. Each pattern has to make the program smaller by some measure; patterns that do not are
-    reported as an error at `scope`.
+    left to use a value. With `reverse`, all of that is visited in the reverse order: an op before its operands. Each
+    pattern has to make the program smaller by some measure; patterns that do not are reported as an error at `scope`.
     """
     index = patterns if isinstance(patterns, PatternIndex) else PatternIndex(patterns)
     worklist = _Worklist()
     ops = [op for op in scope.walk() if op is not scope and index.of(op)]
     if not ops:
         return False
-    for op in reversed(ops):
+    for op in ops if reverse else reversed(ops):
         worklist.push(op)
-    touched = _Touched(worklist, index)
+    touched = _Touched(worklist, index, reverse)
     rewriter = PatternRewriter(ops[0])
     rewriter.extend_from_listener(keep_locations())
     rewriter.extend_from_listener(touched.listener())
@@ -178,9 +201,10 @@ def apply_patterns(scope: Operation, patterns: Sequence[RewritePattern] | Patter
 class _Touched:
     """What a rewrite has touched: it is visited again, or erased if nothing uses it any more."""
 
-    def __init__(self, worklist: _Worklist, index: PatternIndex):
+    def __init__(self, worklist: _Worklist, index: PatternIndex, reverse: bool):
         self._worklist = worklist
         self._index = index
+        self._reverse = reverse
         self._fresh: list[Operation] = []
         self._unused: list[Operation] = []
 
@@ -194,16 +218,14 @@ class _Touched:
 
     def settle(self, rewriter: PatternRewriter) -> None:
         """Erases the ops that a rewrite left without a use, then what only they used, and so on; visits others."""
-        while self._unused:
-            op = self._unused.pop()
-            if op.parent is None:
-                continue
-            if is_trivially_dead(op):
-                rewriter.erase(op)
-            else:
-                self._visit(op)
-                self._visit_only_user(op)
-        for op in reversed(self._fresh):
+        if self._unused:
+            erase_dead(list(self._unused), erase=rewriter.erase)
+            for op in reversed(self._unused):
+                if op.parent is not None:
+                    self._visit(op)
+                    self._visit_only_user(op)
+            self._unused.clear()
+        for op in self._fresh if self._reverse else reversed(self._fresh):
             if op.parent is not None:
                 self._worklist.push(op)
         self._fresh.clear()
@@ -213,15 +235,18 @@ class _Touched:
             self._fresh.append(op)
 
     def _visit_nested(self, op: Operation) -> None:
-        for inner in op.walk():
+        for inner in _with_nested(op):
             self._visit(inner)
 
     def _visit_only_user(self, op: Operation) -> None:
         """Visits what is alone now in using an op: many patterns match only values that nothing else uses."""
         for result in op.results:
-            users = {use.operation for use in islice(result.uses, MAX_OPERANDS)}
-            if len(users) == 1:
-                self._visit(users.pop())
+            use = result.first_use
+            if use is None:
+                continue
+            user = use.operation
+            if all(other.operation is user for other in islice(result.uses, MAX_OPERANDS)):
+                self._visit(user)
 
     def _replaced(self, op: Operation, results: Sequence[SSAValue | None]) -> None:
         for result in op.results:
@@ -229,6 +254,11 @@ class _Touched:
                 self._visit(use.operation)
 
     def _removed(self, op: Operation) -> None:
-        for inner in op.walk():
+        for inner in _with_nested(op):
             self._worklist.discard(inner)
             self._unused += [value.owner for value in inner.operands if isinstance(value.owner, Operation)]
+
+
+def _with_nested(op: Operation) -> Iterable[Operation]:
+    """An op, and what its regions hold."""
+    return op.walk() if op.regions else (op,)

@@ -177,6 +177,26 @@ def _names_of_numbers_are_empty_hints() -> bool:
     return op.results[0].name_hint == ""
 
 
+def _dead_ops_are_erased_in_whole_modules() -> bool:
+    from xdsl.transforms import dead_code_elimination
+
+    return not hasattr(dead_code_elimination, "erase_dead")
+
+
+def _writes_end_common_subexpressions() -> bool:
+    from xdsl.context import Context
+    from xdsl.dialects.memref import AllocOp, LoadOp, StoreOp
+    from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+
+    read, written = (AllocOp.get(i32, shape=[]) for _ in range(2))
+    first = LoadOp.get(read, [])
+    between = StoreOp.get(first, written, [])
+    second = LoadOp.get(read, [])
+    module = ModuleOp([read, written, first, between, second, StoreOp.get(second, written, [])])
+    CommonSubexpressionElimination().apply(Context(), module)
+    return sum(isinstance(op, LoadOp) for op in module.ops) == 2
+
+
 WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
     WorkAround(
@@ -201,6 +221,14 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
         "a value named %_1 has an empty name hint, which cannot be copied",
         "tir_dialect/name_hints.py, also for what LocatedParser reads",
         _names_of_numbers_are_empty_hints,
+    ),
+    WorkAround(
+        "dead ops are erased in whole modules only", "tir_dialect/dead_code.py", _dead_ops_are_erased_in_whole_modules
+    ),
+    WorkAround(
+        "cse takes any write to change all memory",
+        "lowering/relax/eliminate_common_subexpr.py, which asks relax_dialect/analysis/effects.py",
+        _writes_end_common_subexpressions,
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(

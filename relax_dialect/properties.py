@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeGuard, TypeVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -17,13 +17,17 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_dtype
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
+
+
+def is_integers(attribute: Attribute) -> TypeGuard[DenseArrayBase[IntegerType]]:
+    """Whether an attribute is a list of integers; `isa` would build a constraint for it on each call."""
+    return isinstance(attribute, DenseArrayBase) and isinstance(attribute.parameters[0], IntegerType)
 
 
 class Properties:
@@ -65,7 +69,7 @@ class Properties:
     def integers(self, name: str) -> tuple[int, ...]:
         """The property `name`, a list of integers."""
         found = self.require(name, DenseArrayBase)
-        if not isa(found, DenseArrayBase[IntegerType]):
+        if not is_integers(found):
             self.fail(f"property {name} expected integers, got {found}")
         return tuple(found.get_values())
 
@@ -88,7 +92,7 @@ class Properties:
     def number(self, name: str) -> float:
         """The property `name`, a number: of any dtype, or of `f64`."""
         found = self.require(name, Attribute)
-        if not isa(found, FloatAttr | IntegerAttr):
+        if not isinstance(found, FloatAttr | IntegerAttr):
             self.fail(f"property {name} expected a number, got {found}")
         return found.value.data
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
-from lowering.locations import inherit_location
 from lowering.relax.struct_info_inference import StructInfoInference, with_result
 from lowering.relax.substitution import substitute_in
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import FuncOp
@@ -21,7 +22,6 @@ from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.match import Match, Mismatch
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
-from tir_dialect.dims import Dim
 
 
 class SimplifyMatchCastPass(ModulePass):
@@ -77,7 +77,7 @@ class SimplifyMatchCastPass(ModulePass):
 def _simplify(func: FuncOp) -> bool:
     """Simplifies until nothing changes; whether the function is valid then."""
     declared = func.function_type.ret
-    while _simplify_casts(func):
+    while apply_patterns(func, [RemoveProvenCast(), MergeCasts()]):
         inference = StructInfoInference()
         inference.function(func)
         func.function_type = with_result(func.function_type, declared)
@@ -91,19 +91,38 @@ def _simplify(func: FuncOp) -> bool:
     return True
 
 
-def _simplify_casts(func: FuncOp) -> bool:
-    """Visits each cast once; whether something has changed."""
-    changed = False
-    for cast in [op for op in func.walk() if isinstance(op, MatchCastOp)]:
-        match = _match(cast)
-        if match is not None and match.verdict is Verdict.YES and not match.slots:
-            _remove(cast, match.bindings)
-            changed = True
-        elif isinstance(inner := cast.value.owner, MatchCastOp) and _implies(cast, inner):
-            cast.operands[0] = inner.value
-            Rewriter.erase_op(inner)
-            changed = True
-    return changed
+class RemoveProvenCast(RewritePattern):
+    """A cast that provably succeeds is its operand, and the symbols that it binds are dimensions of that."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatchCastOp, rewriter: PatternRewriter) -> None:
+        match = _match(op)
+        if match is None or match.verdict is not Verdict.YES or match.slots:
+            return
+        for name, witness in op.result_witnesses.items():
+            if witness.first_use is not None:
+                number = PrimOp(match.bindings[name])
+                number.result.name_hint = witness.name_hint
+                number.location = op.location
+                rewriter.insert(number, InsertPoint.before(op))
+                rewriter.replace_all_uses_with(witness, number.result)
+        op.value.name_hint = op.value.name_hint or op.result.name_hint
+        scope = list(_scope(op, set(match.bindings)))
+        rewriter.replace_all_uses_with(op.result, op.value)
+        rewriter.erase(op)
+        substitute_in(scope, match.bindings)
+
+
+class MergeCasts(RewritePattern):
+    """A cast that checks all that the one before it does reads the operand of that."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatchCastOp, rewriter: PatternRewriter) -> None:
+        inner = op.value.owner
+        if isinstance(inner, MatchCastOp) and _implies(op, inner):
+            op.operands[0] = inner.value
+            rewriter.notify_op_modified(op)
+            rewriter.erase(inner)
 
 
 def _match(cast: MatchCastOp) -> Match | None:
@@ -119,22 +138,6 @@ def _implies(cast: MatchCastOp, inner: MatchCastOp) -> bool:
     if cast.value is not inner.result or inner.symbols or not inner.result.has_one_use():
         return False
     return is_subtype(cast.result.type, inner.result.type, prover_at(cast)) is Verdict.YES
-
-
-def _remove(cast: MatchCastOp, bindings: Mapping[str, Dim]) -> None:
-    """Puts the value in the place of the cast, and dimensions in that of the symbols that it binds."""
-    for name, witness in cast.result_witnesses.items():
-        if witness.first_use is not None:
-            number = PrimOp(bindings[name])
-            number.result.name_hint = witness.name_hint
-            inherit_location(cast, number)
-            Rewriter.insert_op(number, InsertPoint.before(cast))
-            witness.replace_all_uses_with(number.result)
-    cast.value.name_hint = cast.value.name_hint or cast.result.name_hint
-    cast.result.replace_all_uses_with(cast.value)
-    scope = list(_scope(cast, set(bindings)))
-    Rewriter.erase_op(cast)
-    substitute_in(scope, bindings)
 
 
 def _scope(op: Operation, symbols: set[str]) -> Iterator[Operation]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.relax_to_vm.checks import TypeChecks
-from lowering.relax_to_vm.converter import Converter, converts
+from lowering.relax_to_vm.converter import Converter
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.match import match_types
@@ -16,29 +18,33 @@ from tir_dialect.dims import symbol
 from vm_dialect import messages
 
 
-@converts(CheckArgsOp)
-def check_args(converter: Converter, op: CheckArgsOp) -> None:
+class ConvertCheckArgs(RewritePattern):
     """The entry check of a function."""
-    declared = as_struct_infos(value.type for value in op.values)
-    captured = op.captured_count
-    places = messages.places([name.data for name in op.arg_names], captured)
-    values = converter.get_all(op.arguments)
-    checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values, captured)
-    registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))
-    for value, register in zip(op.values, registers, strict=True):
-        converter.set(value, register)
-    _set_witnesses(converter, op.result_witnesses)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckArgsOp, converter: Converter) -> None:
+        declared = as_struct_infos(value.type for value in op.values)
+        captured = op.captured_count
+        places = messages.places([name.data for name in op.arg_names], captured)
+        values = converter.get_all(op.arguments)
+        checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values, captured)
+        registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))
+        for value, register in zip(op.values, registers, strict=True):
+            converter.set(value, register)
+        _set_witnesses(converter, op.result_witnesses)
 
 
-@converts(MatchCastOp)
-def match_cast(converter: Converter, op: MatchCastOp) -> None:
+class ConvertMatchCast(RewritePattern):
     """Checks that are left of a cast; the value stays what it is."""
-    (declared,) = as_struct_infos((op.result.type,))
-    place = converter.at(op.subject)
-    values = [converter.get(op.value)]
-    checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [place], values)
-    converter.set(op.result, checks.run(op.match())[0])
-    _set_witnesses(converter, op.result_witnesses)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatchCastOp, converter: Converter) -> None:
+        (declared,) = as_struct_infos((op.result.type,))
+        place = converter.at(op.subject)
+        values = [converter.get(op.value)]
+        checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [place], values)
+        converter.set(op.result, checks.run(op.match())[0])
+        _set_witnesses(converter, op.result_witnesses)
 
 
 def _set_witnesses(converter: Converter, witnesses: Mapping[str, SSAValue]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from lowering.relax_to_vm.converter import ANYTHING, Converter, converts
+from xdsl.pattern_rewriter import RewritePattern
+
+from lowering.relax_to_vm.converter import ANYTHING, Converter
 from lowering.relax_to_vm.types import vm_type
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
@@ -15,32 +18,40 @@ EXTERN_FUNC = "vm.builtin.get_packed_func"
 """The packed function that looks up a packed function by name."""
 
 
-@converts(CallOp)
-def call(converter: Converter, op: CallOp) -> None:
+class ConvertCall(RewritePattern):
     """A call of a function of the module, whose result is what it declares; more is checked here."""
-    callee = find_function(op, op.callee.string_value())
-    stated = callee.function_type.ret if isinstance(callee, FuncOp) else ANYTHING
-    register = converter.result(vm_calls.CallOp(op.callee, converter.get_all(op.arguments), vm_type(stated)))
-    # A check after the call that can never fail would take it out of tail position.
-    what = f"result of @{op.callee.string_value()}"
-    converter.set(op.result, converter.typed(register, op.result.type, what, stated))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallOp, converter: Converter) -> None:
+        callee = find_function(op, op.callee.string_value())
+        stated = callee.function_type.ret if isinstance(callee, FuncOp) else ANYTHING
+        register = converter.result(vm_calls.CallOp(op.callee, converter.get_all(op.arguments), vm_type(stated)))
+        # A check after the call that can never fail would take it out of tail position.
+        what = f"result of @{op.callee.string_value()}"
+        converter.set(op.result, converter.typed(register, op.result.type, what, stated))
 
 
-@converts(CallClosureOp)
-def call_closure(converter: Converter, op: CallClosureOp) -> None:
+class ConvertCallClosure(RewritePattern):
     """A call of a function value, of whose result nothing is known."""
-    closure = vm_calls.CallClosureOp(converter.get(op.callee), converter.get_all(op.arguments), OBJECT)
-    converter.set(op.result, converter.typed(converter.result(closure), op.result.type, "result of a closure"))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallClosureOp, converter: Converter) -> None:
+        closure = vm_calls.CallClosureOp(converter.get(op.callee), converter.get_all(op.arguments), OBJECT)
+        converter.set(op.result, converter.typed(converter.result(closure), op.result.type, "result of a closure"))
 
 
-@converts(MakeClosureOp)
-def make_closure(converter: Converter, op: MakeClosureOp) -> None:
+class ConvertMakeClosure(RewritePattern):
     """A function value with captured values."""
-    converter.set(op.result, converter.result(vm_calls.MakeClosureOp(op.callee, converter.get_all(op.captured))))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MakeClosureOp, converter: Converter) -> None:
+        converter.set(op.result, converter.result(vm_calls.MakeClosureOp(op.callee, converter.get_all(op.captured))))
 
 
-@converts(ExternFuncOp)
-def extern_func(converter: Converter, op: ExternFuncOp) -> None:
+class ConvertExternFunc(RewritePattern):
     """A packed function as a value."""
-    name = converter.result(StrOp(op.symbol))
-    converter.set(op.result, converter.result(vm_calls.CallPackedOp(EXTERN_FUNC, [name], OBJECT)))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ExternFuncOp, converter: Converter) -> None:
+        name = converter.result(StrOp(op.symbol))
+        converter.set(op.result, converter.result(vm_calls.CallPackedOp(EXTERN_FUNC, [name], OBJECT)))

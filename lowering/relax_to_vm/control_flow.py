@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.relax_to_vm.checks import TypeChecks
-from lowering.relax_to_vm.converter import Converter, converts
+from lowering.relax_to_vm.converter import Converter
 from lowering.relax_to_vm.types import vm_type
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.loops import ForOp, WhileOp
@@ -36,28 +38,30 @@ def condition(converter: Converter, value: SSAValue) -> SSAValue:
     return converter.result(ReadCondOp(converter.typed(register, TensorType((), i1), "condition", known)))
 
 
-@converts(IfOp)
-def if_(converter: Converter, op: IfOp) -> None:
+class ConvertIf(RewritePattern):
     """Two blocks, and one where they meet; if the result is returned at once, each returns by itself.
 
     The latter keeps calls at the end of a branch in tail position.
     """
-    returned = isinstance(op.next_op, ReturnOp) and [op.next_op.value] == list(op.res)
-    then_block, else_block = converter.new_block(), converter.new_block()
-    converter.emit(vm.IfOp(condition(converter, op.condition), then_block, [], else_block, []))
-    join = None if returned else converter.new_block([vm_type(result.type) for result in op.res])
-    for region, block in ((op.then_region, then_block), (op.else_region, else_block)):
-        converter.continue_in(block)
-        converter.sizes.enter()
-        values = convert_region(converter, region)
-        converter.emit(vm.ReturnOp(values[0]) if join is None else vm.GotoOp(join, values))
-        converter.sizes.leave()
-    if join is None:
-        converter.close()
-        return
-    converter.continue_in(join)
-    for result, argument in zip(op.res, join.args, strict=True):
-        converter.set(result, argument)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: IfOp, converter: Converter) -> None:
+        returned = isinstance(op.next_op, ReturnOp) and [op.next_op.value] == list(op.res)
+        then_block, else_block = converter.new_block(), converter.new_block()
+        converter.emit(vm.IfOp(condition(converter, op.condition), then_block, [], else_block, []))
+        join = None if returned else converter.new_block([vm_type(result.type) for result in op.res])
+        for region, block in ((op.then_region, then_block), (op.else_region, else_block)):
+            converter.continue_in(block)
+            converter.sizes.enter()
+            values = convert_region(converter, region)
+            converter.emit(vm.ReturnOp(values[0]) if join is None else vm.GotoOp(join, values))
+            converter.sizes.leave()
+        if join is None:
+            converter.close()
+            return
+        converter.continue_in(join)
+        for result, argument in zip(op.res, join.args, strict=True):
+            converter.set(result, argument)
 
 
 def convert_region(converter: Converter, region: Region) -> list[SSAValue]:
@@ -67,49 +71,56 @@ def convert_region(converter: Converter, region: Region) -> list[SSAValue]:
     return converter.get_all(terminator.operands) if isinstance(terminator, YieldOp) else []
 
 
-@converts(YieldOp)
-def yield_(converter: Converter, op: YieldOp) -> None:
+class ConvertYield(RewritePattern):
     """Whoever has the region passes the values on."""
 
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: YieldOp, converter: Converter) -> None:
+        return
 
-@converts(WhileOp)
-def while_(converter: Converter, op: WhileOp) -> None:
+
+class ConvertWhile(RewritePattern):
     """A block that asks, and one that goes back to it."""
-    head = _enter_loop(converter, op, op.condition_region.block, [])
-    _bind_carried(converter, op, op.condition_region.block, head.args)
-    (go_on,) = _yielded(op.condition_region)
-    converter.convert_block(op.condition_region.block)
-    body, done = converter.new_block(), converter.new_block()
-    converter.emit(vm.IfOp(condition(converter, go_on), body, [], done, []))
-    converter.continue_in(body)
-    converter.sizes.enter()
-    _share_carried(converter, op, op.condition_region.block, op.body.block)
-    convert_region(converter, op.body)
-    _iterate(converter, op, head, [], _yielded(op.body))
-    converter.sizes.leave()
-    _leave_loop(converter, op, done, head.args)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: WhileOp, converter: Converter) -> None:
+        head = _enter_loop(converter, op, op.condition_region.block, [])
+        _bind_carried(converter, op, op.condition_region.block, head.args)
+        (go_on,) = _yielded(op.condition_region)
+        converter.convert_block(op.condition_region.block)
+        body, done = converter.new_block(), converter.new_block()
+        converter.emit(vm.IfOp(condition(converter, go_on), body, [], done, []))
+        converter.continue_in(body)
+        converter.sizes.enter()
+        _share_carried(converter, op, op.condition_region.block, op.body.block)
+        convert_region(converter, op.body)
+        _iterate(converter, op, head, [], _yielded(op.body))
+        converter.sizes.leave()
+        _leave_loop(converter, op, done, head.args)
 
 
-@converts(ForOp)
-def for_(converter: Converter, op: ForOp) -> None:
+class ConvertFor(RewritePattern):
     """A block that compares the counter, and one that goes back to it with the next."""
-    upper = converter.get(op.upper)
-    step = converter.size(constant(1)) if op.step is None else _checked_step(converter, op, op.step)
-    goes_on = _condition_of_counter(converter, op, upper, step)
-    head = _enter_loop(converter, op, op.body.block, [converter.get(op.lower)])
-    counter, carried = head.args[0], head.args[1:]
-    converter.set(op.counter, counter)
-    # What the last iteration yields is checked too: it is the result.
-    _bind_carried(converter, op, op.body.block, carried)
-    body, done = converter.new_block(), converter.new_block()
-    converter.emit(vm.IfOp(goes_on(counter), body, [], done, []))
-    converter.continue_in(body)
-    converter.sizes.enter()
-    convert_region(converter, op.body)
-    # Where the next number has more than 64 bits, the greatest or least that they hold ends the loop.
-    _iterate(converter, op, head, [converter.sizes.apply("add_sat", counter, step)], _yielded(op.body))
-    converter.sizes.leave()
-    _leave_loop(converter, op, done, carried)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ForOp, converter: Converter) -> None:
+        upper = converter.get(op.upper)
+        step = converter.size(constant(1)) if op.step is None else _checked_step(converter, op, op.step)
+        goes_on = _condition_of_counter(converter, op, upper, step)
+        head = _enter_loop(converter, op, op.body.block, [converter.get(op.lower)])
+        counter, carried = head.args[0], head.args[1:]
+        converter.set(op.counter, counter)
+        # What the last iteration yields is checked too: it is the result.
+        _bind_carried(converter, op, op.body.block, carried)
+        body, done = converter.new_block(), converter.new_block()
+        converter.emit(vm.IfOp(goes_on(counter), body, [], done, []))
+        converter.continue_in(body)
+        converter.sizes.enter()
+        convert_region(converter, op.body)
+        # Where the next number has more than 64 bits, the greatest or least that they hold ends the loop.
+        _iterate(converter, op, head, [converter.sizes.apply("add_sat", counter, step)], _yielded(op.body))
+        converter.sizes.leave()
+        _leave_loop(converter, op, done, carried)
 
 
 def _checked_step(converter: Converter, op: ForOp, step: SSAValue) -> SSAValue:

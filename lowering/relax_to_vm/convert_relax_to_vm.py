@@ -9,26 +9,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
 from lowering.relax.shapes.lower_shapes import implicit_checks
-from lowering.relax_to_vm import (
-    binding,
-    calls,
-    control_flow,
-    effects,
-    guards,
-    manipulation,
-    memory,
-    packed,
-    shapes,
-    structure,
-    values,
-)
 from lowering.relax_to_vm.constants import Constants
+from lowering.relax_to_vm.patterns import PATTERNS
 from lowering.relax_to_vm.structure import convert_function
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import symbol_name
-
-RULES = (binding, calls, control_flow, effects, guards, manipulation, memory, packed, shapes, structure, values)
-"""The files with the rules; importing them fills the table."""
 
 
 class ConvertRelaxToVMPass(Pass):
@@ -73,7 +58,7 @@ class ConvertRelaxToVMPass(Pass):
         )
         functions = [func for func in op.ops if isinstance(func, FuncOp)]
         constants = Constants({name for inner in op.ops if (name := symbol_name(inner)) is not None})
-        converted = [convert_function(func, constants) for func in functions]
+        converted = [convert_function(func, constants, PATTERNS) for func in functions]
         Rewriter.insert_op(list(constants), InsertPoint.at_start(op.body.block))
         for func, replacement in zip(functions, converted, strict=True):
             Rewriter.replace_op(func, replacement, [])

@@ -1,54 +1,39 @@
-"""The state of converting one function, and the table of what each relax op becomes."""
+"""The rewriter that converts one function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TypeAlias, TypeVar, cast
 
-from xdsl.builder import Builder
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from lowering.conversion import ConversionRewriter
 from lowering.diagnostics import fail
 from lowering.locations import source_position
 from lowering.relax_to_vm.checks import TypeChecks
 from lowering.relax_to_vm.constants import Constants
 from lowering.relax_to_vm.sizes import Sizes, UnboundSymbolError
+from lowering.rewriting import PatternIndex
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Mismatch, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType
 from tir_dialect.dims import Dim
 
-OpT = TypeVar("OpT", bound=Operation)
-Rule: TypeAlias = "Callable[[Converter, OpT], None]"
-
-_RULES: dict[type[Operation], Rule[Operation]] = {}
-
 ANYTHING = ObjectType()
-
-
-def converts(op_type: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
-    """Registers how an op is converted."""
-
-    def register(rule: Rule[OpT]) -> Rule[OpT]:
-        _RULES[op_type] = cast("Rule[Operation]", rule)
-        return rule
-
-    return register
 
 
 _BEFORE = "run the passes of the pipeline up to 'lower-shapes' first"
 
 
-class Converter:
+class Converter(ConversionRewriter):
     """Converts the body of one relax function, op by op, in program order."""
 
-    def __init__(self, function: str, entry: Block, constants: Constants):
+    def __init__(self, function: str, entry: Block, constants: Constants, patterns: PatternIndex):
         """`entry` receives the first ops; errors at run time begin with the name `function`."""
+        super().__init__(patterns, entry)
         self.function = function
         self.constants = constants
-        self._builder = Builder(InsertPoint.at_end(entry))
         self._values: dict[SSAValue, SSAValue] = {}
         self._current: Operation | None = None
         self._closed = False
@@ -62,7 +47,7 @@ class Converter:
         """Inserts an op at the current place, with the location of the op that is being converted."""
         if self._current is not None:
             op.location = self._current.location
-        return self._builder.insert(op)
+        return self.insert(op)
 
     def result(self, op: Operation) -> SSAValue:
         """Inserts an op and gives its only result."""
@@ -71,20 +56,15 @@ class Converter:
     @property
     def block(self) -> Block:
         """The block that receives ops."""
-        return self._builder.insertion_point.block
-
-    @property
-    def region(self) -> Region:
-        """The body of the function that is being made."""
-        region = self.block.parent
-        if region is None:
-            raise ValueError("the block is not in a function")
-        return region
+        return self.insertion_point.block
 
     def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
         """A further block of the function, behind those that there are."""
+        region = self.block.parent
+        if region is None:
+            raise ValueError("the block is not in a function")
         block = Block(arg_types=argument_types)
-        self.region.add_block(block)
+        region.add_block(block)
         return block
 
     def close(self) -> None:
@@ -94,7 +74,7 @@ class Converter:
     def continue_in(self, block: Block) -> None:
         """Ops go to the end of `block` from now on."""
         self._closed = False
-        self._builder.insertion_point = InsertPoint.at_end(block)
+        self.insertion_point = InsertPoint.at_end(block)
 
     # Values
 
@@ -139,13 +119,11 @@ class Converter:
             self.convert(op)
 
     def convert(self, op: Operation) -> None:
-        """Converts one op; an error at the op if there is no rule for it, or values are not checked and bound yet."""
-        rule = _RULES.get(type(op))
-        if rule is None:
-            fail(op, "has no form in the virtual machine", _BEFORE)
+        """Converts one op; an error at the op if no pattern is about it, or values are not checked and bound yet."""
         with self.converting(op):
             try:
-                rule(self, op)
+                if not self.apply_pattern(op):
+                    fail(op, "has no form in the virtual machine", _BEFORE)
             except (UnboundSymbolError, Mismatch) as error:
                 fail(op, f"has no form in the virtual machine: {error}", _BEFORE)
 

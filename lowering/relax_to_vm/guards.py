@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.relax_to_vm.converter import Converter, converts
+from lowering.relax_to_vm.converter import Converter
 from lowering.relax_to_vm.sizes import Sizes
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_observed
 from relax_dialect.ops.guard import GuardOp, Relation
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
@@ -15,11 +17,13 @@ from tir_dialect.dims import constant
 from vm_dialect.ops.checks import AssertOp
 
 
-@converts(GuardOp)
-def guard(converter: Converter, op: GuardOp) -> None:
+class ConvertGuard(RewritePattern):
     """A check of two dimensions, unless it is made already; the value stays what it is."""
-    check(converter, op)
-    converter.set(op.result, converter.get(op.value))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: GuardOp, converter: Converter) -> None:
+        check(converter, op)
+        converter.set(op.result, converter.get(op.value))
 
 
 def check(converter: Converter, op: GuardOp) -> None:

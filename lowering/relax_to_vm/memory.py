@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
 from lowering.relax.memory.lifetime import leaves
-from lowering.relax_to_vm.converter import Converter, converts
+from lowering.relax_to_vm.converter import Converter
 from lowering.relax_to_vm.guards import check, guards_ahead, guards_of_sizes
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.memory import (
     AllocStorageOp,
     AllocTensorOp,
@@ -45,66 +47,80 @@ def known_dtype(op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Attr
     return tensor.dtype
 
 
-@converts(AllocTensorOp)
-def alloc_tensor(converter: Converter, op: AllocTensorOp) -> None:
+class ConvertAllocTensor(RewritePattern):
     """A tensor with memory of its own."""
-    result = op.result.type
-    dtype = known_dtype(op, result)
-    if op.shape is None:
-        dims = _checked_sizes(converter, op, result)
-        converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
-        return
-    shape = converter.get(op.shape)
-    if isinstance(shape.type, VMShapeType) and shape.type.rank is not None:
-        dims = [converter.result(ShapeDimOp(shape, axis)) for axis in range(shape.type.rank)]
-        made, known = vm_memory.NewTensorOp(dims, dtype), TensorType((None,) * len(dims), dtype)
-    else:
-        element = converter.result(DtypeOp(dtype))
-        made, known = vm_calls.CallPackedOp(NEW_TENSOR_OF_SHAPE, [element, shape], OBJECT), ObjectType()
-    converter.set(op.result, converter.typed(converter.result(made), result, "alloc_tensor", known))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AllocTensorOp, converter: Converter) -> None:
+        result = op.result.type
+        dtype = known_dtype(op, result)
+        if op.shape is None:
+            dims = _checked_sizes(converter, op, result)
+            converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
+            return
+        shape = converter.get(op.shape)
+        if isinstance(shape.type, VMShapeType) and shape.type.rank is not None:
+            dims = [converter.result(ShapeDimOp(shape, axis)) for axis in range(shape.type.rank)]
+            made, known = vm_memory.NewTensorOp(dims, dtype), TensorType((None,) * len(dims), dtype)
+        else:
+            element = converter.result(DtypeOp(dtype))
+            made, known = vm_calls.CallPackedOp(NEW_TENSOR_OF_SHAPE, [element, shape], OBJECT), ObjectType()
+        converter.set(op.result, converter.typed(converter.result(made), result, "alloc_tensor", known))
 
 
-@converts(AllocStorageOp)
-def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
+class ConvertAllocStorage(RewritePattern):
     """An arena, after the checks of what its size is made of; an error at an op that would pass it on."""
-    for use in op.result.uses:
-        if not isinstance(use.operation, StorageTensorOp | KillOp):
-            message = f"operand #{use.index} is a storage, which cannot leave its call"
-            fail(use.operation, message, f"put a tensor into it with '{StorageTensorOp.name}', and pass that on")
-    for each in guards_ahead(op, converter.sizes):
-        check(converter, each)
-    converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.sizes.capacity(op.size.data))))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AllocStorageOp, converter: Converter) -> None:
+        for use in op.result.uses:
+            if not isinstance(use.operation, StorageTensorOp | KillOp):
+                message = f"operand #{use.index} is a storage, which cannot leave its call"
+                fail(use.operation, message, f"put a tensor into it with '{StorageTensorOp.name}', and pass that on")
+        for each in guards_ahead(op, converter.sizes):
+            check(converter, each)
+        converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.sizes.capacity(op.size.data))))
 
 
-@converts(StorageTensorOp)
-def storage_tensor(converter: Converter, op: StorageTensorOp) -> None:
+class ConvertStorageTensor(RewritePattern):
     """A tensor in an arena, or with memory of its own if somebody may keep it: the arena ends with the call."""
-    result = op.result.type
-    dims, dtype = _checked_sizes(converter, op, result), known_dtype(op, result)
-    if leaves(op.result):
-        converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
-        return
-    offset = converter.size(op.offset.data)
-    converter.set(op.result, converter.result(vm_memory.AllocTensorOp(converter.get(op.storage), offset, dims, dtype)))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: StorageTensorOp, converter: Converter) -> None:
+        result = op.result.type
+        dims, dtype = _checked_sizes(converter, op, result), known_dtype(op, result)
+        if leaves(op.result):
+            converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
+            return
+        offset = converter.size(op.offset.data)
+        converter.set(
+            op.result, converter.result(vm_memory.AllocTensorOp(converter.get(op.storage), offset, dims, dtype))
+        )
 
 
-@converts(CallKernelOp)
-def call_kernel(converter: Converter, op: CallKernelOp) -> None:
+class ConvertCallKernel(RewritePattern):
     """A call of a PrimFunc."""
-    sizes = converter.sizes.values([size.data for size in op.sizes])
-    converter.emit(vm_calls.CallKernelOp(op.callee, sizes, converter.get_all(op.arguments)))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallKernelOp, converter: Converter) -> None:
+        sizes = converter.sizes.values([size.data for size in op.sizes])
+        converter.emit(vm_calls.CallKernelOp(op.callee, sizes, converter.get_all(op.arguments)))
 
 
-@converts(CheckApartOp)
-def check_apart(converter: Converter, op: CheckApartOp) -> None:
+class ConvertCheckApart(RewritePattern):
     """A check of the machine."""
-    converter.emit(vm_checks.CheckApartOp(converter.get(op.first), converter.get(op.second), op.message))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckApartOp, converter: Converter) -> None:
+        converter.emit(vm_checks.CheckApartOp(converter.get(op.first), converter.get(op.second), op.message))
 
 
-@converts(KillOp)
-def kill(converter: Converter, op: KillOp) -> None:
+class ConvertKill(RewritePattern):
     """The end of a value."""
-    converter.emit(vm_memory.KillOp(converter.get(op.value)))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: KillOp, converter: Converter) -> None:
+        converter.emit(vm_memory.KillOp(converter.get(op.value)))
 
 
 def _checked_sizes(converter: Converter, op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Sequence[SSAValue]:

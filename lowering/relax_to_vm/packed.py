@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from lowering.relax_to_vm.converter import Converter, converts
+from xdsl.pattern_rewriter import RewritePattern
+
+from lowering.relax_to_vm.converter import Converter
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.call_packed import CallPackedOp, CallPurePackedOp
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.types import OBJECT
 
 
-@converts(CallPackedOp)
-def call_packed(converter: Converter, op: CallPackedOp) -> None:
+class ConvertCallPacked(RewritePattern):
     """A call for its effect or its result."""
-    _call(converter, op)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallPackedOp, converter: Converter) -> None:
+        _call(converter, op)
 
 
-@converts(CallPurePackedOp)
-def call_pure_packed(converter: Converter, op: CallPurePackedOp) -> None:
+class ConvertCallPurePacked(RewritePattern):
     """A call for its result."""
-    _call(converter, op)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallPurePackedOp, converter: Converter) -> None:
+        _call(converter, op)
 
 
 def _call(converter: Converter, op: CallPackedOp | CallPurePackedOp) -> None:

@@ -12,14 +12,14 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import Finding, refuse
+from lowering.llvm.builder.llvm_builder import POINTER
+from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.passes import Pass
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.calls.calls import inner_name
-from lowering.tir_to_llvm.dispatch import LOWERINGS
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
 from lowering.tir_to_llvm.function_properties import buffer_attributes, function_properties
+from lowering.tir_to_llvm.patterns import PATTERNS
 from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
@@ -181,7 +181,7 @@ def _context(
     functions: Mapping[str, PrimFuncOp], options: LoweringOptions, outside: frozenset[str] = frozenset()
 ) -> ModuleContext:
     builder = ModuleBuilder(options.vector_bits, options.extensions)
-    return ModuleContext(builder, options, functions, LOWERINGS, outside)
+    return ModuleContext(builder, options, functions, PATTERNS, outside)
 
 
 def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: bool, is_outside: bool = False) -> None:

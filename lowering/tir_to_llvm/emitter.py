@@ -8,22 +8,24 @@ error that happens on another thread is raised by the one that called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from lowering.conversion import ConversionRewriter
 from lowering.diagnostics import fail
+from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
+from lowering.rewriting import PatternIndex
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
-from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.calls.raising import raise_function
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.tir_to_llvm.memory.fences import fence_streams
@@ -57,10 +59,6 @@ class LoweringOptions:
         return cls(target.vector_bits, contract, target.extensions, target.arch.startswith("x86"))
 
 
-Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], None]]"
-"""What becomes of each kind of op."""
-
-
 @dataclass
 class ModuleContext:
     """State shared by the functions of one module."""
@@ -69,7 +67,8 @@ class ModuleContext:
     options: LoweringOptions
     functions: Mapping[str, PrimFuncOp]
     """The prim_funcs of the module by name, for calls between them."""
-    lowerings: Lowerings
+    patterns: PatternIndex
+    """What becomes of each class of ops."""
     outside: frozenset[str] = frozenset()
     """The routines that another module defines."""
 
@@ -124,13 +123,14 @@ class FunctionState:
     """For each buffer with non-temporal stores its size, and the least size for which they are non-temporal."""
 
 
-class Emitter:
-    """Lowers ops into the blocks of one llvm function."""
+class Emitter(ConversionRewriter):
+    """The rewriter that lowers ops into the blocks of one llvm function, which it makes with its builder `b`."""
 
     def __init__(self, context: ModuleContext, state: FunctionState, argument_types: Sequence[Attribute]) -> None:
+        self.b = LLVMBuilder(context.module, argument_types, context.options.contract)
+        super().__init__(context.patterns, self.b.entry)
         self.context = context
         self.state = state
-        self.b = LLVMBuilder(context.module, argument_types, context.options.contract)
         self.body = self.b.new_block()
         self.b.start(self.body)
         self.values: dict[SSAValue, LaneValue] = {}
@@ -167,11 +167,9 @@ class Emitter:
 
     def lower_op(self, op: Operation) -> None:
         """Lowers one op; the emitted ops take its location."""
-        lowering = self.context.lowerings.get(type(op))
-        if lowering is None:
-            fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
         self.b.location = op.location
-        lowering(self, op)
+        if not self.apply_pattern(op):
+            fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
 
     # Values.
 

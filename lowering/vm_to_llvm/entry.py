@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.builder.function_ops import EXTERNAL, INTERNAL, function_op
+from lowering.llvm.builder.function_ops import EXTERNAL, INTERNAL, function_op
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,
@@ -17,10 +17,10 @@ from lowering.vm_to_llvm.abi import (
     PACKED_NAMES,
     PTR,
 )
-from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.errors import raise_error
 from lowering.vm_to_llvm.globals import ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.runtime_text import format_string
 from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
 from vm_dialect import messages
@@ -51,7 +51,7 @@ class _Entry:
         linkage = EXTERNAL if func.is_public and not captured else INTERNAL
         name = entry_symbol(func.sym_name.data, captured)
         self.function = function_op(name, PACKED, linkage, {}, location=func.location)
-        self.emit = Emitter(self.function)
+        self.emit = RuntimeBuilder(self.function)
         self.emit.location = func.location
         self.count = len(func.function_type.inputs)
         for argument, name in zip(self.emit.arguments, PACKED_NAMES, strict=True):
@@ -64,9 +64,7 @@ class _Entry:
         emit.start(body)
         self._check_arity()
         self._pass_arguments()
-        emit.start(emit.prologue)
-        emit.branch(body)
-        return self.function
+        return emit.finished(body)
 
     def _check_arity(self) -> None:
         emit = self.emit

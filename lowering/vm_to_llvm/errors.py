@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import SSAValue
 
+from lowering.llvm.builder.function_ops import call_op
 from lowering.locations import names, source_position
-from lowering.tir_to_llvm.builder.function_ops import call_op
 from lowering.vm_to_llvm.abi import RUNTIME
-from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.globals import ModuleGlobals
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 
 
-def raise_error(emit: Emitter, shared: ModuleGlobals, kind: str, message: SSAValue, values: Sequence[SSAValue]) -> None:
+def raise_error(
+    emit: RuntimeBuilder, shared: ModuleGlobals, kind: str, message: SSAValue, values: Sequence[SSAValue]
+) -> None:
     """Raises an error of the class `kind`; `message` is a format string of C for the values."""
     name = shared.runtime("vmrt_raise")
     class_name = emit.address(shared.text(kind.encode()))
-    emit.add(call_op(name, (class_name, message, *values), None, RUNTIME[name]))
+    emit.insert(call_op(name, (class_name, message, *values), None, RUNTIME[name]))
 
 
 def backtrace_line(location: LocationAttr, function: str) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xdsl.dialects import llvm
 from xdsl.ir import Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_ops import call_op
 from lowering.vm_to_llvm.abi import ANY, ANY_BYTES, I1, I8, PTR
-from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.globals import ARENAS, ModuleGlobals
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from tir_dialect.new_ops import new_op
 
 
@@ -29,7 +29,7 @@ class ArenaSlot:
 class Frame:
     """Slots are handed out while the function is lowered; `finish` makes the code that depends on their number."""
 
-    def __init__(self, emit: Emitter, shared: ModuleGlobals, kept: Iterable[SSAValue]) -> None:
+    def __init__(self, emit: RuntimeBuilder, shared: ModuleGlobals, kept: Iterable[SSAValue]) -> None:
         self._emit = emit
         self._shared = shared
         self._slots = emit.stack(ANY)
@@ -64,7 +64,7 @@ class Frame:
         place = emit.stack(PTR).at_least(1)
         null = new_op(llvm.ZeroOp, (), (PTR,))
         cache = llvm.GEPOp(emit.address(ARENAS), [self._shared.new_arena() * 8], I8, inbounds=True)
-        emit.prologue.add_ops([null, llvm.StoreOp(null.res, place), cache])
+        emit.entry.add_ops([null, llvm.StoreOp(null.res, place), cache])
         self._arenas.append(ArenaSlot(place, cache.result))
         return self._arenas[-1]
 
@@ -75,14 +75,14 @@ class Frame:
         """
         emit, shared = self._emit, self._shared
         call = call_op(shared.runtime("vmrt_release"), (self._slots.at_least(1), emit.integer(0)), None)
-        self._releases.append(emit.add(call))
+        self._releases.append(emit.insert(call))
         for arena in self._arenas:
             emit.call(shared.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)
 
     def finish(self) -> None:
         """Emits the code that empties every slot, at the end of the prologue, where emission goes on."""
         emit = self._emit
-        emit.start(emit.prologue)
+        emit.block = emit.entry
         if self._count == 0:
             for release in self._releases:
                 release.detach()
@@ -93,7 +93,7 @@ class Frame:
             release.operands[1] = emit.integer(self._count)
         size = emit.integer(self._count * ANY_BYTES)
         operands = [self._slots.at_least(1), emit.integer(0, I8), size, emit.integer(0, I1)]
-        emit.add(llvm.CallIntrinsicOp("llvm.memset.p0.i64", operands, []))
+        emit.insert(llvm.CallIntrinsicOp("llvm.memset.p0.i64", operands, []))
 
     def _allocate(self, count: int) -> int:
         """The number of the first of `count` new slots."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 from xdsl.dialects import llvm
 from xdsl.ir import Block, SSAValue
 
+from lowering.diagnostics import fail
 from lowering.vm_to_llvm.abi import ANY_BYTES, I32, I64, PAYLOAD
 from lowering.vm_to_llvm.globals import PLACES, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
-from lowering.vm_to_llvm.ops import LOWERINGS
+from lowering.vm_to_llvm.patterns import PATTERNS
 from lowering.vm_to_llvm.plan import is_number
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import Number
@@ -23,7 +24,7 @@ from vm_dialect.ops.structure import FuncOp
 
 def lower_function(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> llvm.FuncOp:
     """The LLVM function."""
-    state = FunctionState(func, shared, facts)
+    state = FunctionState(func, shared, facts, PATTERNS)
     body = state.emit.new_block()
     state.emit.start(body)
     _enter(state)
@@ -34,15 +35,15 @@ def lower_function(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> l
             _bind_block_arguments(state, block)
         for op in block.ops:
             state.emit.location = op.location
-            LOWERINGS[type(op)](state, op)
+            if not state.apply_pattern(op):
+                fail(op, "has no lowering to llvm")
             for result in op.results:
                 state.name_register(result)
             if state.facts.is_last(op):
                 break
     _leave(state)
     state.frame.finish()
-    state.emit.branch(body)
-    return state.function
+    return state.emit.finished(body)
 
 
 def _enter(state: FunctionState) -> None:
@@ -61,9 +62,8 @@ def _enter(state: FunctionState) -> None:
 def _leave(state: FunctionState) -> None:
     """The one way out, if the function ever ends."""
     emit = state.emit
-    if not any(state.exit in block.last_op.successors for block in state.function.body.blocks if block.last_op):
+    if not any(state.exit in block.last_op.successors for block in emit.blocks if block.last_op):
         return
-    state.function.body.add_block(state.exit)
     emit.start(state.exit)
     emit.location = state.func.location
     state.give_back()

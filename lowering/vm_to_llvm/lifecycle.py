@@ -9,8 +9,8 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.vm_to_llvm.abi import ANY_BYTES, I32, PACKED, PACKED_NAMES, SHUTDOWN
-from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.symbols import INFO, INIT
 from vm_dialect.executable.library_constants import library_name
 from vm_dialect.ops.structure import FuncOp
@@ -27,8 +27,8 @@ def lifecycle_functions(shared: ModuleGlobals, functions: Sequence[FuncOp], guar
     return [_init(shared, guarded), _shutdown(shared), _info(shared, functions)]
 
 
-def _packed(name: str) -> Emitter:
-    emit = Emitter(llvm.FuncOp(name, PACKED, llvm.LinkageAttr("external")))
+def _packed(name: str) -> RuntimeBuilder:
+    emit = RuntimeBuilder(llvm.FuncOp(name, PACKED, llvm.LinkageAttr("external")))
     for argument, hint in zip(emit.arguments, PACKED_NAMES, strict=True):
         argument.name_hint = hint
     return emit
@@ -55,12 +55,10 @@ def _init(shared: ModuleGlobals, guarded: bool) -> llvm.FuncOp:
     emit.start(failed)
     emit.call(SHUTDOWN, [], None)
     emit.return_(emit.integer(-1, I32))
-    emit.start(emit.prologue)
-    emit.branch(body)
-    return emit.function
+    return emit.finished(body)
 
 
-def _load_objects(emit: Emitter, shared: ModuleGlobals, step: Callable[[str, Sequence[SSAValue]], None]) -> None:
+def _load_objects(emit: RuntimeBuilder, shared: ModuleGlobals, step: Callable[[str, Sequence[SSAValue]], None]) -> None:
     _, args, count, _ = emit.arguments
 
     def place(index: int) -> SSAValue:
@@ -80,14 +78,14 @@ def _load_objects(emit: Emitter, shared: ModuleGlobals, step: Callable[[str, Seq
 
 
 def _shutdown(shared: ModuleGlobals) -> llvm.FuncOp:
-    emit = Emitter(llvm.FuncOp(SHUTDOWN, llvm.LLVMFunctionType([]), llvm.LinkageAttr("internal")))
+    emit = RuntimeBuilder(llvm.FuncOp(SHUTDOWN, llvm.LLVMFunctionType([]), llvm.LinkageAttr("internal")))
     if shared.object_count:
         emit.call(shared.runtime("vmrt_release"), [emit.address(OBJECTS), emit.integer(shared.object_count)], None)
     if shared.arenas:
         emit.call(shared.runtime("vmrt_arena_free"), [emit.address(ARENAS), emit.integer(shared.arenas)], None)
     emit.call(shared.runtime("vmrt_shutdown"), [], None)
-    emit.add(llvm.ReturnOp())
-    return emit.function
+    emit.insert(llvm.ReturnOp())
+    return emit.finished()
 
 
 def _info(shared: ModuleGlobals, functions: Sequence[FuncOp]) -> llvm.FuncOp:
@@ -102,4 +100,4 @@ def _info(shared: ModuleGlobals, functions: Sequence[FuncOp]) -> llvm.FuncOp:
     data = json.dumps(names).encode()
     operands = [emit.arguments[3], emit.address(shared.text(data)), emit.integer(len(data))]
     emit.return_(emit.called(shared.runtime("vmrt_load_string"), operands, I32))
-    return emit.function
+    return emit.finished()

@@ -6,9 +6,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ReducedPrecisionFloatType
 from xdsl.ir import Operation
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from lowering.vm_to_llvm.abi import F64, I8
 
 

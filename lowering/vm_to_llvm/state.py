@@ -8,7 +8,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
-from lowering.tir_to_llvm.builder.function_ops import INTERNAL, function_op
+from lowering.conversion import ConversionRewriter
+from lowering.llvm.builder.function_ops import INTERNAL, function_op
+from lowering.rewriting import PatternIndex
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,
@@ -24,12 +26,12 @@ from lowering.vm_to_llvm.abi import (
     PTR,
     TENSOR_OFFSET,
 )
-from lowering.vm_to_llvm.emitter import Emitter
 from lowering.vm_to_llvm.errors import backtrace_line, raise_error
 from lowering.vm_to_llvm.frame import Frame
 from lowering.vm_to_llvm.globals import OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.plan import FunctionPlan, is_number, plan_function
+from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.symbols import body_symbol
 from lowering.vm_to_llvm.values import Boxed, Number, Storage, Unboxed, Value
 from vm_dialect.ops.structure import FuncOp
@@ -38,10 +40,10 @@ from vm_dialect.types import F64, TensorType
 _KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
 
 
-class FunctionState:
-    """The functions in `lowering.vm_to_llvm.ops` emit code through it."""
+class FunctionState(ConversionRewriter):
+    """The rewriter that lowers ops of one function; the patterns in `lowering.vm_to_llvm.ops` emit code through it."""
 
-    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> None:
+    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts, patterns: PatternIndex) -> None:
         self.func = func
         self.name = func.sym_name.data
         self.shared = shared
@@ -50,7 +52,8 @@ class FunctionState:
         self.by_value = self.name in facts.by_value
         """Whether arguments are passed to this function in an array, out of which it takes them."""
         self.function = body_function(func, self.by_value)
-        self.emit = Emitter(self.function)
+        self.emit = RuntimeBuilder(self.function)
+        super().__init__(patterns, self.emit.entry)
         self.emit.location = func.location
         self.values: dict[SSAValue, Value] = {}
         self.cells = self.emit.stack(ANY)

@@ -63,4 +63,4 @@ def permutation(op: PermuteDimsOp) -> tuple[int, ...] | None:
         return None
     if not isinstance(op.axes, DenseArrayBase):
         return tuple(reversed(range(rank)))
-    return tuple(int(axis) % rank for axis in op.axes.get_values())
+    return tuple([int(axis) % rank for axis in op.axes.get_values()])

@@ -31,6 +31,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.hints import isa
 
+from relax_dialect.properties import is_integers
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
 from tir_dialect.dims import DimLike
 
@@ -109,12 +110,12 @@ def format_number(value: float) -> str:
 
 
 def _print_integer(printer: Printer, value: Attribute) -> None:
-    if isa(value, IntegerAttr):
+    if isinstance(value, IntegerAttr):
         printer.print_int(value.value.data)
 
 
 def _print_number(printer: Printer, value: Attribute) -> None:
-    if isa(value, FloatAttr):
+    if isinstance(value, FloatAttr):
         printer.print_string(format_number(value.value.data))
     else:
         _print_integer(printer, value)
@@ -126,7 +127,7 @@ def _print_string(printer: Printer, value: Attribute) -> None:
 
 
 def _print_numbers(printer: Printer, value: Attribute) -> None:
-    if isa(value, DenseArrayBase[IntegerType]):
+    if is_integers(value):
         texts = [str(element) for element in value.get_values()]
     elif isa(value, DenseArrayBase[AnyFloat]):
         texts = [format_number(element) for element in value.get_values()]

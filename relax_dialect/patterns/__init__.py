@@ -12,13 +12,13 @@
         found[x], found.ops, found.inputs
 
 A pattern that occurs several times in another stands for one value each time: patterns are graphs, not only trees.
+`lowering.relax.dataflow_patterns.RewriteMatch` is the rewrite pattern that replaces what fits.
 Mirrors TVM's `relax.dpl`.
 """
 
 from relax_dialect.patterns.match import Match
 from relax_dialect.patterns.nodes import Pattern, is_const, wildcard
 from relax_dialect.patterns.operations import is_call_tir, is_op, is_packed, is_tuple, is_tuple_get
-from relax_dialect.patterns.rewriting import matches_in, rewrite
 
 __all__ = [
     "Match",
@@ -29,7 +29,5 @@ __all__ = [
     "is_packed",
     "is_tuple",
     "is_tuple_get",
-    "matches_in",
-    "rewrite",
     "wildcard",
 ]

@@ -29,6 +29,11 @@ class Pattern(ABC):
     used_outside: bool = False
     """Whether ops that are not matched may use the value too, where it is not the last one."""
 
+    @property
+    def op_names(self) -> frozenset[str] | None:
+        """The names of ops that may make a value that fits; `None` if any may, or none."""
+        return None
+
     @abstractmethod
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         """All ways in which `value` and what it is made of fit, given what is bound already."""
@@ -136,6 +141,12 @@ class _Either(Pattern):
     def __init__(self, first: Pattern, second: Pattern):
         self._alternatives = (first, second)
 
+    @property
+    @override
+    def op_names(self) -> frozenset[str] | None:
+        first, second = (pattern.op_names for pattern in self._alternatives)
+        return None if first is None or second is None else first | second
+
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         if (extended := bound.extend(self, value)) is not None:
@@ -147,6 +158,11 @@ class _Both(Pattern):
     def __init__(self, first: Pattern, second: Pattern):
         self._first = first
         self._second = second
+
+    @property
+    @override
+    def op_names(self) -> frozenset[str] | None:
+        return self._first.op_names if self._second.op_names is None else self._second.op_names
 
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
@@ -170,6 +186,11 @@ class _Where(Pattern):
         self._inner = inner
         self._check = check
 
+    @property
+    @override
+    def op_names(self) -> frozenset[str] | None:
+        return self._inner.op_names
+
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:
         if self._check(value) and (extended := bound.extend(self, value)) is not None:
@@ -181,6 +202,11 @@ class _Shared(Pattern):
 
     def __init__(self, inner: Pattern):
         self._inner = inner
+
+    @property
+    @override
+    def op_names(self) -> frozenset[str] | None:
+        return self._inner.op_names
 
     @override
     def bind(self, value: SSAValue, bound: Bindings) -> Iterator[Bindings]:

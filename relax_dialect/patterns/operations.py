@@ -29,6 +29,11 @@ class OperationPattern(Pattern):
         self._result = 0
         self._any_order = False
 
+    @property
+    @override
+    def op_names(self) -> frozenset[str]:
+        return self._names
+
     def __call__(self, *operands: Pattern) -> OperationPattern:
         """The same op with operands that fit; without a call, any operands do."""
         return self._copy(operands=operands)

@@ -16,7 +16,7 @@ from xdsl.pattern_rewriter import (
 
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
-from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern, root_classes
+from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, may_match, op_rewrite_pattern
 from relax_dialect.ops.manipulation import FlattenOp
 from relax_dialect.ops.unary import NegativeOp
 
@@ -76,9 +76,21 @@ def _sum(numbers: list[int]) -> ModuleOp:
 
 
 def test_what_a_pattern_matches_is_read_from_its_annotation():
-    assert root_classes(FoldAddition()) == (arith.AddiOp,)
-    assert root_classes(NegateSubtraction()) == (arith.SubiOp, arith.XOrIOp)
-    assert root_classes(AnyOp()) == (Operation,)
+    ops = (arith.AddiOp, arith.SubiOp, arith.XOrIOp, test.TestOp)
+    assert [may_match(FoldAddition(), op) for op in ops] == [True, False, False, False]
+    assert [may_match(NegateSubtraction(), op) for op in ops] == [False, True, True, False]
+    assert all(may_match(AnyOp(), op) for op in ops)
+
+
+def test_ops_are_visited_in_either_order():
+    last = arith.ConstantOp(IntegerAttr(2, i32))
+    outer = test.TestOp(regions=[Region(Block([arith.ConstantOp(IntegerAttr(1, i32))]))])
+    module = ModuleOp([outer, last])
+    forward, backward = AnyOp(), AnyOp()
+    assert not apply_patterns(module, [forward])
+    assert not apply_patterns(module, [backward], reverse=True)
+    assert forward.seen == ["test.op", "arith.constant", "arith.constant"]
+    assert backward.seen == ["arith.constant", "arith.constant", "test.op"]
 
 
 def test_patterns_are_found_by_class_in_their_order():
@@ -162,7 +174,8 @@ def test_ops_are_canonicalised_by_what_they_say_of_themselves():
       relax.return %3
     }
     """)
-    assert root_classes(Canonicalize(NegativeOp, FlattenOp)) == (NegativeOp, FlattenOp)
+    canonicalize = Canonicalize(NegativeOp, FlattenOp)
+    assert [may_match(canonicalize, op) for op in (NegativeOp, FlattenOp, test.TestOp)] == [True, True, False]
     assert apply_patterns(module, [Canonicalize(NegativeOp)])
     assert [op.name for op in module.walk()] == [
         "builtin.module",

@@ -14,7 +14,6 @@ from xdsl.traits import ConstantLike, IsTerminator
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.dead import erase_dead
 from lowering.relax.functions.specialization import find_entry
 from lowering.relax.substitution import named_symbols
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
@@ -29,6 +28,7 @@ from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bar
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.symbols import find_function
 from relax_dialect.traits import impurity_of
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.symbols import SymbolAttr
 
 

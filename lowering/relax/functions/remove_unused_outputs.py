@@ -13,7 +13,6 @@ from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
 from lowering.relax.call_graph import called_by_name
-from lowering.relax.dead import erase_dead
 from lowering.relax.functions.signatures import field_of, replace_result, tuple_of
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.shapes import TupleGetOp
@@ -21,6 +20,7 @@ from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import TupleType
+from tir_dialect.dead_code import erase_dead
 
 
 class RemoveUnusedOutputsPass(ModulePass):

@@ -11,7 +11,6 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from lowering.relax.call_graph import CallSite, call_sites
-from lowering.relax.dead import erase_dead
 from lowering.relax.functions.signatures import given_values, replace_values
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
@@ -22,6 +21,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
+from tir_dialect.dead_code import erase_dead
 
 
 class RemoveUnusedParametersPass(ModulePass):

@@ -11,12 +11,12 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
 from lowering.relax.fusion.fused_kernel import FusedKernel, stem
 from lowering.relax.fusion.kernel_constants import Number
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions, symbol_name
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 

@@ -13,13 +13,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from lowering.pass_target import pass_target
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
 from lowering.relax.layout.blocked_steps import Known, Role, Step
 from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_place
 from lowering.relax.layout.layout_plan import plan
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.target import Target
 
 

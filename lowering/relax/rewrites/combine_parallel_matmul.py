@@ -16,7 +16,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import fused_location
-from lowering.relax.dead import erase_dead
 from lowering.relax.movement import with_operands
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import AddOp
@@ -26,6 +25,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.elements import tensor_attr
 
 Array = NDArray[Any]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from lowering.relax.dataflow_patterns import RewriteMatch
+from lowering.rewriting import apply_patterns
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.linear_algebra import MatmulOp
-from relax_dialect.patterns import Match, is_op, rewrite, wildcard
+from relax_dialect.patterns import Match, is_op, wildcard
 
 
 class ExpandMatmulOfSumPass(ModulePass):
@@ -42,14 +45,19 @@ class ExpandMatmulOfSumPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites every product of a sum on the right."""
-        x, left, right = wildcard(), wildcard(), wildcard()
-        pattern = is_op("relax.matmul")(x, left + right).has_attr(out_dtype=None)
+        apply_patterns(op, [DistributeMatmul()], reverse=True)
 
-        def replace(found: Match) -> Sequence[Operation] | None:
-            if found[left].type != found[right].type:
-                return None
-            products = [MatmulOp(found[x], found[part]) for part in (left, right)]
-            return [*products, AddOp(*products)]
 
-        while rewrite(op, pattern, replace):
-            pass
+class DistributeMatmul(RewriteMatch):
+    """A product with a sum is the sum of two products: `matmul(x, a + b)  ->  matmul(x, a) + matmul(x, b)`."""
+
+    def __init__(self) -> None:
+        self.x, self.left, self.right = wildcard(), wildcard(), wildcard()
+        super().__init__(is_op("relax.matmul")(self.x, self.left + self.right).has_attr(out_dtype=None))
+
+    @override
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        if found[self.left].type != found[self.right].type:
+            return None
+        products = [MatmulOp(found[self.x], found[addend]) for addend in (self.left, self.right)]
+        return [*products, AddOp(*products)]

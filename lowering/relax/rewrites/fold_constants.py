@@ -13,7 +13,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
 from lowering.relax.struct_info_inference import StructInfoInference
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.frame import RULES, Frame
@@ -28,6 +27,7 @@ from relax_dialect.scope import symbols_used
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Unpacks, impurity_of
 from tir_dialect.attributes import DimAttr
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
 

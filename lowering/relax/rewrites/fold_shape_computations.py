@@ -11,7 +11,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
-from lowering.relax.dead import erase_dead
 from lowering.relax.result_types import ResultTypes
 from lowering.relax.struct_info_inference import StructInfoInference
 from relax_dialect.analysis.effects import is_never_written
@@ -25,6 +24,7 @@ from relax_dialect.shape_values.evaluation import ShapeValues
 from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr

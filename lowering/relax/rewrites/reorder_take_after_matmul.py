@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
+from lowering.relax.dataflow_patterns import RewriteMatch
+from lowering.rewriting import apply_patterns
 from relax_dialect.ops.indexing import TakeOp
 from relax_dialect.ops.linear_algebra import MatmulOp
-from relax_dialect.patterns import Match, is_op, rewrite, wildcard
+from relax_dialect.patterns import Match, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType
 
 
@@ -42,17 +45,23 @@ class ReorderTakeAfterMatmulPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites every product with columns that are taken."""
-        x, weights, columns = wildcard(), wildcard(), wildcard()
-        taken = is_op("relax.take")(weights, columns)
-        pattern = is_op("relax.matmul")(x, taken).has_attr(out_dtype=None)
+        apply_patterns(op, [TakeAfterMatmul()], reverse=True)
 
-        def replace(found: Match) -> Sequence[Operation] | None:
-            take = found[taken].owner
-            ranks = [info.rank for value in (weights, columns) if isinstance(info := found[value].type, TensorType)]
-            axis = take.axis if isinstance(take, TakeOp) else None
-            if not isinstance(take, TakeOp) or ranks != [2, 1] or axis is None or axis.value.data % 2 != 1:
-                return None
-            product = MatmulOp(found[x], found[weights])
-            return [product, TakeOp(product, found[columns], -1, take.mode.data)]
 
-        rewrite(op, pattern, replace)
+class TakeAfterMatmul(RewriteMatch):
+    """Columns are taken from the product: `matmul(x, take(w, columns, 1))  ->  take(matmul(x, w), columns, -1)`."""
+
+    def __init__(self) -> None:
+        self.x, self.weights, self.columns = wildcard(), wildcard(), wildcard()
+        self.taken = is_op("relax.take")(self.weights, self.columns)
+        super().__init__(is_op("relax.matmul")(self.x, self.taken).has_attr(out_dtype=None))
+
+    @override
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        take, weights, columns = found[self.taken].owner, found[self.weights], found[self.columns]
+        ranks = [info.rank for value in (weights, columns) if isinstance(info := value.type, TensorType)]
+        axis = take.axis if isinstance(take, TakeOp) else None
+        if not isinstance(take, TakeOp) or ranks != [2, 1] or axis is None or axis.value.data % 2 != 1:
+            return None
+        product = MatmulOp(found[self.x], weights)
+        return [product, TakeOp(product, columns, -1, take.mode.data)]

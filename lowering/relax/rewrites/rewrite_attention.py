@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.transforms.dead_code_elimination import is_trivially_dead
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.passes import Pass
+from lowering.relax.dataflow_patterns import RewriteMatch
 from lowering.relax.rewrites.attention_operands import (
     Operand,
     dims_of,
@@ -21,11 +23,12 @@ from lowering.relax.rewrites.attention_operands import (
     scalar,
     values,
 )
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
 from relax_dialect.ops.unary import LogicalNotOp
-from relax_dialect.patterns import Match, is_const, is_op, rewrite, wildcard
+from relax_dialect.patterns import Match, is_const, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
@@ -66,65 +69,48 @@ class RewriteAttentionPass(Pass):
     requires = ("relax.nn.softmax", "relax.nn.attention", "relax.nn.attention_bias")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Looks for the whole pattern, without a softmax there is none; then for changed orders around the operator."""
-        passed: list[SSAValue] = []
-        if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
-            written = _Written()
-            rewrite(op, written.whole, written.replacement)
-            passed += written.passed
-        for inner in [inner for inner in op.walk() if isinstance(inner, AttentionOp | AttentionBiasOp)]:
-            passed += _fold_orders(inner)
-        for value in passed:
-            _erase_dead(value)
+        """In reverse order: the permutation of a result belongs to the attention before it."""
+        apply_patterns(op, [RecognizeAttention(), FoldPermutations()], reverse=True)
 
 
-def _fold_orders(op: AttentionOp | AttentionBiasOp) -> list[SSAValue]:
-    """Gives an operator the layouts that its operands had, and the one that its result gets; the operands of before."""
-    operands = [in_any_order(value, layout.text) for value, layout in zip((op.q, op.k, op.v), op.layouts, strict=False)]
-    out, last = op.layouts[3].text, _only_order(op.result)
-    whole = out if last is None else "".join(out[axis] for axis in permutation(last))
-    changed = [operand.value for operand in operands] != [op.q, op.k, op.v]
-    if not changed and last is None:
-        return []
-    before = [op.q, op.k, op.v]
-    q, k, v, result = (_layout(letters) for letters in (*(operand.letters for operand in operands), whole))
-    layouts = {"q_layout": q, "k_layout": k, "v_layout": v, "out_layout": result}
-    kept = {name: value for name, value in op.properties.items() if name not in layouts}
-    named = {name: StringAttr(text) for name, text in layouts.items() if text is not None}
-    values = [*(operand.value for operand in operands), *op.operands[3:]]
-    old = op if last is None else last
-    new = type(op).create(operands=values, result_types=old.result_types, properties={**kept, **named})
-    new.location = op.location
-    new.results[0].name_hint = old.results[0].name_hint
-    Rewriter.insert_op(new, InsertPoint.before(op))
-    Rewriter.replace_op(old, [], new.results)
-    if last is not None:
-        Rewriter.erase_op(op)
-    return before
+class FoldPermutations(RewritePattern):
+    """Permutations around attention become layouts: `attention(permute_dims(q, p), k, v)  ->  attention(q, k, v)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AttentionOp | AttentionBiasOp, rewriter: PatternRewriter) -> None:
+        pairs = zip((op.q, op.k, op.v), op.layouts, strict=False)
+        operands = [in_any_order(value, layout.text) for value, layout in pairs]
+        out, last = op.layouts[3].text, _only_permutation(op.result)
+        whole = out if last is None else "".join(out[axis] for axis in permutation(last))
+        if last is None and [operand.value for operand in operands] == [op.q, op.k, op.v]:
+            return
+        q, k, v, result = (_layout(letters) for letters in (*(operand.letters for operand in operands), whole))
+        layouts = {"q_layout": q, "k_layout": k, "v_layout": v, "out_layout": result}
+        kept = {name: value for name, value in op.properties.items() if name not in layouts}
+        named = {name: StringAttr(text) for name, text in layouts.items() if text is not None}
+        values = [*(operand.value for operand in operands), *op.operands[3:]]
+        old = op if last is None else last
+        new = type(op).create(operands=values, result_types=old.result_types, properties={**kept, **named})
+        new.location = op.location
+        new.results[0].name_hint = old.results[0].name_hint
+        rewriter.insert(new, InsertPoint.before(op))
+        rewriter.replace(old, [], new.results)
+        if last is not None:
+            rewriter.erase(op)
 
 
-def _only_order(result: SSAValue) -> PermuteDimsOp | None:
+def _only_permutation(result: SSAValue) -> PermuteDimsOp | None:
     """The op that changes the order of a result that nobody else uses."""
     users = [use.operation for use in result.uses]
     return users[0] if len(users) == 1 and isinstance(users[0], PermuteDimsOp) else None
-
-
-def _erase_dead(value: SSAValue) -> None:
-    """Erases what only made an operand, now that nobody uses that."""
-    op = value.owner
-    if isinstance(op, Operation) and op.parent is not None and is_trivially_dead(op):
-        operands = list(op.operands)
-        Rewriter.erase_op(op)
-        for operand in operands:
-            _erase_dead(operand)
 
 
 _LETTERS = {2: "SD", 3: "BSD", 4: "BHSD"}
 """The dimensions of what is multiplied, by rank."""
 
 
-class _Written:
-    """The pattern, and what takes its place."""
+class RecognizeAttention(RewriteMatch):
+    """`softmax(q @ k * scale + bias) @ v  ->  attention(q, k, v, bias)`, with what exporters write around it."""
 
     def __init__(self) -> None:
         self.q, self.k, self.v, self.bias, self.seen, self.hidden = (wildcard() for _ in range(6))
@@ -141,12 +127,10 @@ class _Written:
         shares = self.narrowed | self.softmax
         result = (is_op("relax.nn.dropout")(shares) | shares) @ self.v
         self.ordered = is_op("relax.permute_dims")(result)
-        self.whole = self.ordered | result
-        self.passed: list[SSAValue] = []
-        """What operands were before they were looked through."""
+        super().__init__(self.ordered | result)
 
+    @override
     def replacement(self, found: Match) -> Sequence[Operation] | None:
-        """The operator, with what its operands need in front of it; `None` if some condition does not hold."""
         rank, scale = len(dims_of(found[self.products])), self._scale(found)
         bias = next((found[each] for each in (self.bias, self.seen, self.hidden) if each in found), None)
         fill = scalar(found[self.fill]) if self.fill in found else None
@@ -159,7 +143,6 @@ class _Written:
         operands = queries(found[self.q], rows), keys(found[self.k], columns), values(found[self.v], rows)
         if not _fit(*operands):
             return None
-        self.passed += [found[each] for each in (self.q, self.k, self.v)]
         made = _Made()
         if bias is not None:
             bias = made.bias(bias, rank, negated=self.hidden in found)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.passes import Pass
+from lowering.relax.dataflow_patterns import RewriteMatch
+from lowering.rewriting import apply_patterns
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
-from relax_dialect.ops.reduction import MeanOp, ReductionOp, SumOp
+from relax_dialect.ops.reduction import ReductionOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.patterns import Match, Pattern, is_const, is_op, rewrite, wildcard
+from relax_dialect.patterns import Match, Pattern, is_const, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType
 
 
@@ -52,14 +55,8 @@ class RewriteNormalizationPass(Pass):
     requires = ("relax.mean", "relax.exp")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Layer normalisation first: what is left of it would look like the other."""
-        means, sums = (any(isinstance(inner, kind) for inner in op.walk()) for kind in (MeanOp, SumOp))
-        for make in (*((_layer_norm, _rms_norm) if means else ()), *((_softmax,) if sums else ())):
-            pattern, replace = make()
-            rewrite(op, pattern, replace)
-
-
-Rule = tuple[Pattern, Callable[[Match], Sequence[Operation] | None]]
+        """In reverse order: without its last two ops a layer normalisation could look like an RMS normalisation."""
+        apply_patterns(op, [RecognizeLayerNorm(), RecognizeRMSNorm(), RecognizeSoftmax()], reverse=True)
 
 
 def _product(x: Pattern, y: Pattern) -> Pattern:
@@ -81,56 +78,64 @@ def _over_root(x: Pattern, variance: Pattern) -> Pattern:
     return x / root | _product(x, inverse)
 
 
-def _layer_norm() -> Rule:
-    x, gamma, beta, epsilon = wildcard(), wildcard(), wildcard(), is_const()
-    mean = is_op("relax.mean")(x)
-    distance = x - mean
-    variance = is_op("relax.mean")(_square(distance))
-    pattern = _sum(_product(_over_root(distance, _sum(variance, epsilon)), gamma), beta)
-
-    def replace(found: Match) -> Sequence[Operation] | None:
-        axes, number = _axes(found[mean], found[variance]), _number(found[epsilon])
-        weights = (found[gamma], found[beta])
-        if axes is None or number is None or not _fit(found[x], weights, axes):
-            return None
-        return [LayerNormOp(found[x], *weights, axes, number)]
-
-    return pattern, replace
-
-
-def _rms_norm() -> Rule:
-    x, weight, epsilon = wildcard(), wildcard(), is_const()
-    mean = is_op("relax.mean")(_square(x))
-    pattern = _product(_over_root(x, _sum(mean, epsilon)), weight)
-
-    def replace(found: Match) -> Sequence[Operation] | None:
-        axes, number = _axes(found[mean]), _number(found[epsilon])
-        if axes is None or number is None or not _fit(found[x], [found[weight]], axes):
-            return None
-        return [RMSNormOp(found[x], found[weight], axes, number)]
-
-    return pattern, replace
-
-
-def _softmax() -> Rule:
-    x = wildcard()
-    greatest = is_op("relax.max")(x)
-    grown = is_op("relax.exp")(x - greatest) | is_op("relax.exp")(x)
-    total = is_op("relax.sum")(grown)
-
-    def replace(found: Match) -> Sequence[Operation] | None:
-        reductions = [found[total], *([found[greatest]] if greatest in found else [])]
-        axes, info = _axes(*reductions), found[x].type
-        if axes is None or len(axes) != 1 or not isinstance(info, TensorType):
-            return None
-        return [SoftmaxOp(found[x], axes[0])] if isinstance(info.dtype, Float32Type | Float64Type) else None
-
-    return _over(grown, total), replace
-
-
 def _over(x: Pattern, total: Pattern) -> Pattern:
     """`x / total`, or the product with the reciprocal."""
     return x / total | _product(x, is_op("relax.reciprocal")(total))
+
+
+class RecognizeLayerNorm(RewriteMatch):
+    """`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + e) * gamma + beta  ->  layer_norm(x, gamma, beta)`."""
+
+    def __init__(self) -> None:
+        self.x, self.gamma, self.beta, self.epsilon = wildcard(), wildcard(), wildcard(), is_const()
+        self.mean = is_op("relax.mean")(self.x)
+        distance = self.x - self.mean
+        self.variance = is_op("relax.mean")(_square(distance))
+        normalized = _over_root(distance, _sum(self.variance, self.epsilon))
+        super().__init__(_sum(_product(normalized, self.gamma), self.beta))
+
+    @override
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        axes, number = _axes(found[self.mean], found[self.variance]), _number(found[self.epsilon])
+        weights = (found[self.gamma], found[self.beta])
+        if axes is None or number is None or not _fit(found[self.x], weights, axes):
+            return None
+        return [LayerNormOp(found[self.x], *weights, axes, number)]
+
+
+class RecognizeRMSNorm(RewriteMatch):
+    """`x / sqrt(mean(x ** 2) + e) * weight  ->  rms_norm(x, weight)`."""
+
+    def __init__(self) -> None:
+        self.x, self.weight, self.epsilon = wildcard(), wildcard(), is_const()
+        self.mean = is_op("relax.mean")(_square(self.x))
+        super().__init__(_product(_over_root(self.x, _sum(self.mean, self.epsilon)), self.weight))
+
+    @override
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        axes, number = _axes(found[self.mean]), _number(found[self.epsilon])
+        if axes is None or number is None or not _fit(found[self.x], [found[self.weight]], axes):
+            return None
+        return [RMSNormOp(found[self.x], found[self.weight], axes, number)]
+
+
+class RecognizeSoftmax(RewriteMatch):
+    """`exp(x - max(x)) / sum(exp(x - max(x)))  ->  softmax(x)`, also without the maximum."""
+
+    def __init__(self) -> None:
+        self.x = wildcard()
+        self.maximum = is_op("relax.max")(self.x)
+        grown = is_op("relax.exp")(self.x - self.maximum) | is_op("relax.exp")(self.x)
+        self.total = is_op("relax.sum")(grown)
+        super().__init__(_over(grown, self.total))
+
+    @override
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        reductions = [found[self.total], *([found[self.maximum]] if self.maximum in found else [])]
+        axes, info = _axes(*reductions), found[self.x].type
+        if axes is None or len(axes) != 1 or not isinstance(info, TensorType):
+            return None
+        return [SoftmaxOp(found[self.x], axes[0])] if isinstance(info.dtype, Float32Type | Float64Type) else None
 
 
 def _axes(*reductions: SSAValue) -> list[int] | None:

@@ -68,7 +68,11 @@ class SimplifyPermuteDimsPass(Pass):
     requires = ("relax.permute_dims",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Applies the rules until none matches; a region of users is known only when all of it is simpler."""
+        """Applies the rules until none matches. All is looked at again as long as a permutation has several users.
+
+        A rewrite visits what it touches. Whether the users of a permutation can come before it depends on ops further
+        down.
+        """
         patterns = PatternIndex(
             [
                 Canonicalize(PermuteDimsOp),
@@ -78,7 +82,7 @@ class SimplifyPermuteDimsPass(Pass):
                 SinkPermutation(),
             ]
         )
-        while apply_patterns(op, patterns):
+        while apply_patterns(op, patterns) and any(map(_has_several_users, op.walk())):
             pass
 
 
@@ -146,6 +150,10 @@ class SinkPermutation(RewritePattern):
         if outer.result.type == op.results[0].type:
             inner.results[0].name_hint = op.results[0].name_hint
             rewriter.replace(op, [*new, inner, outer])
+
+
+def _has_several_users(op: Operation) -> bool:
+    return isinstance(op, PermuteDimsOp) and op.result.has_more_than_one_use()
 
 
 def _can_follow(operand: SSAValue, op: ElementwiseOp) -> bool:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.locations import inherit_location
-from lowering.relax.dead import erase_dead
 from lowering.relax.rewrites.precision_categories import follows, is_always
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, unchanged_between
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.operator import Operator
@@ -77,96 +78,106 @@ class ToMixedPrecisionPass(ModulePass):
             )
         for func in op.ops:
             if isinstance(func, FuncOp):
-                _Precision(self).rewrite(func)
+                values = _Values(parse_dtype(self.dtype))
+                out = parse_dtype(self.out_dtype)
+                apply_patterns(func, [MultiplySmall(values, out), FollowSmall(values, _wanted(func))])
+
+
+class MultiplySmall(RewritePattern):
+    """Products and convolutions read the smaller dtype: `matmul(x, w)  ->  matmul(astype(x), astype(w), out_dtype)`."""
+
+    def __init__(self, values: _Values, out_dtype: Attribute):
+        self._values = values
+        self._out_dtype = out_dtype
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Operator, rewriter: PatternRewriter) -> None:
+        if not is_always(op) or not all(map(_is_f32, op.operands)):
+            return
+        small = {value: self._values.lowered(value, op, rewriter) for value in dict.fromkeys(op.operands)}
+        new = _rebuilt(op, [small[value] for value in op.operands], {"out_dtype": self._out_dtype})
+        rewriter.insert(new, InsertPoint.before(op))
+        if self._out_dtype == f32:
+            self._values.small[new.results[0]] = new.results[0]
+            rewriter.replace(op, [], new.results)
+        else:
+            self._values.replace(op, new, rewriter)
+
+
+class FollowSmall(RewritePattern):
+    """Simple operators on the way to a product follow it: `relu(astype(x, f32))  ->  astype(relu(x), f32)`."""
+
+    def __init__(self, values: _Values, wanted: AbstractSet[SSAValue]):
+        self._values = values
+        self._wanted = wanted
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Operator, rewriter: PatternRewriter) -> None:
+        if not follows(op) or self._wanted.isdisjoint(op.results) or not self._values.has_operands(op):
+            return
+        tensors = [isinstance(value.type, TensorType) for value in op.operands]
+        operands = [
+            self._values.lowered(value, op, rewriter) if is_tensor else value
+            for value, is_tensor in zip(op.operands, tensors, strict=True)
+        ]
+        new = _rebuilt(op, operands, {})
+        rewriter.insert(new, InsertPoint.before(op))
+        self._values.replace(op, new, rewriter)
 
 
 @dataclass
-class _Precision:
-    """One function, and where its values are in the smaller dtype."""
+class _Values:
+    """Where the values of a function are in the smaller dtype."""
 
-    options: ToMixedPrecisionPass
-    _small: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    dtype: Attribute
+    small: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Values of `f32` that come from the smaller dtype, to where they do."""
     _casts: dict[tuple[SSAValue, Block], SSAValue] = field(default_factory=dict[tuple[SSAValue, Block], SSAValue])
-    _made: list[Operation] = field(default_factory=list[Operation])
 
-    def rewrite(self, func: FuncOp) -> None:
-        """All operators; conversions that nothing needs go."""
-        ops = [op for op in func.walk() if isinstance(op, Operator)]
-        wanted = _wanted(ops)
-        for op in ops:
-            if is_always(op) and all(map(_is_f32, op.operands)):
-                self._always(op)
-            elif follows(op) and not wanted.isdisjoint(op.results) and self._is_there(op):
-                self._follow(op)
-        erase_dead(reversed(self._made))
-
-    def _is_there(self, op: Operator) -> bool:
+    def has_operands(self, op: Operator) -> bool:
         """Whether all operands are in the smaller dtype already, or constants, but not all constants; and no writes."""
         if not all(map(is_never_written, op.results)) or not all(map(is_never_written, op.operands)):
             return False
         tensors = [value for value in op.operands if isinstance(value.type, TensorType)]
-        known = [_is_f32(each) and (each in self._small or _is_constant(each)) for each in tensors]
-        return bool(tensors) and all(known) and any(each in self._small for each in tensors)
+        known = [_is_f32(each) and (each in self.small or _is_constant(each)) for each in tensors]
+        return bool(tensors) and all(known) and any(each in self.small for each in tensors)
 
-    def _always(self, op: Operator) -> None:
-        small = {value: self._lowered(value, op) for value in dict.fromkeys(op.operands)}
-        operands = [small[value] for value in op.operands]
-        out = parse_dtype(self.options.out_dtype)
-        new = _rebuilt(op, operands, {"out_dtype": out})
-        Rewriter.insert_op(new, InsertPoint.before(op))
-        if out == f32:
-            self._small[new.results[0]] = new.results[0]
-            Rewriter.replace_op(op, [], new.results)
-        else:
-            self._raise_results(op, new)
-
-    def _follow(self, op: Operator) -> None:
-        operands = [self._lowered(v, op) if isinstance(v.type, TensorType) else v for v in op.operands]
-        new = _rebuilt(op, operands, {})
-        Rewriter.insert_op(new, InsertPoint.before(op))
-        self._raise_results(op, new)
-
-    def _raise_results(self, op: Operator, new: Operator) -> None:
-        """Converts the results of the op that takes the place of another back for those who want them so."""
+    def replace(self, op: Operator, new: Operator, rewriter: PatternRewriter) -> None:
+        """Replaces an op by one with smaller results, which are converted for those that need them so."""
         raised = [AstypeOp(result, f32) for result in new.results]
-        inherit_location(op, raised)
-        Rewriter.insert_op(raised, InsertPoint.before(op))
-        self._made += raised
         for each, result in zip(raised, new.results, strict=True):
-            self._small[each.result] = result
-        Rewriter.replace_op(op, [], [each.result for each in raised])
+            self.small[each.result] = result
+        rewriter.insert(raised, InsertPoint.before(op))
+        rewriter.replace(op, [], [each.result for each in raised])
 
-    def _lowered(self, value: SSAValue, user: Operation) -> SSAValue:
+    def lowered(self, value: SSAValue, user: Operation, rewriter: PatternRewriter) -> SSAValue:
         """A value in the smaller dtype, converted at most once in each block between two writes."""
-        found = self._small.get(value, value) if is_never_written(value) else value
+        found = self.small.get(value, value) if is_never_written(value) else value
         if found is not value or user.parent is None:
             return found
         cast = self._casts.get((value, user.parent))
         maker = None if cast is None else cast.owner
         if cast is None or not isinstance(maker, Operation) or not unchanged_between([value], maker, user):
-            cast = self._casts[value, user.parent] = self._converted(value, user)
+            cast = self._casts[value, user.parent] = self._converted(value, user, rewriter)
         return cast
 
-    def _converted(self, value: SSAValue, user: Operation) -> SSAValue:
+    def _converted(self, value: SSAValue, user: Operation, rewriter: PatternRewriter) -> SSAValue:
         """A conversion in front of the user, or another constant."""
-        dtype, maker = parse_dtype(self.options.dtype), value.owner
+        maker = value.owner
         array = maker.array if isinstance(maker, ConstantOp) else None
         if array is None:
-            new = AstypeOp(value, dtype)
+            new = AstypeOp(value, self.dtype)
         else:
-            new = ConstantOp(tensor_attr(array.astype(numpy_dtype(dtype))))
+            new = ConstantOp(tensor_attr(array.astype(numpy_dtype(self.dtype))))
             new.result.name_hint = value.name_hint
-        inherit_location(user, new)
-        Rewriter.insert_op(new, InsertPoint.before(user))
-        self._made += [maker, new] if isinstance(maker, ConstantOp) else [new]
+        rewriter.insert(new, InsertPoint.before(user))
         return new.result
 
 
-def _wanted(ops: Sequence[Operator]) -> set[SSAValue]:
+def _wanted(func: FuncOp) -> set[SSAValue]:
     """The values that products need, or what follows on the way to them."""
     wanted: set[SSAValue] = set()
-    for op in reversed(ops):
+    for op in func.walk(reverse=True):
         if is_always(op) or (follows(op) and not wanted.isdisjoint(op.results)):
             wanted.update(op.operands)
     return wanted

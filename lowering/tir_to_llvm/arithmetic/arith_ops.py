@@ -20,6 +20,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, like
 from lowering.tir_to_llvm.arithmetic import division
 from lowering.tir_to_llvm.arithmetic.scalars import (
     compute_type,
@@ -30,8 +32,6 @@ from lowering.tir_to_llvm.arithmetic.scalars import (
     to_integer,
     vector_constant,
 )
-from lowering.tir_to_llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, like
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.vectors import CompareOp, SelectOp
 

@@ -6,8 +6,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType, bf16, i1, i16, i32
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import lane_count
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import lane_count
 from lowering.tir_to_llvm.math.avx512 import REGISTER
 
 _SUBNORMAL = 0x20

@@ -11,9 +11,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f32, i16, i32
 from xdsl.ir import SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import like
 from lowering.tir_to_llvm import llvm_ext
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import like
 from lowering.tir_to_llvm.math.avx512 import has_registers_of_shorts, upper_halves
 from lowering.tir_to_llvm.math.floats import Floats
 

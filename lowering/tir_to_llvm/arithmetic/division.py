@@ -10,11 +10,11 @@ from collections.abc import Callable
 from xdsl.dialects import llvm
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, integer_type, is_vector
 from lowering.tir_to_llvm.arithmetic.byte_quotients import byte_quotient
 from lowering.tir_to_llvm.arithmetic.float_quotients import float_quotient, is_uniform
 from lowering.tir_to_llvm.arithmetic.long_quotients import long_quotient
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, integer_type, is_vector
 
 
 def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:

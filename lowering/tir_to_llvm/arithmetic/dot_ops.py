@@ -13,9 +13,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType, bf16, f32, i8
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import lanes_of
 from lowering.tir_to_llvm.arithmetic.arith_ops import Lower
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import lanes_of
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.ops.dot import PARTS, DotOp
 

@@ -6,9 +6,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType, f16, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, integer_type, is_vector, like
 from lowering.tir_to_llvm import llvm_ext
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, integer_type, is_vector, like
 
 DIGITS: dict[Attribute, int] = {f32: 24, f64: 53}
 """Integers of so many bits are numbers of the type."""

@@ -6,9 +6,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, integer_type, like
 from lowering.tir_to_llvm import llvm_ext
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, integer_type, like
 from lowering.tir_to_llvm.math.avx512 import has_registers, has_registers_of_doubles, whole_number
 from lowering.tir_to_llvm.math.floats import Floats
 from lowering.tir_to_llvm.math.formats import BINARY64

@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import IntegerAttr, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
+from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, lane_count
 from lowering.tir_to_llvm.arithmetic.arith_ops import Lower, fast_math, result_element
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer, math_type
-from lowering.tir_to_llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, lane_count
 from lowering.tir_to_llvm.math.cube_roots import cbrt
 from lowering.tir_to_llvm.math.expansion import EXPANSIONS
 from lowering.tir_to_llvm.math.floats import Floats

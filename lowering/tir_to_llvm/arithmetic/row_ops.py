@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.arith_ops import Lower
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.math.expansion import scaled_exp
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp

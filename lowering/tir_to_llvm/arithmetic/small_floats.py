@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import like
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import like
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.dtypes import numpy_dtype
 

@@ -7,13 +7,13 @@ the call.
 
 from __future__ import annotations
 
-from typing import cast
-
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i32, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
+from lowering.llvm.builder.llvm_builder import POINTER
+from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.calls.packed_calls import (
     ANY,
     DLPACK_MAJOR,
@@ -36,23 +36,26 @@ _HEADER = llvm.LLVMStructType.from_type_list([i32, i32, POINTER, POINTER, i64])
 _WORDS = (MANAGED_BYTES - TENSOR_BYTES) // 8, TENSOR_BYTES // 8
 
 
-def lower_call_boxed(e: Emitter, op: Operation) -> None:
+class LowerCallBoxed(RewritePattern):
     """A call through the registry; an error that the function raises is that of the kernel."""
-    call, b = cast(CallBoxedOp, op), e.b
-    require_serial(e, op)
-    function = lookup_function(e, call.function.data)
-    given = b.make(llvm.IntToPtrOp, (e.scalar(call.values),), POINTER)
-    boxes = slot(e, llvm.LLVMArrayType(call.count + 1, ANY))
-    held = [_pass(e, given, boxes, index) for index in range(call.count)]
-    result = b.element(boxes, b.integer(call.count), ANY)
-    store_fields(e, result, ANY, [b.integer(NONE, i32), b.integer(0, i32), b.integer(0)])
-    arguments = (function, boxes, b.integer(call.count, i32), result)
-    status = e.call("TVMFFIFunctionCall", arguments, (POINTER, POINTER, i32, POINTER), i32)
-    for each in held:
-        _release(e, each)
-    e.call("TVMFFIObjectDecRef", (function,), (POINTER,), i32)
-    require_zero(e, status)
-    _copy(e, result, b.element(given, b.integer(call.count), ANY), 2)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallBoxedOp, e: Emitter) -> None:
+        b = e.b
+        require_serial(e, op)
+        function = lookup_function(e, op.function.data)
+        given = b.make(llvm.IntToPtrOp, (e.scalar(op.values),), POINTER)
+        boxes = slot(e, llvm.LLVMArrayType(op.count + 1, ANY))
+        held = [_pass(e, given, boxes, index) for index in range(op.count)]
+        result = b.element(boxes, b.integer(op.count), ANY)
+        store_fields(e, result, ANY, [b.integer(NONE, i32), b.integer(0, i32), b.integer(0)])
+        arguments = (function, boxes, b.integer(op.count, i32), result)
+        status = e.call("TVMFFIFunctionCall", arguments, (POINTER, POINTER, i32, POINTER), i32)
+        for each in held:
+            _release(e, each)
+        e.call("TVMFFIObjectDecRef", (function,), (POINTER,), i32)
+        require_zero(e, status)
+        _copy(e, result, b.element(given, b.integer(op.count), ANY), 2)
 
 
 def _pass(e: Emitter, given: SSAValue, boxes: SSAValue, index: int) -> SSAValue:

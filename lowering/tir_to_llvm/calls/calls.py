@@ -7,13 +7,15 @@ from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType, ReducedPrecisionFloatType, bf16, i1, i16, i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
+from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, memory_type
-from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.tir_to_llvm.calls.overlaps import check_overlaps
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory.addresses import first_element
@@ -34,24 +36,26 @@ def inner_name(function: str) -> str:
     return f"{function}.inner"
 
 
-def lower_call(e: Emitter, op: Operation) -> None:
+class LowerCall(RewritePattern):
     """A call of another prim_func; its error, if any, is that of the caller."""
-    call = cast(CallOp, op)
-    function = call.callee.root_reference.data
-    callee, is_outside = e.context.functions.get(function), function in e.context.outside
-    if callee is None and not is_outside:
-        fail(op, f"calls {call.callee}, which is not a prim_func of the module", "link the two modules first")
-    sizes = [e.scalar(size) for size in call.sizes]
-    arguments = [_argument(e, argument) for argument in call.arguments]
-    name, passed = inner_name(function), [*sizes, *arguments]
-    if is_outside:
-        e.context.module.declare(name, [argument.type for argument in passed], POINTER)
-    if callee is None or call.unchecked is not None:
-        e.b.call(name, passed, POINTER)
-        return
-    _check_sizes(e, call, callee, sizes)
-    check_overlaps(e, call, callee)
-    e.fail_if_not_null(e.b.call(name, passed, POINTER))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallOp, e: Emitter) -> None:
+        function = op.callee.root_reference.data
+        callee, is_outside = e.context.functions.get(function), function in e.context.outside
+        if callee is None and not is_outside:
+            fail(op, f"calls {op.callee}, which is not a prim_func of the module", "link the two modules first")
+        sizes = [e.scalar(size) for size in op.sizes]
+        arguments = [_argument(e, argument) for argument in op.arguments]
+        name, passed = inner_name(function), [*sizes, *arguments]
+        if is_outside:
+            e.context.module.declare(name, [argument.type for argument in passed], POINTER)
+        if callee is None or op.unchecked is not None:
+            e.b.call(name, passed, POINTER)
+            return
+        _check_sizes(e, op, callee, sizes)
+        check_overlaps(e, op, callee)
+        e.fail_if_not_null(e.b.call(name, passed, POINTER))
 
 
 def _argument(e: Emitter, argument: SSAValue) -> SSAValue:
@@ -88,19 +92,21 @@ def _require(e: Emitter, condition: SSAValue, message: str) -> None:
     e.fail_unless(condition, "ValueError", message)
 
 
-def lower_call_extern(e: Emitter, op: Operation) -> None:
+class LowerCallExtern(RewritePattern):
     """A call of a C function, by the C types that the tir types correspond to."""
-    call = cast(CallExternOp, op)
-    arguments = [_c_argument(e, argument) for argument in call.arguments]
-    result = None if call.result is None else _c_type(call.result.type)
-    types = [argument.type for argument in arguments]
-    try:
-        e.context.module.declare(call.function.data, types, result, pure=call.pure is not None)
-    except ValueError as error:
-        fail(op, str(error), "use one signature for one function")
-    returned = e.b.insert(call_op(call.function.data, arguments, result))
-    if call.result is not None:
-        e.define(call.result, _from_c(e.b, returned.results[0], call.result.type))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallExternOp, e: Emitter) -> None:
+        arguments = [_c_argument(e, argument) for argument in op.arguments]
+        result = None if op.result is None else _c_type(op.result.type)
+        types = [argument.type for argument in arguments]
+        try:
+            e.context.module.declare(op.function.data, types, result, pure=op.pure is not None)
+        except ValueError as error:
+            fail(op, str(error), "use one signature for one function")
+        returned = e.b.insert(call_op(op.function.data, arguments, result))
+        if op.result is not None:
+            e.define(op.result, _from_c(e.b, returned.results[0], op.result.type))
 
 
 def _c_argument(e: Emitter, argument: SSAValue) -> SSAValue:

@@ -14,10 +14,12 @@ from typing import cast
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import Float64Type, IndexType, IntegerType, SymbolRefAttr, f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
+from lowering.llvm.builder.llvm_builder import POINTER
+from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER
 from lowering.tir_to_llvm.calls.raising import ALREADY_RAISED
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory.addresses import first_element
@@ -38,28 +40,30 @@ DLPACK_MAJOR, MANAGED_BYTES = 1, 80
 _CPU = 1
 
 
-def lower_call_packed(e: Emitter, op: Operation) -> None:
+class LowerCallPacked(RewritePattern):
     """A call through the registry; an error that the function raises is that of the kernel."""
-    call = cast(CallPackedOp, op)
-    require_serial(e, op)
-    function = lookup_function(e, call.function.data)
-    count = len(call.arguments)
-    arguments = slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
-    tensors: list[SSAValue] = []
-    for index, argument in enumerate(call.arguments):
-        _store_any(e, arguments, index, argument, tensors)
-    result = slot(e, ANY)
-    store_fields(e, result, ANY, [e.b.integer(NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
-    status = e.call(
-        "TVMFFIFunctionCall",
-        (function, arguments, e.b.integer(count, i32), result),
-        (POINTER, POINTER, i32, POINTER),
-        i32,
-    )
-    for held in (function, *tensors):
-        e.call("TVMFFIObjectDecRef", (held,), (POINTER,), i32)
-    require_zero(e, status)
-    _take_result(e, call, result)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallPackedOp, e: Emitter) -> None:
+        require_serial(e, op)
+        function = lookup_function(e, op.function.data)
+        count = len(op.arguments)
+        arguments = slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
+        tensors: list[SSAValue] = []
+        for index, argument in enumerate(op.arguments):
+            _store_any(e, arguments, index, argument, tensors)
+        result = slot(e, ANY)
+        store_fields(e, result, ANY, [e.b.integer(NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
+        status = e.call(
+            "TVMFFIFunctionCall",
+            (function, arguments, e.b.integer(count, i32), result),
+            (POINTER, POINTER, i32, POINTER),
+            i32,
+        )
+        for held in (function, *tensors):
+            e.call("TVMFFIObjectDecRef", (held,), (POINTER,), i32)
+        require_zero(e, status)
+        _take_result(e, op, result)
 
 
 def require_serial(e: Emitter, op: Operation) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, i8, i64
 
-from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
+from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
 
 _NAME = "relax.raise"
 _COLD = ArrayAttr([StringAttr("cold"), StringAttr("noinline"), StringAttr("nounwind")])

@@ -7,8 +7,10 @@ from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, is_varying
 from lowering.tir_to_llvm.loops.masked import runs_for_no_lane
@@ -28,58 +30,68 @@ def lower_block(e: Emitter, block: Block) -> None:
     release(e, mark)
 
 
-def lower_for(e: Emitter, op: Operation) -> None:
+class LowerFor(RewritePattern):
     """A loop of any kind; loops bound to GPU threads run serially."""
-    loop = cast(ForOp, op)
-    match loop.kind.data:
-        case LoopKind.PARALLEL if not e.state.in_parallel and e.lanes is None:
-            lower_parallel(e, loop)
-        case LoopKind.VECTORIZED if e.lanes is None:
-            lower_vectorized(e, loop)
-        case _:
-            lower_serial(e, loop)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ForOp, e: Emitter) -> None:
+        match op.kind.data:
+            case LoopKind.PARALLEL if not e.state.in_parallel and e.lanes is None:
+                lower_parallel(e, op)
+            case LoopKind.VECTORIZED if e.lanes is None:
+                lower_vectorized(e, op)
+            case _:
+                lower_serial(e, op)
 
 
-def lower_while(e: Emitter, op: Operation) -> None:
+class LowerWhile(RewritePattern):
     """A while loop."""
-    loop = cast(WhileOp, op)
 
-    def emit() -> None:
-        b = e.b
-        head, inside, after = b.new_block(), b.new_block(), b.new_block()
-        b.branch(head)
-        b.start(head)
-        e.lower(loop.before.block)
-        last = cast(ConditionOp, loop.before.block.last_op)
-        b.branch_if(e.scalar(last.condition), inside, after)
-        b.start(inside)
-        e.lower(loop.body.block)
-        b.branch(head)
-        b.start(after)
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: WhileOp, e: Emitter) -> None:
 
-    with_memory(e, loop, emit)
+        def emit() -> None:
+            b = e.b
+            head, inside, after = b.new_block(), b.new_block(), b.new_block()
+            b.branch(head)
+            b.start(head)
+            e.lower(op.before.block)
+            last = cast(ConditionOp, op.before.block.last_op)
+            b.branch_if(e.scalar(last.condition), inside, after)
+            b.start(inside)
+            e.lower(op.body.block)
+            b.branch(head)
+            b.start(after)
+
+        with_memory(e, op, emit)
 
 
-def lower_terminator(e: Emitter, op: Operation) -> None:
+class LowerTerminator(RewritePattern):
     """Nothing: the parent op reads the operands of its terminators."""
 
-
-def lower_if(e: Emitter, op: Operation) -> None:
-    """A branch; if the condition differs between lanes, both regions, each masked to its lanes."""
-    branch = cast(IfOp, op)
-    if e.varies(branch.condition):
-        _lower_masked_if(e, branch)
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ConditionOp | YieldOp, e: Emitter) -> None:
         return
-    b = e.b
-    then_block, else_block, after = b.new_block(), b.new_block(), b.new_block()
-    b.branch_if(e.scalar(branch.condition), then_block, else_block if branch.has_else else after)
-    ends: list[tuple[Block, list[LaneValue]]] = []
-    for block, region in ((then_block, branch.then_body), (else_block, branch.else_body)):
-        if block is then_block or branch.has_else:
-            b.start(block)
-            lower_block(e, region.block)
-            ends.append((b.block, _yielded(e, region.block)))
-    _merge(e, branch, ends, after)
+
+
+class LowerIf(RewritePattern):
+    """A branch; if the condition differs between lanes, both regions, each masked to its lanes."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: IfOp, e: Emitter) -> None:
+        if e.varies(op.condition):
+            _lower_masked_if(e, op)
+            return
+        b = e.b
+        then_block, else_block, after = b.new_block(), b.new_block(), b.new_block()
+        b.branch_if(e.scalar(op.condition), then_block, else_block if op.has_else else after)
+        ends: list[tuple[Block, list[LaneValue]]] = []
+        for block, region in ((then_block, op.then_body), (else_block, op.else_body)):
+            if block is then_block or op.has_else:
+                b.start(block)
+                lower_block(e, region.block)
+                ends.append((b.block, _yielded(e, region.block)))
+        _merge(e, op, ends, after)
 
 
 def _yielded(e: Emitter, block: Block) -> list[LaneValue]:

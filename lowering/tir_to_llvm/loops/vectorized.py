@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.vector_types import is_vector
+from lowering.llvm.builder.vector_types import is_vector
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import Lanes, Ramp
 from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS

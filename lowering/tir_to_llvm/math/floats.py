@@ -8,8 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, like
+from lowering.llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, like
 from lowering.tir_to_llvm.math.formats import BINARY32, BINARY64
 
 ROUNDING = BINARY64.rounding

@@ -11,7 +11,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.builder.vector_types import like
+from lowering.llvm.builder.vector_types import like
 from lowering.tir_to_llvm.math.coefficients import coefficients
 from lowering.tir_to_llvm.math.floats import Floats
 

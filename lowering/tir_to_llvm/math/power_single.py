@@ -6,7 +6,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.builder.vector_types import like
+from lowering.llvm.builder.vector_types import like
 from lowering.tir_to_llvm.math.floats import ROUNDING, Floats, doubles, narrowed
 
 LOG2 = (2.885390081790203, 0.961796673199871, 0.5770836115955518, 0.41167113416805334, 0.34075935878764974)

@@ -9,7 +9,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.vector_types import element_type
+from lowering.llvm.builder.vector_types import element_type
 from lowering.tir_to_llvm.math.avx512 import finite_reciprocal, has_registers
 from lowering.tir_to_llvm.math.coefficients import coefficients
 from lowering.tir_to_llvm.math.expansion import tail_and_scale

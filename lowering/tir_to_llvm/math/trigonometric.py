@@ -15,7 +15,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.builder.vector_types import like
+from lowering.llvm.builder.vector_types import like
 from lowering.tir_to_llvm.math.avx512 import has_registers, reciprocal_estimate
 from lowering.tir_to_llvm.math.coefficients import coefficients
 from lowering.tir_to_llvm.math.floats import ROUNDING, Floats, doubles, floor, narrowed, widened

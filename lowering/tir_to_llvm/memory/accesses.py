@@ -12,12 +12,14 @@ from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import lane_count, lanes_of
+from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm import llvm_ext_memory
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import lane_count, lanes_of
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops import lane_values
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp
@@ -26,73 +28,88 @@ from lowering.tir_to_llvm.memory.streams import store_streamed, streamed_from
 from lowering.tir_to_llvm.memory.strided import load_strided, suits_strided
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
-from tir_dialect.ops.memory import i32_array, vector_of
+from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.view import ViewOp
 
 
-def lower_load(e: Emitter, op: Operation) -> None:
+class LowerLoad(RewritePattern):
     """Loads an element, or one for each lane."""
-    result = op.results[0]
-    memory, *operands = op.operands
-    buffer = e.buffers[memory]
-    offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(result.type))
-    if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
-        value = e.b.load(address_at(e, buffer, offset), buffer.element, buffer.alignment)
-    else:
-        assert lanes is not None  # only lanes make an offset vary
-        value = _load_lanes(e, buffer, offset, lanes)
-    e.define(result, from_memory(e.b, value, buffer.type.element_type))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: LoadOp, e: Emitter) -> None:
+        result = op.results[0]
+        memory, *operands = op.operands
+        buffer = e.buffers[memory]
+        offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(result.type))
+        if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
+            value = e.b.load(address_at(e, buffer, offset), buffer.element, buffer.alignment)
+        else:
+            assert lanes is not None  # only lanes make an offset vary
+            value = _load_lanes(e, buffer, offset, lanes)
+        e.define(result, from_memory(e.b, value, buffer.type.element_type))
 
 
-def lower_store(e: Emitter, op: Operation) -> None:
+class LowerStore(RewritePattern):
     """Stores an element, or one for each lane."""
-    value, memory, *operands = op.operands
-    buffer = e.buffers[memory]
-    offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(value.type))
-    if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
-        stored = to_memory(e.b, e.scalar(value), buffer.type.element_type)
-        e.b.store(stored, address_at(e, buffer, offset), buffer.alignment)
-    else:
-        assert lanes is not None  # only lanes make an offset vary
-        vector = lane_values.as_vector(e.b, e.values[value], lanes.count)
-        least = streamed_from(e, op)
-        _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type), least)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: StoreOp, e: Emitter) -> None:
+        value, memory, *operands = op.operands
+        buffer = e.buffers[memory]
+        offset, lanes = _offset_and_lanes(e, buffer, operands, lane_count(value.type))
+        if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
+            stored = to_memory(e.b, e.scalar(value), buffer.type.element_type)
+            e.b.store(stored, address_at(e, buffer, offset), buffer.alignment)
+        else:
+            assert lanes is not None  # only lanes make an offset vary
+            vector = lane_values.as_vector(e.b, e.values[value], lanes.count)
+            least = streamed_from(e, op)
+            _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type), least)
 
 
-def lower_prefetch(e: Emitter, op: Operation) -> None:
+class LowerPrefetch(RewritePattern):
     """A hint; its address may be outside of the buffer, and is computed so that LLVM does not take it to be inside."""
-    prefetch, b = cast(PrefetchOp, op), e.b
-    buffer = e.buffers[prefetch.buffer]
-    offset = element_offset(e, buffer, [e.scalar(index) for index in prefetch.indices])
-    assert isinstance(offset, SSAValue)  # of scalars
-    address = b.element(buffer.pointer, offset, buffer.element, inside=False)
-    read, locality, data = (b.integer(number, i32) for number in (0, 4 - prefetch.level.value.data, 1))
-    b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, read, locality, data], []))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: PrefetchOp, e: Emitter) -> None:
+        b = e.b
+        buffer = e.buffers[op.buffer]
+        offset = element_offset(e, buffer, [e.scalar(index) for index in op.indices])
+        assert isinstance(offset, SSAValue)  # of scalars
+        address = b.element(buffer.pointer, offset, buffer.element, inside=False)
+        read, locality, data = (b.integer(number, i32) for number in (0, 4 - op.level.value.data, 1))
+        b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [address, read, locality, data], []))
 
 
-def lower_match_buffer(e: Emitter, op: Operation) -> None:
+class LowerMatchBuffer(RewritePattern):
     """A view: its base address is that of its first element."""
-    match = cast(MatchBufferOp, op)
-    buffer = e.buffers[match.buffer]
-    offset = element_offset(e, buffer, [e.scalar(axis.lower) for axis in match.axes])
-    assert isinstance(offset, SSAValue)  # of scalars
-    e.buffers[match.view] = Buffer(address_at(e, buffer, offset), match.view_type)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatchBufferOp, e: Emitter) -> None:
+        buffer = e.buffers[op.buffer]
+        offset = element_offset(e, buffer, [e.scalar(axis.lower) for axis in op.axes])
+        assert isinstance(offset, SSAValue)  # of scalars
+        e.buffers[op.view] = Buffer(address_at(e, buffer, offset), op.view_type)
 
 
-def lower_flatten(e: Emitter, op: Operation) -> None:
+class LowerFlatten(RewritePattern):
     """A view of everything: the same address."""
-    flatten = cast(FlattenOp, op)
-    e.buffers[flatten.view] = Buffer(e.buffers[flatten.buffer].pointer, flatten.view_type)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: FlattenOp, e: Emitter) -> None:
+        e.buffers[op.view] = Buffer(e.buffers[op.buffer].pointer, op.view_type)
 
 
-def lower_view(e: Emitter, op: Operation) -> None:
+class LowerView(RewritePattern):
     """A view: so many of its own elements behind the address."""
-    view = cast(ViewOp, op)
-    whole = Buffer(e.buffers[view.buffer].pointer, view.view_type)
-    pointer = whole.pointer if view.start is None else address_at(e, whole, e.scalar(view.start))
-    e.buffers[view.view] = Buffer(pointer, view.view_type)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ViewOp, e: Emitter) -> None:
+        whole = Buffer(e.buffers[op.buffer].pointer, op.view_type)
+        pointer = whole.pointer if op.start is None else address_at(e, whole, e.scalar(op.start))
+        e.buffers[op.view] = Buffer(pointer, op.view_type)
 
 
 def _offset_and_lanes(

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.dim_values import multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from tir_dialect.dims import Dim, SymbolAtom, constant, maximum, product, symbol, total
 from tir_dialect.dtypes import byte_size
@@ -35,11 +36,13 @@ ALIGNMENT = 64
 """Alignment of every allocation, in bytes: that of a cache line and of the widest vector."""
 
 
-def lower_alloc(e: Emitter, op: Operation) -> None:
+class LowerAllocBuffer(RewritePattern):
     """Allocates the buffer, unless it has been allocated before a loop around it."""
-    alloc = cast(AllocBufferOp, op)
-    if alloc.buffer not in e.buffers:
-        allocate(e, alloc)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AllocBufferOp, e: Emitter) -> None:
+        if op.buffer not in e.buffers:
+            allocate(e, op)
 
 
 def allocate(e: Emitter, alloc: AllocBufferOp) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
 from tir_dialect.dims import Dim
 
 

@@ -13,7 +13,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.vector_types import lanes_of
+from lowering.llvm.builder.vector_types import lanes_of
 from lowering.tir_to_llvm.memory.fences import is_large
 from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import product

@@ -12,9 +12,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType, i1
 from xdsl.ir import SSAValue
 
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.vector_types import element_type, lanes_of
 from lowering.tir_to_llvm import llvm_ext_memory
-from lowering.tir_to_llvm.builder.llvm_builder import LLVMBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, lanes_of
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops.lane_values import Lanes
 from lowering.tir_to_llvm.memory.addresses import address_at

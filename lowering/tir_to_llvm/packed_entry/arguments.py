@@ -9,9 +9,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f64, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues, multiply_checked
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, llvm_type
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.tir_to_llvm.packed_entry.errors import PackedErrors
 from tir_dialect.dtypes import byte_size, is_float, lookup
 from tir_dialect.types import BufferType

@@ -13,9 +13,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, SSAValue
 
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.arithmetic.dim_values import CheckedDimValues, DimValues
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm.packed_entry.arguments import (
     ANY_BYTES,
     ArgumentReader,

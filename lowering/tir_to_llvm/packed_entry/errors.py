@@ -8,10 +8,10 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i8, i32, i64
 from xdsl.ir import SSAValue
 
+from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm import llvm_ext
-from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.tir_to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
 from vm_dialect import messages
 
 _TEXT_BYTES = 1024

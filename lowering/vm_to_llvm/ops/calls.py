@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType, ReducedPrecisionFloatType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
-from lowering.tir_to_llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_ops import call_op
+from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.vm_to_llvm.deferral import Rest
 from lowering.vm_to_llvm.plan import is_number
@@ -23,19 +24,22 @@ from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPacked
 from vm_dialect.types import TensorType
 
 
-def lower_call(state: FunctionState, op: CallOp) -> None:
+class LowerCall(RewritePattern):
     """A direct call; objects are borrowed by the callee, or moved if it takes them by value."""
-    callee = op.callee.root_reference.data
-    if callee in state.facts.by_value:
-        _call_by_value(state, op, callee)
-        return
-    arguments = [
-        state.number(value) if kind in (I64, I1, F64) else state.any_at(value, cell)
-        for cell, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True))
-    ]
-    target = _result_address(state, op.result)
-    _enter(state, callee, [target, *arguments])
-    _bind_result(state, op.result, target)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallOp, state: FunctionState) -> None:
+        callee = op.callee.root_reference.data
+        if callee in state.facts.by_value:
+            _call_by_value(state, op, callee)
+            return
+        arguments = [
+            state.number(value) if kind in (I64, I1, F64) else state.any_at(value, cell)
+            for cell, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True))
+        ]
+        target = _result_address(state, op.result)
+        _enter(state, callee, [target, *arguments])
+        _bind_result(state, op.result, target)
 
 
 def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue]) -> None:
@@ -100,19 +104,22 @@ def _bind_result(state: FunctionState, result: SSAValue | None, address: SSAValu
         state.values[result] = Number(emit.number(address, result.type))
 
 
-def lower_call_kernel(state: FunctionState, op: CallKernelOp) -> None:
+class LowerCallKernel(RewritePattern):
     """A direct call on sizes, data pointers and scalars."""
-    arguments = state.numbers(op.sizes)
-    for value in op.arguments:
-        arguments.append(state.data(value) if isinstance(value.type, TensorType) else state.number(value))
-    name = op.callee.root_reference.data
-    kernel = state.facts.kernels.get(name) or state.shared.kernel(name, [value.type for value in arguments])
-    if len(kernel.parameters) != len(arguments):
-        message = f"@{name} expects {len(kernel.parameters)} arguments, got {len(arguments)}"
-        fail(op, message, "pass the kernel's sizes, then its tensors and scalars")
-    converted = [_convert(state, op, *pair) for pair in zip(arguments, kernel.parameters, strict=True)]
-    symbol = state.shared.declare(kernel.symbol, kernel.function_type)
-    state.check(state.emit.status(symbol, converted))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallKernelOp, state: FunctionState) -> None:
+        arguments = state.numbers(op.sizes)
+        for value in op.arguments:
+            arguments.append(state.data(value) if isinstance(value.type, TensorType) else state.number(value))
+        name = op.callee.root_reference.data
+        kernel = state.facts.kernels.get(name) or state.shared.kernel(name, [value.type for value in arguments])
+        if len(kernel.parameters) != len(arguments):
+            message = f"@{name} expects {len(kernel.parameters)} arguments, got {len(arguments)}"
+            fail(op, message, "pass the kernel's sizes, then its tensors and scalars")
+        converted = [_convert(state, op, *pair) for pair in zip(arguments, kernel.parameters, strict=True)]
+        symbol = state.shared.declare(kernel.symbol, kernel.function_type)
+        state.check(state.emit.status(symbol, converted))
 
 
 def _convert(state: FunctionState, op: CallKernelOp, argument: SSAValue, kind: Attribute) -> SSAValue:
@@ -134,19 +141,25 @@ def _convert(state: FunctionState, op: CallKernelOp, argument: SSAValue, kind: A
     fail(op, f"@{op.callee.root_reference.data} expects an argument of type {kind}, got {given}")
 
 
-def lower_call_packed(state: FunctionState, op: CallPackedOp) -> None:
+class LowerCallPacked(RewritePattern):
     """A call through tvm-ffi of a function that was found at load."""
-    callee = state.object_address(state.shared.packed_function(op.function.data))
-    _call_function(state, callee, op.arguments, op.result)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallPackedOp, state: FunctionState) -> None:
+        callee = state.object_address(state.shared.packed_function(op.function.data))
+        _call_function(state, callee, op.arguments, op.result)
 
 
-def lower_call_closure(state: FunctionState, op: CallClosureOp) -> None:
+class LowerCallClosure(RewritePattern):
     """A call through tvm-ffi of a value, here or by whoever called this function."""
-    rest = state.facts.deferred.get(op)
-    if rest is not None:
-        _defer(state, op, rest)
-        return
-    _call_function(state, state.any_at(op.closure, len(op.arguments)), op.arguments, op.result)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CallClosureOp, state: FunctionState) -> None:
+        rest = state.facts.deferred.get(op)
+        if rest is not None:
+            _defer(state, op, rest)
+            return
+        _call_function(state, state.any_at(op.closure, len(op.arguments)), op.arguments, op.result)
 
 
 def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
@@ -172,20 +185,13 @@ def _call_function(state: FunctionState, callee: SSAValue, values: Sequence[SSAV
         state.values[result] = Boxed(slot, owned=True)
 
 
-def lower_make_closure(state: FunctionState, op: MakeClosureOp) -> None:
+class LowerMakeClosure(RewritePattern):
     """A function object that holds the captured values and enters the function from outside."""
-    emit, slot = state.emit, state.result_slot(op.result)
-    entry = emit.address(entry_symbol(op.callee.root_reference.data, len(op.captured)))
-    captured = state.cell_array(op.captured)
-    state.call("vmrt_make_closure", [slot, entry, captured, emit.integer(len(op.captured))])
-    state.values[op.result] = Boxed(slot, owned=True)
 
-
-LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
-    CallOp: lower_call,
-    CallKernelOp: lower_call_kernel,
-    CallPackedOp: lower_call_packed,
-    CallClosureOp: lower_call_closure,
-    MakeClosureOp: lower_make_closure,
-}
-"""Of the calls."""
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MakeClosureOp, state: FunctionState) -> None:
+        emit, slot = state.emit, state.result_slot(op.result)
+        entry = emit.address(entry_symbol(op.callee.root_reference.data, len(op.captured)))
+        captured = state.cell_array(op.captured)
+        state.call("vmrt_make_closure", [slot, entry, captured, emit.integer(len(op.captured))])
+        state.values[op.result] = Boxed(slot, owned=True)

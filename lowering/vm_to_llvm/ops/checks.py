@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.dialects import llvm
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import BOOL, F64, FLOAT, FUNCTION, I32, I64, INT, PAYLOAD, PTR
 from lowering.vm_to_llvm.ops.constants import dtype_word
 from lowering.vm_to_llvm.ops.memory import element_count
@@ -30,91 +29,118 @@ from vm_dialect.ops.checks import (
 from vm_dialect.types import TensorType
 
 
-def lower_check_tensor(state: FunctionState, op: CheckTensorOp) -> None:
+class LowerCheckTensor(RewritePattern):
     """The `DLTensor` of the value; a value of the frame is copied, since it may be killed before its tensor."""
-    emit, kind = state.emit, op.result.type
-    address = state.any_at(op.value, 0)
-    rank = emit.integer(-1 if kind.rank is None else kind.rank)
-    dtype = emit.integer(0 if kind.element is None else dtype_word(kind.element), I32)
-    arguments = [address, rank, dtype, state.text(op.subject_text)]
-    tensor = state.runtime_value("vmrt_check_tensor", arguments, PTR)
-    state.check(emit.is_null(tensor))
-    address = _keep(state, op, address)
-    state.values[op.result] = state.tensor_at(address, tensor, owned=state.frame.holds(op.result))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckTensorOp, state: FunctionState) -> None:
+        emit, kind = state.emit, op.result.type
+        address = state.any_at(op.value, 0)
+        rank = emit.integer(-1 if kind.rank is None else kind.rank)
+        dtype = emit.integer(0 if kind.element is None else dtype_word(kind.element), I32)
+        arguments = [address, rank, dtype, state.text(op.subject_text)]
+        tensor = state.runtime_value("vmrt_check_tensor", arguments, PTR)
+        state.check(emit.is_null(tensor))
+        address = _keep(state, op, address)
+        state.values[op.result] = state.tensor_at(address, tensor, owned=state.frame.holds(op.result))
 
 
-def lower_check_shape(state: FunctionState, op: CheckShapeOp) -> None:
+class LowerCheckShape(RewritePattern):
     """Kind and rank."""
-    address = state.any_at(op.value, 0)
-    rank = state.emit.integer(-1 if op.result.type.rank is None else op.result.type.rank)
-    state.call("vmrt_check_shape", [address, rank, state.text(op.subject_text)])
-    _keep_object(state, op, address)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckShapeOp, state: FunctionState) -> None:
+        address = state.any_at(op.value, 0)
+        rank = state.emit.integer(-1 if op.result.type.rank is None else op.result.type.rank)
+        state.call("vmrt_check_shape", [address, rank, state.text(op.subject_text)])
+        _keep_object(state, op, address)
 
 
-def lower_check_tuple(state: FunctionState, op: CheckTupleOp) -> None:
+class LowerCheckTuple(RewritePattern):
     """Kind and number of fields."""
-    size = op.size.value.data
-    template = format_string(messages.wrong_size(op.subject_text, size))
-    address = state.any_at(op.value, 0)
-    message = state.emit.address(state.shared.text(template))
-    subject = state.text(op.subject_text)
-    state.call("vmrt_check_tuple", [address, state.emit.integer(size), message, subject])
-    _keep_object(state, op, address)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckTupleOp, state: FunctionState) -> None:
+        size = op.size.value.data
+        template = format_string(messages.wrong_size(op.subject_text, size))
+        address = state.any_at(op.value, 0)
+        message = state.emit.address(state.shared.text(template))
+        subject = state.text(op.subject_text)
+        state.call("vmrt_check_tuple", [address, state.emit.integer(size), message, subject])
+        _keep_object(state, op, address)
 
 
-def lower_check_func(state: FunctionState, op: CheckFuncOp) -> None:
+class LowerCheckFunc(RewritePattern):
     """Kind."""
-    address = state.any_at(op.value, 0)
-    _check_kind(state, op, address, FUNCTION, "function")
-    _keep_object(state, op, address)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckFuncOp, state: FunctionState) -> None:
+        address = state.any_at(op.value, 0)
+        _check_kind(state, op, address, FUNCTION, "function")
+        _keep_object(state, op, address)
 
 
-def lower_check_int(state: FunctionState, op: CheckIntOp) -> None:
+class LowerCheckInt(RewritePattern):
     """Kind; the payload is the integer."""
-    address = state.any_at(op.value, 0)
-    _check_kind(state, op, address, INT, "int")
-    state.values[op.result] = Number(state.emit.load(address, I64, PAYLOAD))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckIntOp, state: FunctionState) -> None:
+        address = state.any_at(op.value, 0)
+        _check_kind(state, op, address, INT, "int")
+        state.values[op.result] = Number(state.emit.load(address, I64, PAYLOAD))
 
 
-def lower_check_bool(state: FunctionState, op: CheckBoolOp) -> None:
+class LowerCheckBool(RewritePattern):
     """Kind; the payload is 0 or 1."""
-    emit, address = state.emit, state.any_at(op.value, 0)
-    _check_kind(state, op, address, BOOL, "bool")
-    state.values[op.result] = Number(emit.compare("ne", emit.load(address, I64, PAYLOAD), emit.integer(0)))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckBoolOp, state: FunctionState) -> None:
+        emit, address = state.emit, state.any_at(op.value, 0)
+        _check_kind(state, op, address, BOOL, "bool")
+        state.values[op.result] = Number(emit.compare("ne", emit.load(address, I64, PAYLOAD), emit.integer(0)))
 
 
-def lower_check_float(state: FunctionState, op: CheckFloatOp) -> None:
+class LowerCheckFloat(RewritePattern):
     """Kind; an integer is converted."""
-    emit, address = state.emit, state.any_at(op.value, 0)
-    is_integer = emit.compare("eq", emit.load(address, I32), emit.integer(INT, I32))
-    convert, check, join = emit.new_block(), emit.new_block(), emit.new_block([F64])
-    emit.branch_if(is_integer, convert, check)
-    emit.start(convert)
-    emit.branch(join, emit.value(llvm.SIToFPOp(emit.load(address, I64, PAYLOAD), F64)))
-    emit.start(check)
-    _check_kind(state, op, address, FLOAT, "float")
-    emit.branch(join, emit.load(address, F64, PAYLOAD))
-    emit.start(join)
-    state.values[op.result] = Number(join.args[0])
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckFloatOp, state: FunctionState) -> None:
+        emit, address = state.emit, state.any_at(op.value, 0)
+        is_integer = emit.compare("eq", emit.load(address, I32), emit.integer(INT, I32))
+        convert, check, join = emit.new_block(), emit.new_block(), emit.new_block([F64])
+        emit.branch_if(is_integer, convert, check)
+        emit.start(convert)
+        emit.branch(join, emit.value(llvm.SIToFPOp(emit.load(address, I64, PAYLOAD), F64)))
+        emit.start(check)
+        _check_kind(state, op, address, FLOAT, "float")
+        emit.branch(join, emit.load(address, F64, PAYLOAD))
+        emit.start(join)
+        state.values[op.result] = Number(join.args[0])
 
 
-def lower_assert(state: FunctionState, op: AssertOp) -> None:
+class LowerAssert(RewritePattern):
     """A branch to a call that formats the message."""
-    emit = state.emit
-    failing, following = emit.new_block(), emit.new_block()
-    emit.branch_if(state.number(op.condition), following, failing)
-    emit.start(failing)
-    message = emit.address(state.shared.text(format_string(op.message.data)))
-    integers = state.numbers(op.values)
-    state.raise_error("ValueError", message, integers)
-    emit.branch(state.exit, state.place())
-    emit.start(following)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AssertOp, state: FunctionState) -> None:
+        emit = state.emit
+        failing, following = emit.new_block(), emit.new_block()
+        emit.branch_if(state.number(op.condition), following, failing)
+        emit.start(failing)
+        message = emit.address(state.shared.text(format_string(op.message.data)))
+        integers = state.numbers(op.values)
+        state.raise_error("ValueError", message, integers)
+        emit.branch(state.exit, state.place())
+        emit.start(following)
 
 
-def lower_check_apart(state: FunctionState, op: CheckApartOp) -> None:
+class LowerCheckApart(RewritePattern):
     """One call on the addresses and bytes of both."""
-    message = state.emit.address(state.shared.text(format_string(op.message.data)))
-    state.call("vmrt_check_apart", [*_bytes(state, op.first), *_bytes(state, op.second), message])
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: CheckApartOp, state: FunctionState) -> None:
+        message = state.emit.address(state.shared.text(format_string(op.message.data)))
+        state.call("vmrt_check_apart", [*_bytes(state, op.first), *_bytes(state, op.second), message])
 
 
 def _bytes(state: FunctionState, tensor: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -147,17 +173,3 @@ def _keep(state: FunctionState, op: CheckOp, address: SSAValue) -> SSAValue:
 def _keep_object(state: FunctionState, op: CheckOp, address: SSAValue) -> None:
     (result,) = op.results
     state.values[result] = Boxed(_keep(state, op, address), owned=state.frame.holds(result))
-
-
-LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
-    CheckTensorOp: lower_check_tensor,
-    CheckShapeOp: lower_check_shape,
-    CheckTupleOp: lower_check_tuple,
-    CheckFuncOp: lower_check_func,
-    CheckApartOp: lower_check_apart,
-    CheckIntOp: lower_check_int,
-    CheckBoolOp: lower_check_bool,
-    CheckFloatOp: lower_check_float,
-    AssertOp: lower_assert,
-}
-"""Of the checks."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.dialects.builtin import FloatAttr
-from xdsl.ir import Operation
+from xdsl.pattern_rewriter import RewritePattern
 
-from lowering.vm_to_llvm.abi import DTYPE, I1, I64, NULL
+from lowering.rewriting import op_rewrite_pattern
+from lowering.vm_to_llvm.abi import DTYPE, F64, I1, I64, NULL
 from lowering.vm_to_llvm.intervals import Interval
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import Boxed, Number
@@ -21,45 +19,52 @@ def dtype_word(element: ElementType) -> int:
     return element.code | element.bits << 8 | 1 << 16
 
 
-def lower_const(state: FunctionState, op: ConstOp) -> None:
+class LowerConst(RewritePattern):
     """A number is a register."""
-    emit, value = state.emit, op.value
-    if isinstance(value, FloatAttr):
-        state.values[op.result] = Number(emit.float(value.value.data))
-        return
-    number = value.value.data
-    state.values[op.result] = Number(emit.integer(number, I1 if value.type == I1 else I64), Interval(number, number))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ConstOp, state: FunctionState) -> None:
+        emit, value = state.emit, op.value
+        if isinstance(value, FloatAttr):
+            state.values[op.result] = Number(emit.float(value.value.data, F64))
+            return
+        number = value.value.data
+        state.values[op.result] = Number(
+            emit.integer(number, I1 if value.type == I1 else I64), Interval(number, number)
+        )
 
 
-def lower_str(state: FunctionState, op: StrOp) -> None:
+class LowerStr(RewritePattern):
     """A string is a literal if it is short."""
-    address = state.object_address(state.shared.string(op.value.data.encode()))
-    state.values[op.result] = Boxed(address, owned=False)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: StrOp, state: FunctionState) -> None:
+        address = state.object_address(state.shared.string(op.value.data.encode()))
+        state.values[op.result] = Boxed(address, owned=False)
 
 
-def lower_dtype(state: FunctionState, op: DtypeOp) -> None:
+class LowerDtype(RewritePattern):
     """An element type is a literal."""
-    literal = state.shared.literal(DTYPE, dtype_word(element_type(str(op.value))))
-    state.values[op.result] = Boxed(state.emit.address(literal), owned=False)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: DtypeOp, state: FunctionState) -> None:
+        literal = state.shared.literal(DTYPE, dtype_word(element_type(str(op.value))))
+        state.values[op.result] = Boxed(state.emit.address(literal), owned=False)
 
 
-def lower_null(state: FunctionState, op: NullOp) -> None:
+class LowerNull(RewritePattern):
     """Null is a literal."""
-    literal = state.shared.literal(NULL, 0)
-    state.values[op.result] = Boxed(state.emit.address(literal), owned=False)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: NullOp, state: FunctionState) -> None:
+        literal = state.shared.literal(NULL, 0)
+        state.values[op.result] = Boxed(state.emit.address(literal), owned=False)
 
 
-def lower_constant_tensor(state: FunctionState, op: ConstantTensorOp) -> None:
+class LowerConstantTensor(RewritePattern):
     """A constant tensor is an object that the loader hands over."""
-    address = state.object_address(state.shared.constant(op.symbol.root_reference.data))
-    state.values[op.result] = state.object_at(address, op.result, owned=False)
 
-
-LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
-    ConstOp: lower_const,
-    StrOp: lower_str,
-    DtypeOp: lower_dtype,
-    NullOp: lower_null,
-    ConstantTensorOp: lower_constant_tensor,
-}
-"""Of the constants."""
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ConstantTensorOp, state: FunctionState) -> None:
+        address = state.object_address(state.shared.constant(op.symbol.root_reference.data))
+        state.values[op.result] = state.object_at(address, op.result, owned=False)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES
 from lowering.vm_to_llvm.plan import is_number
 from lowering.vm_to_llvm.state import FunctionState
@@ -14,21 +15,27 @@ from lowering.vm_to_llvm.values import Boxed, Number
 from vm_dialect.ops.structure import GotoOp, IfOp, ReturnOp
 
 
-def lower_goto(state: FunctionState, op: GotoOp) -> None:
+class LowerGoto(RewritePattern):
     """The edge's copies, then a branch."""
-    _take_edge(state, op.target, op.arguments)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: GotoOp, state: FunctionState) -> None:
+        _take_edge(state, op.target, op.arguments)
 
 
-def lower_if(state: FunctionState, op: IfOp) -> None:
+class LowerIf(RewritePattern):
     """A branch; an edge that moves objects gets a block of its own for that."""
-    emit = state.emit
-    condition = state.number(op.condition)
-    then, otherwise = emit.new_block(), emit.new_block()
-    emit.branch_if(condition, then, otherwise)
-    emit.start(then)
-    _take_edge(state, op.then_block, op.then_arguments)
-    emit.start(otherwise)
-    _take_edge(state, op.else_block, op.else_arguments)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: IfOp, state: FunctionState) -> None:
+        emit = state.emit
+        condition = state.number(op.condition)
+        then, otherwise = emit.new_block(), emit.new_block()
+        emit.branch_if(condition, then, otherwise)
+        emit.start(then)
+        _take_edge(state, op.then_block, op.then_arguments)
+        emit.start(otherwise)
+        _take_edge(state, op.else_block, op.else_arguments)
 
 
 def _take_edge(state: FunctionState, target: Block, values: Sequence[SSAValue]) -> None:
@@ -60,11 +67,14 @@ def _move_objects(state: FunctionState, moves: Sequence[tuple[SSAValue, SSAValue
         emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), place], None)
 
 
-def lower_return(state: FunctionState, op: ReturnOp) -> None:
+class LowerReturn(RewritePattern):
     """Moves or copies the value to the caller's slot."""
-    if op.value is not None:
-        _return_value(state, op.value)
-    state.emit.branch(state.exit, state.emit.integer(-1))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ReturnOp, state: FunctionState) -> None:
+        if op.value is not None:
+            _return_value(state, op.value)
+        state.emit.branch(state.exit, state.emit.integer(-1))
 
 
 def _return_value(state: FunctionState, value: SSAValue) -> None:
@@ -79,11 +89,3 @@ def _return_value(state: FunctionState, value: SSAValue) -> None:
             emit.call(state.runtime("vmrt_move"), [result, scratch], None)
         case _:
             state.call("vmrt_assign", [result, state.any_at(value, 0)])
-
-
-LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
-    GotoOp: lower_goto,
-    IfOp: lower_if,
-    ReturnOp: lower_return,
-}
-"""Of the terminators."""

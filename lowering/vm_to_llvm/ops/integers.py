@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, i1, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.intervals import result_interval
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.values import Number
@@ -43,15 +42,18 @@ _COMPARISONS: dict[IntKind, str] = {
 }
 
 
-def lower_int(state: FunctionState, op: IntOp) -> None:
+class LowerInt(RewritePattern):
     """One function of two integers."""
-    kind, lhs, rhs = op.kind.data, state.known_number(op.lhs), state.known_number(op.rhs)
-    interval = result_interval(kind, lhs.interval, rhs.interval)
-    if kind in _EXACT and interval.fits:
-        result = state.emit.value(_EXACT[kind](lhs.ssa, rhs.ssa))
-    else:
-        result = _compute(state, op, lhs.ssa, rhs.ssa)
-    state.values[op.result] = Number(result, interval.held)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: IntOp, state: FunctionState) -> None:
+        kind, lhs, rhs = op.kind.data, state.known_number(op.lhs), state.known_number(op.rhs)
+        interval = result_interval(kind, lhs.interval, rhs.interval)
+        if kind in _EXACT and interval.fits:
+            result = state.emit.value(_EXACT[kind](lhs.ssa, rhs.ssa))
+        else:
+            result = _compute(state, op, lhs.ssa, rhs.ssa)
+        state.values[op.result] = Number(result, interval.held)
 
 
 def _compute(state: FunctionState, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -125,7 +127,3 @@ def _divide(state: FunctionState, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SS
         return emit.select(rounds, emit.value(llvm.AddOp(remainder, rhs)), remainder)
     quotient = emit.value(llvm.SDivOp(lhs, rhs))
     return emit.select(rounds, emit.value(llvm.SubOp(quotient, emit.integer(1))), quotient)
-
-
-LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {IntOp: lower_int}
-"""Of the arithmetic."""

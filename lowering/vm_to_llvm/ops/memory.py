@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from xdsl.dialects import llvm
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
+from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import I8, I32, I64, PAYLOAD, PTR, TENSOR_OFFSET
 from lowering.vm_to_llvm.ops.constants import dtype_word
 from lowering.vm_to_llvm.state import FunctionState
@@ -19,61 +18,73 @@ _DIRECT_SIZES = 4
 """So many sizes are passed in registers."""
 
 
-def lower_alloc_storage(state: FunctionState, op: AllocStorageOp) -> None:
+class LowerAllocStorage(RewritePattern):
     """A block from the cache of this op; in a loop, the block of the round before goes back first."""
-    emit, arena = state.emit, state.frame.new_arena()
-    size = state.number(op.size)
-    if op.parent in state.plan.cyclic:
-        emit.call(state.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)
-        emit.store(emit.value(new_op(llvm.ZeroOp, (), (PTR,))), arena.place)
-    block = state.runtime_value("vmrt_arena_take", [arena.cache, size], PTR)
-    state.check(emit.is_null(block))
-    emit.store(block, arena.place)
-    state.values[op.result] = Storage(block, size)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AllocStorageOp, state: FunctionState) -> None:
+        emit, arena = state.emit, state.frame.new_arena()
+        size = state.number(op.size)
+        if op.parent in state.plan.cyclic:
+            emit.call(state.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)
+            emit.store(emit.value(new_op(llvm.ZeroOp, (), (PTR,))), arena.place)
+        block = state.runtime_value("vmrt_arena_take", [arena.cache, size], PTR)
+        state.check(emit.is_null(block))
+        emit.store(block, arena.place)
+        state.values[op.result] = Storage(block, size)
 
 
-def lower_alloc_tensor(state: FunctionState, op: AllocTensorOp) -> None:
+class LowerAllocTensor(RewritePattern):
     """An address inside the block, after a check that the tensor ends inside it too."""
-    emit, element = state.emit, op.result.type.element
-    storage, offset, sizes = state.values[op.storage], state.number(op.offset), state.numbers(op.dims)
-    if not isinstance(storage, Storage) or element is None:
-        raise ValueError("expected a storage and a known dtype")
-    place = [storage.size, offset, emit.integer(dtype_word(element), I32)]
-    if len(sizes) <= _DIRECT_SIZES:
-        ones = [emit.integer(1)] * (_DIRECT_SIZES - len(sizes))
-        state.call("vmrt_place", [*place, *sizes, *ones])
-    else:
-        state.call("vmrt_check_placement", [*place, emit.integer(len(sizes)), state.word_array(sizes)])
-    state.values[op.result] = Unboxed(emit.displaced(storage.block, offset), tuple(sizes))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AllocTensorOp, state: FunctionState) -> None:
+        emit, element = state.emit, op.result.type.element
+        storage, offset, sizes = state.values[op.storage], state.number(op.offset), state.numbers(op.dims)
+        if not isinstance(storage, Storage) or element is None:
+            raise ValueError("expected a storage and a known dtype")
+        place = [storage.size, offset, emit.integer(dtype_word(element), I32)]
+        if len(sizes) <= _DIRECT_SIZES:
+            ones = [emit.integer(1)] * (_DIRECT_SIZES - len(sizes))
+            state.call("vmrt_place", [*place, *sizes, *ones])
+        else:
+            state.call("vmrt_check_placement", [*place, emit.integer(len(sizes)), state.word_array(sizes)])
+        state.values[op.result] = Unboxed(emit.displaced(storage.block, offset), tuple(sizes))
 
 
-def lower_new_tensor(state: FunctionState, op: NewTensorOp) -> None:
+class LowerNewTensor(RewritePattern):
     """A new tensor object."""
-    emit, element = state.emit, op.result.type.element
-    if element is None:
-        raise ValueError("expected a known dtype")
-    slot, sizes = state.result_slot(op.result), state.numbers(op.dims)
-    arguments = [slot, emit.integer(len(sizes)), state.word_array(sizes), emit.integer(dtype_word(element), I32)]
-    data = state.runtime_value("vmrt_new_tensor", arguments, PTR)
-    state.check(emit.is_null(data))
-    tensor = emit.offset(emit.load(slot, PTR, PAYLOAD), TENSOR_OFFSET)
-    state.values[op.result] = Boxed(slot, True, tensor, data)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: NewTensorOp, state: FunctionState) -> None:
+        emit, element = state.emit, op.result.type.element
+        if element is None:
+            raise ValueError("expected a known dtype")
+        slot, sizes = state.result_slot(op.result), state.numbers(op.dims)
+        arguments = [slot, emit.integer(len(sizes)), state.word_array(sizes), emit.integer(dtype_word(element), I32)]
+        data = state.runtime_value("vmrt_new_tensor", arguments, PTR)
+        state.check(emit.is_null(data))
+        tensor = emit.offset(emit.load(slot, PTR, PAYLOAD), TENSOR_OFFSET)
+        state.values[op.result] = Boxed(slot, True, tensor, data)
 
 
-def lower_view(state: FunctionState, op: ViewOp) -> None:
+class LowerView(RewritePattern):
     """New sizes; a tensor object too if the view is kept by anybody."""
-    emit, source = state.emit, state.tensor(op.tensor)
-    sizes = state.numbers(op.dims)
-    words, rank = state.word_array(sizes), emit.integer(len(sizes))
-    state.call("vmrt_check_count", [element_count(state, op.tensor), rank, words])
-    if op.result in state.plan.unboxed:
-        state.values[op.result] = Unboxed(state.data(op.tensor), tuple(sizes))
-        return
-    if isinstance(source, Unboxed):
-        raise ValueError("a view that is kept stands on a tensor that is none")
-    slot = state.result_slot(op.result)
-    state.call("vmrt_view", [slot, source.address, rank, words])
-    state.values[op.result] = state.object_at(slot, op.result, owned=True)
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ViewOp, state: FunctionState) -> None:
+        emit, source = state.emit, state.tensor(op.tensor)
+        sizes = state.numbers(op.dims)
+        words, rank = state.word_array(sizes), emit.integer(len(sizes))
+        state.call("vmrt_check_count", [element_count(state, op.tensor), rank, words])
+        if op.result in state.plan.unboxed:
+            state.values[op.result] = Unboxed(state.data(op.tensor), tuple(sizes))
+            return
+        if isinstance(source, Unboxed):
+            raise ValueError("a view that is kept stands on a tensor that is none")
+        slot = state.result_slot(op.result)
+        state.call("vmrt_view", [slot, source.address, rank, words])
+        state.values[op.result] = state.object_at(slot, op.result, owned=True)
 
 
 def element_count(state: FunctionState, tensor: SSAValue) -> SSAValue:
@@ -87,26 +98,21 @@ def element_count(state: FunctionState, tensor: SSAValue) -> SSAValue:
     return count
 
 
-def lower_read_cond(state: FunctionState, op: ReadCondOp) -> None:
+class LowerReadCond(RewritePattern):
     """One byte of memory."""
-    emit = state.emit
-    byte = emit.load(state.data(op.tensor), I8)
-    state.values[op.result] = Number(emit.compare("ne", byte, emit.integer(0, I8)))
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ReadCondOp, state: FunctionState) -> None:
+        emit = state.emit
+        byte = emit.load(state.data(op.tensor), I8)
+        state.values[op.result] = Number(emit.compare("ne", byte, emit.integer(0, I8)))
 
 
-def lower_kill(state: FunctionState, op: KillOp) -> None:
+class LowerKill(RewritePattern):
     """Empties the value's slot, if it has one and no view stands on its memory."""
-    found = state.values[op.value]
-    if isinstance(found, Boxed) and found.owned and op.value not in state.plan.pinned:
-        state.emit.call(state.runtime("vmrt_clear"), [found.address], None)
 
-
-LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
-    AllocStorageOp: lower_alloc_storage,
-    AllocTensorOp: lower_alloc_tensor,
-    NewTensorOp: lower_new_tensor,
-    ViewOp: lower_view,
-    ReadCondOp: lower_read_cond,
-    KillOp: lower_kill,
-}
-"""Of the ops on memory."""
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: KillOp, state: FunctionState) -> None:
+        found = state.values[op.value]
+        if isinstance(found, Boxed) and found.owned and op.value not in state.plan.pinned:
+            state.emit.call(state.runtime("vmrt_clear"), [found.address], None)

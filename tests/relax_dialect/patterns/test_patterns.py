@@ -13,8 +13,6 @@ from relax_dialect.patterns import (
     is_packed,
     is_tuple,
     is_tuple_get,
-    matches_in,
-    rewrite,
     wildcard,
 )
 
@@ -247,37 +245,8 @@ relax.func @main[%n](%c: !relax.tensor<[], i1>, %x: !relax.tensor<[n], f32>) -> 
     assert is_op("relax.nn.relu").match(relu.results[0]) is not None
 
 
-def test_matches_share_no_ops():
-    module = parse_module(function("%a = relax.exp %x\n%b = relax.exp %a\n%c = relax.exp %b\n%r = relax.exp %c"))
-    twice = is_op("relax.exp")(is_op("relax.exp"))
-    found = list(matches_in(module, twice))
-    assert [len(match.ops) for match in found] == [2, 2]
-
-
-def test_rewrite():
-    from relax_dialect.ops.activation import ReluOp
-    from tests.support.programs import run_everywhere
-
-    module = parse_module(function("%z = relax.zeros_like %x\n%a = relax.maximum %x, %z\n%r = relax.exp %a"))
-    x = wildcard()
-    pattern = is_op("relax.maximum")(x, is_op("relax.zeros_like")(x))
-    assert rewrite(module, pattern, lambda match: [ReluOp(match[x])]) == 1
-    assert [op.name for op in module.walk()][2:] == ["relax.nn.relu", "relax.exp", "relax.return"]
-    assert rewrite(module, pattern, lambda match: [ReluOp(match[x])]) == 0
-    assert returned(module).owner.operands[0].name_hint == "a"
-    data = np.array([[-1, 0, 2, 3]], np.float32)
-    np.testing.assert_allclose(run_everywhere(module, "main", [data, data]), np.exp(np.maximum(data, 0)), rtol=1e-6)
-
-
-def test_a_rewrite_may_decline():
-    module = parse_module(LAYER)
-    text = str(module)
-    assert rewrite(module, is_op("relax.add"), lambda match: None) == 0
-    assert str(module) == text
-
-
 def test_long_chains_are_matched_in_linear_time():
     """A pattern looks at what it names, whatever else is in the block."""
     body = "\n".join(f"%v{i + 1} = relax.exp %v{i}" for i in range(2000))
     module = parse_module(function(f"%v0 = relax.nn.relu %x\n{body}\n%r = relax.nn.relu %v2000"))
-    assert len(list(matches_in(module, is_op("relax.nn.relu")))) == 2
+    assert sum(is_op("relax.nn.relu").match(result) is not None for op in module.walk() for result in op.results) == 2

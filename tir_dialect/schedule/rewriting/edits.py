@@ -10,6 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.irdl import AttrSizedOperandSegments
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tir_dialect.dead_code import erase_dead
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -81,11 +82,4 @@ def rebuild_block(
 
 def erase_dead_ops(func: PrimFuncOp) -> None:
     """Erases what only computes values that nothing uses."""
-    pending = [op for op in func.body.walk() if is_index_op(op)]
-    while pending:
-        op = pending.pop()
-        if op.parent is None or any(result.first_use is not None for result in op.results):
-            continue
-        owners = (operand.owner for operand in op.operands)
-        pending += (owner for owner in owners if isinstance(owner, Operation) and is_index_op(owner))
-        Rewriter.erase_op(op)
+    erase_dead(func.body.walk(), among=is_index_op)

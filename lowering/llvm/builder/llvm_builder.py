@@ -22,11 +22,11 @@ from xdsl.dialects.llvm import FastMathAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
+from lowering.llvm.builder.vector_types import element_type, is_vector, lane_count, like, type_suffix
 from lowering.tir_to_llvm import llvm_ext
-from lowering.tir_to_llvm.builder.function_ops import call_op
-from lowering.tir_to_llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
-from lowering.tir_to_llvm.builder.module_builder import ModuleBuilder
-from lowering.tir_to_llvm.builder.vector_types import element_type, is_vector, lane_count, like, type_suffix
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
-from xdsl.dialects import llvm
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from lowering.tir_to_llvm.builder.block_tree import BlockTree
-from lowering.tir_to_llvm.builder.constant_builder import ConstantBuilder
-from lowering.tir_to_llvm.builder.vector_types import is_vector
+from lowering.llvm.builder.block_tree import BlockTree
+from lowering.llvm.builder.function_builder import FunctionBuilder
+from lowering.llvm.builder.vector_types import is_vector
 from tir_dialect.new_ops import new_op
-from tir_dialect.ops.memory import i32_array
 
 
-class HoistingBuilder(ConstantBuilder):
+class HoistingBuilder(FunctionBuilder):
     """The blocks of one function, and what is known to be computed in them."""
 
     def __init__(self, argument_types: Sequence[Attribute]) -> None:
@@ -38,31 +36,21 @@ class HoistingBuilder(ConstantBuilder):
                 value.owner.erase()
         return super().finish()
 
-    def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
-        """A block that is in no function yet."""
-        block = Block(arg_types=argument_types)
-        for argument in block.args:
-            argument.location = self.location
-        return block
-
+    @override
     def start(self, block: Block) -> None:
-        """Appends a block after the others and goes on in it."""
         self.tree.start(block)
-        self.blocks.append(block)
-        self.block = block
+        super().start(block)
 
+    @override
     def branch(self, target: Block, *values: SSAValue) -> Operation:
-        """Ends the block with a jump."""
         self.tree.branch(self.block, target)
-        return self.insert(new_op(llvm.BrOp, values, successors=(target,)))
+        return super().branch(target, *values)
 
+    @override
     def branch_if(self, condition: SSAValue, then: Block, otherwise: Block, *values: SSAValue) -> Operation:
-        """Ends the block with a two-way jump: to `then` with values, or to a block without arguments."""
         self.tree.branch(self.block, then)
         self.tree.branch(self.block, otherwise)
-        properties: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, len(values), 0)}
-        successors = (then, otherwise)
-        return self.insert(new_op(llvm.CondBrOp, (condition, *values), (), properties, successors=successors))
+        return super().branch_if(condition, then, otherwise, *values)
 
     def once(
         self,

@@ -1,4 +1,4 @@
-"""The ops of one llvm function, and its constants, each made once, at the start of the entry block."""
+"""The blocks and ops of one llvm function, and its constants, each made once, at the start of the entry block."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from lowering.tir_to_llvm.builder.dense_constants import dense_floats, dense_integers
-from lowering.tir_to_llvm.builder.vector_types import element_type, integer_type, is_vector, lanes_of
+from lowering.llvm.builder.dense_constants import dense_floats, dense_integers
+from lowering.llvm.builder.function_ops import symbol_ref
+from lowering.llvm.builder.vector_types import element_type, integer_type, is_vector, lanes_of
 from tir_dialect.new_ops import new_op
-from tir_dialect.ops.memory import vector_of
+from tir_dialect.ops.memory import i32_array, vector_of
+
+POINTER = llvm.LLVMPointerType()
 
 
-class ConstantBuilder:
+class FunctionBuilder:
     """The blocks of one function and its constants; ops are appended to `block` and take `location`."""
 
     def __init__(self, argument_types: Sequence[Attribute]) -> None:
@@ -36,6 +39,7 @@ class ConstantBuilder:
         self.block = self.entry
         self.location: LocationAttr = UNKNOWN_LOC
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        self._addresses: dict[str, SSAValue] = {}
         self._constant_ops: list[Operation] = []
         self._integers: dict[SSAValue, int] = {}
         self._integer_constants: dict[tuple[int, Attribute], SSAValue] = {}
@@ -56,6 +60,32 @@ class ConstantBuilder:
                 self.entry.insert_ops_before(self._constant_ops, first)
         return Region(self.blocks)
 
+    # Blocks.
+
+    def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
+        """A block that is in no function yet."""
+        block = Block(arg_types=argument_types)
+        for argument in block.args:
+            argument.location = self.location
+        return block
+
+    def start(self, block: Block) -> None:
+        """Appends a block after the others and goes on in it."""
+        self.blocks.append(block)
+        self.block = block
+
+    def branch(self, target: Block, *values: SSAValue) -> Operation:
+        """Ends the block with a jump."""
+        return self.insert(new_op(llvm.BrOp, values, successors=(target,)))
+
+    def branch_if(self, condition: SSAValue, then: Block, otherwise: Block, *values: SSAValue) -> Operation:
+        """Ends the block with a two-way jump: to `then` with values, or to a block without arguments."""
+        properties: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, len(values), 0)}
+        successors = (then, otherwise)
+        return self.insert(new_op(llvm.CondBrOp, (condition, *values), (), properties, successors=successors))
+
+    # Ops.
+
     def insert(self, op: Operation) -> Operation:
         """Appends an op."""
         op.location = self.location
@@ -73,6 +103,18 @@ class ConstantBuilder:
         op = new_op(kind, operands, (result_type,), properties, self.location)
         self.block.add_op(op)
         return op.results[0]
+
+    # Constants.
+
+    def address(self, symbol: str) -> SSAValue:
+        """The address of a global or a function of the module; found once."""
+        found = self._addresses.get(symbol)
+        if found is None:
+            properties: dict[str, Attribute] = {"global_name": symbol_ref(symbol)}
+            op = new_op(llvm.AddressOfOp, (), (POINTER,), properties, self.location)
+            self._constant_ops.append(op)
+            found = self._addresses[symbol] = op.results[0]
+        return found
 
     def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
         """A constant of this function; equal ones are one value."""

@@ -14,12 +14,12 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.tir_to_llvm.builder.block_tree import Loop
-from lowering.tir_to_llvm.builder.hoisting_builder import HoistingBuilder
-from lowering.tir_to_llvm.builder.vector_types import is_vector
+from lowering.llvm.builder.block_tree import Loop
+from lowering.llvm.builder.function_builder import POINTER
+from lowering.llvm.builder.hoisting_builder import HoistingBuilder
+from lowering.llvm.builder.vector_types import is_vector
 from tir_dialect.ops.memory import i32_array
 
-POINTER = llvm.LLVMPointerType()
 NO_SIGNED_WRAP = IntegerAttr(1, i32)
 WRAPS = IntegerAttr(0, i32)
 _FITS: Mapping[str, Attribute] = {"overflowFlags": NO_SIGNED_WRAP}
