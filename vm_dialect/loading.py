@@ -38,7 +38,7 @@ class NativeFunction(tvm_ffi.Function):
 
     @classmethod
     def of(cls, function: tvm_ffi.Function, info: FunctionInfo) -> NativeFunction:
-        """The function with the names of its parameters; it takes the place of `function`, which is empty then."""
+        """The function with the names of its parameters; it replaces `function`, which is empty then."""
         made = cls.__new__(cls)
         made.__move_handle_from__(function)
         made.__name__ = info.name

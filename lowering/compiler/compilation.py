@@ -230,5 +230,5 @@ def _parameter(param: SSAValue) -> KernelParameter:
 
 
 def _describe(location: LocationAttr) -> str:
-    """What errors and profiles show of a location: imported names if there are some, else the place in the file."""
+    """What errors and profiles show of a location: imported names if there are some, else the position in the file."""
     return ", ".join(names(location)) or str(source_position(location))

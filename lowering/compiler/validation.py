@@ -374,9 +374,9 @@ def _array_difference(found: object, expected: Array, where: str) -> str | None:
     wrong = np.argwhere(~_agrees(array, expected))
     if not len(wrong):
         return None
-    place = tuple(int(index) for index in wrong[0])
-    element = f" element {list(place)}" if place else ""
-    return f"{where}{element} is {array[place]}, was {expected[place]}"
+    position = tuple(int(index) for index in wrong[0])
+    element = f" element {list(position)}" if position else ""
+    return f"{where}{element} is {array[position]}, was {expected[position]}"
 
 
 def _agrees(found: Array, expected: Array) -> Array:

@@ -188,7 +188,7 @@ def _is_leaf(op: Operation) -> bool:
 
 
 def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScopes) -> Operation:
-    """Moves the ops of a run into a new region at its place, which it gives; regions among them dissolve.
+    """Moves the ops of a run into a new region at its position, which it gives; regions among them dissolve.
 
     `named` are the symbols that are named behind the run. Those that a region among the ops binds for itself get other
     names where they would clash.

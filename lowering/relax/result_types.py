@@ -38,7 +38,7 @@ class ResultTypes:
         self._declared: dict[tuple[Operation, int], StructInfo] = {}
 
     def declared(self, op: Operation, index: int, info: StructInfo) -> StructInfo:
-        """What was declared at place `index` of `op` when it was first asked for; `info` is what is there now."""
+        """What was declared at position `index` of `op` when it was first asked for; `info` is what is there now."""
         return self._declared.setdefault((op, index), info)
 
     def set_types(self, values: Iterable[SSAValue], types: Iterable[StructInfo]) -> None:

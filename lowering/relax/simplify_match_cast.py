@@ -122,7 +122,7 @@ def _implies(cast: MatchCastOp, inner: MatchCastOp) -> bool:
 
 
 def _remove(cast: MatchCastOp, bindings: Mapping[str, Dim]) -> None:
-    """Puts the value in the place of the cast, and dimensions in that of the symbols that it binds."""
+    """Puts the value instead of the cast, and dimensions in that of the symbols that it binds."""
     for name, witness in cast.result_witnesses.items():
         if witness.first_use is not None:
             number = PrimOp(bindings[name])

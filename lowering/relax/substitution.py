@@ -80,7 +80,7 @@ def substitute_in(ops: Iterable[Operation], mapping: Mapping[str, Dim]) -> None:
 
 
 def substitute_in_value(value: SSAValue, mapping: Mapping[str, Dim]) -> SSAValue:
-    """Replaces symbols in the type of a value; gives the value that takes its place."""
+    """Replaces symbols in the type of a value; gives the value that replaces it."""
     info = _substitute(value.type, mapping)
     return value if info == value.type else Rewriter.replace_value_with_new_type(value, info)
 

@@ -12,7 +12,7 @@ from tir_dialect import te
 
 @legalizes(PadOp)
 def pad(kernel: Kernel, op: PadOp) -> te.Tensor:
-    """The element that each place comes from, or the value."""
+    """The element that each position comes from, or the value."""
     x, mode = kernel.tensor(op.x), op.mode.data
     before = op.pad_width.get_values()[::2]
     shape = kernel.shape(op.result)

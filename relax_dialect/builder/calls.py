@@ -141,7 +141,7 @@ class FunctionTable:
         return unique
 
     def update(self, name: str, func: AnyFunc) -> None:
-        """Puts a function in the place of another; `BuilderError` if there is none of that name."""
+        """Puts a function instead of another; `BuilderError` if there is none of that name."""
         old = self._functions.get(name)
         if old is None:
             raise BuilderError(f"there is no function @{name} to be updated")

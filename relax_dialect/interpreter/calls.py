@@ -103,8 +103,8 @@ def _prim_func(op: PrimFuncOp) -> PrimFunction:
     func = prim_func_type(op)
     names = [param.name_hint or f"arg{index}" for index, param in enumerate(op.params)]
     names += explicit_symbols(op)
-    places = [f"{op.sym_name.data}: argument #{index} ({name})" for index, name in enumerate(names)]
-    return PrimFunction(op, Contract(func.params, places, func.symbols))
+    positions = [f"{op.sym_name.data}: argument #{index} ({name})" for index, name in enumerate(names)]
+    return PrimFunction(op, Contract(func.params, positions, func.symbols))
 
 
 @runs(ExternFuncOp)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relax_dialect.interpreter.conform import Contract, Expectation, argument_places
+from relax_dialect.interpreter.conform import Contract, Expectation, argument_names
 from relax_dialect.interpreter.frame import Frame
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TailCall:
-    """A call whose result is the result of the caller: it takes the caller's place."""
+    """A call whose result is the result of the caller: it takes the caller's position."""
 
     function: Function
     arguments: Sequence[Value]
@@ -94,8 +94,8 @@ class Function:
 
     def _contract(self) -> Contract:
         captured = self.interpreter.captured.get(self.name, 0) if isinstance(self.op, FuncOp) else 0
-        places = argument_places(self.name, self.op.param_names, captured)
-        return Contract(self.type.params, places, self.type.symbols, captured)
+        positions = argument_names(self.name, self.op.param_names, captured)
+        return Contract(self.type.params, positions, self.type.symbols, captured)
 
 
 def _name(op: FuncOp | ClosureOp) -> str:

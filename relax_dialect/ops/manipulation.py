@@ -146,7 +146,7 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
 
 @op_definition
 class ExpandDimsOp(ViewOp):
-    """New dimensions of 1 at places counted in the result.
+    """New dimensions of 1 at positions counted in the result.
 
     ```mlir
     %0 = relax.expand_dims %x axes = [0, -1]

@@ -218,8 +218,8 @@ class AvgPool3dOp(AvgPoolOp):
 
 
 class AdaptiveAvgPoolOp(PoolBase, ABC):
-    """Means over windows that cut the data into a number of places: `%0 = relax.nn.adaptive_avg_pool2d %x output_size
-    = [1, n]`.
+    """Means over windows that cut the data into a number of positions: `%0 = relax.nn.adaptive_avg_pool2d %x
+    output_size = [1, n]`.
 
     Window `i` of `m` over `n` elements is `[floordiv(i * n, m), ceildiv((i + 1) * n, m))`.
 

@@ -126,7 +126,7 @@ def is_tuple(*fields: Pattern) -> Pattern:
 
 
 def is_tuple_get(tuple: Pattern, index: int | None = None) -> Pattern:
-    """A field of a tuple that fits, at any place if there is no index."""
+    """A field of a tuple that fits, at any position if there is no index."""
     return OperationPattern(frozenset({TupleGetOp.name}), [tuple], {} if index is None else {"index": index})
 
 

@@ -1,4 +1,4 @@
-"""Matches in programs, and what takes their place."""
+"""Matches in programs, and what replaces them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relax_dialect.patterns.match import Match
 from relax_dialect.patterns.nodes import Pattern
 
 Replacement = Callable[[Match], Sequence[Operation] | None]
-"""The ops that take the place of a match, whose last has one result for each output; `None` to leave it."""
+"""The ops that replace a match, whose last has one result for each output; `None` to leave it."""
 
 
 def matches_in(root: Operation, pattern: Pattern) -> Iterator[Match]:

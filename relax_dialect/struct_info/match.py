@@ -20,7 +20,7 @@ from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)
-class Place:
+class AccessPath:
     """A value among those that are matched, or one dimension of it.
 
     `root` is its index, `fields` the way into nested tuples; `dim` is a dimension of a tensor or shape, 0 for the
@@ -32,37 +32,37 @@ class Place:
     dim: int | None = None
 
     @property
-    def path(self) -> str:
-        """The way from the value to the place: `field 0 dimension 1`; empty if it is the value itself."""
+    def text(self) -> str:
+        """The way from the value to it: `field 0 dimension 1`; empty if it is the value itself."""
         steps = [f"field {index}" for index in self.fields]
         return " ".join(steps if self.dim is None else [*steps, f"dimension {self.dim}"])
 
     def __str__(self) -> str:
-        return f"#{self.root} {self.path}".rstrip()
+        return f"#{self.root} {self.text}".rstrip()
 
 
 class Mismatch(ValueError):
-    """The actual types can never be what is declared; `place` says where."""
+    """The actual types can never be what is declared; `path` says where."""
 
-    def __init__(self, place: Place, message: str):
-        super().__init__(f"{place}: {message}")
-        self.place = place
+    def __init__(self, position: AccessPath, message: str):
+        super().__init__(f"{position}: {message}")
+        self.path = position
         self.reason = message
 
 
 @dataclass(frozen=True)
 class KindCheck:
-    """The value at `place` has to be of a kind; `expected` says nothing of dimensions but their number."""
+    """The value at `path` has to be of a kind; `expected` says nothing of dimensions but their number."""
 
-    place: Place
+    path: AccessPath
     expected: StructInfo
 
 
 @dataclass(frozen=True)
-class PlacedCheck:
-    """A condition on dimensions that comes from what is declared at `place`."""
+class LocatedCheck:
+    """A condition on dimensions that comes from what is declared at `path`."""
 
-    place: Place
+    path: AccessPath
     check: Check
 
 
@@ -72,7 +72,7 @@ class BoundCheck:
 
     symbol: SymbolAttr
     value: Dim
-    place: Place
+    path: AccessPath
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class Match:
     """
 
     bindings: Mapping[str, Dim]
-    sources: Mapping[str, Place]
-    slots: Mapping[str, Place]
+    sources: Mapping[str, AccessPath]
+    slots: Mapping[str, AccessPath]
     kind_checks: tuple[KindCheck, ...] = ()
-    dim_checks: tuple[PlacedCheck, ...] = ()
+    dim_checks: tuple[LocatedCheck, ...] = ()
     bound_checks: tuple[BoundCheck, ...] = ()
 
     @property
@@ -109,7 +109,7 @@ def match_types(
     same on both sides. Raises `Mismatch` if no values can match or a symbol cannot be solved for.
     """
     if len(declared) != len(actual):
-        raise Mismatch(Place(len(declared)), f"expected {len(declared)} values, got {len(actual)}")
+        raise Mismatch(AccessPath(len(declared)), f"expected {len(declared)} values, got {len(actual)}")
     return _Matcher(symbols, actual, declared, prover or Prover()).run()
 
 
@@ -131,20 +131,22 @@ class _Matcher:
     actual: Sequence[StructInfo]
     declared: Sequence[StructInfo]
     prover: Prover
-    slots: dict[str, Place] = field(default_factory=dict[str, Place])
-    equations: list[tuple[Dim, Dim, Place]] = field(default_factory=list[tuple[Dim, Dim, Place]])
+    slots: dict[str, AccessPath] = field(default_factory=dict[str, AccessPath])
+    equations: list[tuple[Dim, Dim, AccessPath]] = field(default_factory=list[tuple[Dim, Dim, AccessPath]])
     kinds: list[KindCheck] = field(default_factory=list[KindCheck])
-    functions: list[tuple[FuncType, FuncType, Place]] = field(default_factory=list[tuple[FuncType, FuncType, Place]])
+    functions: list[tuple[FuncType, FuncType, AccessPath]] = field(
+        default_factory=list[tuple[FuncType, FuncType, AccessPath]]
+    )
 
     def run(self) -> Match:
         self.taken = {name for info in (*self.actual, *self.declared) for name in iter_symbols(info)}
         for root, (declared, actual) in enumerate(zip(self.declared, self.actual, strict=True)):
-            self._match(declared, actual, Place(root))
+            self._match(declared, actual, AccessPath(root))
         solution = self._solve()
-        for derived, base, place in self.functions:
-            self._match_function(derived, substitute(base, solution.bindings), place)
+        for derived, base, position in self.functions:
+            self._match_function(derived, substitute(base, solution.bindings), position)
         sources = {name: self.equations[source][2] for name, source in solution.sources.items()}
-        checks = tuple(PlacedCheck(self.equations[check.source][2], check) for check in solution.checks)
+        checks = tuple(LocatedCheck(self.equations[check.source][2], check) for check in solution.checks)
         bounds = tuple(self._bound_checks(solution.bindings, sources))
         return Match(solution.bindings, sources, self.slots, tuple(self.kinds), checks, bounds)
 
@@ -153,7 +155,7 @@ class _Matcher:
         used = {name for declared, _, _ in self.equations for name in declared.symbols}
         for name in names:
             if name not in used:
-                raise Mismatch(Place(0), f"nothing binds the symbol {name}")
+                raise Mismatch(AccessPath(0), f"nothing binds the symbol {name}")
         # Bounds are checked here, where the message can name them.
         unbounded = Bounds(dict.fromkeys(names, (None, None)))
         try:
@@ -161,7 +163,7 @@ class _Matcher:
         except MatchError as error:
             raise Mismatch(self.equations[error.source][2], str(error)) from error
 
-    def _match(self, declared: StructInfo, actual: StructInfo, place: Place) -> None:
+    def _match(self, declared: StructInfo, actual: StructInfo, position: AccessPath) -> None:
         """Specification, "Evaluating MatchCast", whose rules are, by the declared type:
 
         MC1: of an object nothing is asked, but that it is there.
@@ -176,85 +178,85 @@ class _Matcher:
         if isinstance(declared, ObjectType):
             return
         if isinstance(actual, ObjectType):
-            self.kinds.append(KindCheck(place, erase_static(declared)))
-            self._match_unknown(declared, place)
+            self.kinds.append(KindCheck(position, erase_static(declared)))
+            self._match_unknown(declared, position)
         elif isinstance(declared, TensorType) and isinstance(actual, TensorType):
-            self._match_tensor(declared, actual, place)
+            self._match_tensor(declared, actual, position)
         elif isinstance(declared, ShapeType) and isinstance(actual, ShapeType):
             if declared.dims is not None and actual.dims is None:
-                self.kinds.append(KindCheck(place, erase_static(declared)))
-            self._match_dims(declared.dims, actual.dims, place)
+                self.kinds.append(KindCheck(position, erase_static(declared)))
+            self._match_dims(declared.dims, actual.dims, position)
         elif isinstance(declared, PrimType) and isinstance(actual, PrimType):
-            self._require(declared.dtype == actual.dtype, declared, actual, place)
-            self._match_number(declared.value, actual.value, place)
+            self._require(declared.dtype == actual.dtype, declared, actual, position)
+            self._match_number(declared.value, actual.value, position)
         elif isinstance(declared, TupleType) and isinstance(actual, TupleType):
-            self._require(len(declared.fields) == len(actual.fields), declared, actual, place)
-            self._match_fields(declared.fields, actual.fields, place)
+            self._require(len(declared.fields) == len(actual.fields), declared, actual, position)
+            self._match_fields(declared.fields, actual.fields, position)
         elif isinstance(declared, FuncType) and isinstance(actual, FuncType):
-            self.functions.append((actual, declared, place))
+            self.functions.append((actual, declared, position))
         else:
-            self._require(False, declared, actual, place)
+            self._require(False, declared, actual, position)
 
-    def _match_unknown(self, declared: StructInfo, place: Place) -> None:
+    def _match_unknown(self, declared: StructInfo, position: AccessPath) -> None:
         if isinstance(declared, TensorType | ShapeType):
-            self._match_dims(declared.dims, None, place)
+            self._match_dims(declared.dims, None, position)
         elif isinstance(declared, PrimType):
-            self._match_number(declared.value, None, place)
+            self._match_number(declared.value, None, position)
         elif isinstance(declared, TupleType):
             for index, info in enumerate(declared.fields):
-                self._match(info, ObjectType(), Place(place.root, (*place.fields, index)))
+                self._match(info, ObjectType(), AccessPath(position.root, (*position.fields, index)))
 
-    def _match_tensor(self, declared: TensorType, actual: TensorType, place: Place) -> None:
+    def _match_tensor(self, declared: TensorType, actual: TensorType, position: AccessPath) -> None:
         if not _same_static_type(declared, actual):
             verdict = is_subtype(erase_static(actual), erase_static(declared), self.prover)
-            self._require(verdict is not Verdict.NEVER, declared, actual, place)
+            self._require(verdict is not Verdict.NEVER, declared, actual, position)
             if verdict is Verdict.RUNTIME:
-                self.kinds.append(KindCheck(place, erase_static(declared)))
-        self._match_dims(declared.dims, actual.dims, place)
+                self.kinds.append(KindCheck(position, erase_static(declared)))
+        self._match_dims(declared.dims, actual.dims, position)
 
-    def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], place: Place) -> None:
+    def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], position: AccessPath) -> None:
         for index, pair in enumerate(zip(declared, actual, strict=True)):
-            self._match(*pair, Place(place.root, (*place.fields, index)))
+            self._match(*pair, AccessPath(position.root, (*position.fields, index)))
 
-    def _match_dims(self, declared: Shape, actual: Shape, place: Place) -> None:
+    def _match_dims(self, declared: Shape, actual: Shape, position: AccessPath) -> None:
         if declared is None:
             return
         if actual is not None and len(actual) != len(declared):
-            raise Mismatch(place, f"expected {len(declared)} dimensions, got {len(actual)}")
+            raise Mismatch(position, f"expected {len(declared)} dimensions, got {len(actual)}")
         for index, dim in enumerate(declared):
             if dim is not None:
-                here = Place(place.root, place.fields, index)
+                here = AccessPath(position.root, position.fields, index)
                 found = None if actual is None else actual[index]
                 self.equations.append((dim, self._slot(here) if found is None else found, here))
 
-    def _match_number(self, declared: Dim | None, actual: Dim | None, place: Place) -> None:
+    def _match_number(self, declared: Dim | None, actual: Dim | None, position: AccessPath) -> None:
         """Matches the values of prims; one that is read at run time may be negative, as no dimension is."""
         if declared is None:
             return
-        here = Place(place.root, place.fields, 0)
+        here = AccessPath(position.root, position.fields, 0)
         if actual is None:
             actual = self._slot(here)
             self.prover = Prover(self.prover.bounds.with_entries({str(actual): (None, None)}))
         self.equations.append((declared, actual, here))
 
-    def _slot(self, place: Place) -> Dim:
-        path = "".join(f".{index}" for index in place.fields)
-        name = fresh_name(f"arg{place.root}{path}.dim{place.dim}", self.taken)
+    def _slot(self, position: AccessPath) -> Dim:
+        path = "".join(f".{index}" for index in position.fields)
+        name = fresh_name(f"arg{position.root}{path}.dim{position.dim}", self.taken)
         self.taken.add(name)
-        self.slots[name] = place
+        self.slots[name] = position
         return symbol(name)
 
-    def _match_function(self, derived: FuncType, base: FuncType, place: Place) -> None:
+    def _match_function(self, derived: FuncType, base: FuncType, position: AccessPath) -> None:
         verdict = is_subtype(derived, base, self.prover)
-        self._require(verdict is not Verdict.NEVER, base, derived, place)
+        self._require(verdict is not Verdict.NEVER, base, derived, position)
         if verdict is Verdict.RUNTIME:
-            self.kinds.append(KindCheck(place, base))
+            self.kinds.append(KindCheck(position, base))
 
-    def _require(self, holds: bool, declared: StructInfo, actual: StructInfo, place: Place) -> None:
+    def _require(self, holds: bool, declared: StructInfo, actual: StructInfo, position: AccessPath) -> None:
         if not holds:
-            raise Mismatch(place, f"expected {declared}, got {actual}")
+            raise Mismatch(position, f"expected {declared}, got {actual}")
 
-    def _bound_checks(self, bindings: Mapping[str, Dim], sources: Mapping[str, Place]) -> list[BoundCheck]:
+    def _bound_checks(self, bindings: Mapping[str, Dim], sources: Mapping[str, AccessPath]) -> list[BoundCheck]:
         checks: list[BoundCheck] = []
         for bound in self.symbols:
             name = bound.symbol.data

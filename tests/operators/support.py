@@ -44,7 +44,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "f32": Tolerance(2e-5, 2e-6),
     "f64": Tolerance(1e-12, 1e-13),
 }
-"""A few units in the last place; integers are compared exactly."""
+"""A few units in the last position; integers are compared exactly."""
 
 SIZES = (0, 1, 2, 7)
 

@@ -242,7 +242,7 @@ def test_reproducer(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     first = capsys.readouterr().err
     assert reproducer.read_text().splitlines()[0] == '// relax-opt -p break{way="fail" deep=true},canonicalize'
     assert _run(str(reproducer), "--run-reproducer") == 1
-    # Places are those of the source, because the reproducer carries them.
+    # Positions are those of the source, because the reproducer carries them.
     assert capsys.readouterr().err == first
 
 
@@ -270,7 +270,7 @@ def test_places_in_a_split_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_every_chunk_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """As by `mlir-opt`: all errors of a split file at their places, and what is right rewritten."""
+    """As by `mlir-opt`: all errors of a split file at their positions, and what is right rewritten."""
     misnamed = TEXT.replace("%b = ", "%b, %other = ").replace("%c = ", "%c, %more = ")
     path, written = tmp_path / "f.mlir", tmp_path / "out.mlir"
     path.write_text("// -----\n".join([misnamed, TEXT, misnamed, "test.nothing\n", TEXT]))

@@ -36,8 +36,8 @@ def check_apart(func: PrimFuncOp, pairs: Pairs, args: Sequence[Argument], *, inn
     for index, other in pairs:
         one, two = args[index], args[other]
         if isinstance(one, np.ndarray) and isinstance(two, np.ndarray) and _overlap(one, two, inner):
-            subject = f"{func.sym_name.data}: {_place(func, index)}"
-            raise ValueError(f"{subject}: overlaps {_place(func, other)}: pass a copy")
+            subject = f"{func.sym_name.data}: {_describe(func, index)}"
+            raise ValueError(f"{subject}: overlaps {_describe(func, other)}: pass a copy")
 
 
 def _overlap(one: np.ndarray, two: np.ndarray, inner: bool) -> bool:
@@ -46,6 +46,6 @@ def _overlap(one: np.ndarray, two: np.ndarray, inner: bool) -> bool:
     return not inner or np.shares_memory(one, two)
 
 
-def _place(func: PrimFuncOp, index: int) -> str:
+def _describe(func: PrimFuncOp, index: int) -> str:
     name = func.params[index].name_hint
     return f"argument #{index} ({name})" if name else f"argument #{index}"

@@ -97,7 +97,7 @@ class Nest(Operation):
         return () if self.reduction is None else self.reduction.axes
 
     @property
-    def places(self) -> tuple[Expr, ...]:
+    def element(self) -> tuple[Expr, ...]:
         """The indices of the output element that an iteration computes."""
         return self.axes
 
@@ -273,7 +273,7 @@ class Step(Nest):
     first: Dim = field(default_factory=lambda: constant(0))
 
     @property
-    def places(self) -> tuple[Expr, ...]:
+    def element(self) -> tuple[Expr, ...]:
         """The indices of the output element that an iteration computes."""
         count, *others = self.axes
         return (count + self.first if self.first.terms else count, *others)

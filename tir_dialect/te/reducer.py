@@ -117,8 +117,8 @@ class Reducer:
 
     def _check_order(self, axes: tuple[IterVar, ...]) -> None:
         """Refuses an axis whose bounds use one behind it."""
-        for place, each in enumerate(axes):
-            later = set(axes[place:])
+        for index, each in enumerate(axes):
+            later = set(axes[index:])
             for used in free_variables((each.lo, each.extent)):
                 if used in later:
                     raise ValueError(

@@ -82,8 +82,8 @@ class Statements:
         name = self.expressions.buffer(op.buffer)
         if op.mask is not None:
             mask = self.expressions.of(op.mask).text
-            return f"T.masked_store({name}, {value}, {self.expressions.place(op)}, {mask})"
-        return f"{name}[{self.expressions.place(op)}] = {value}"
+            return f"T.masked_store({name}, {value}, {self.expressions.index_text(op)}, {mask})"
+        return f"{name}[{self.expressions.index_text(op)}] = {value}"
 
     def _allocation(self, op: AllocBufferOp, *, in_block: bool) -> str:
         type = buffer_type(op.buffer)

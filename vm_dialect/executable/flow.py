@@ -178,10 +178,10 @@ class Kinds:
             return True
         builtin = _builtin(callee)
         proved = True
-        for place, argument in enumerate(call.arguments):
-            mask, accepted = self._mask(argument), builtin.signature.accepted(place).mask
+        for position, argument in enumerate(call.arguments):
+            mask, accepted = self._mask(argument), builtin.signature.accepted(position).mask
             if not mask & accepted:
-                raise ValueError(f"instruction {index}: {render(builtin.wrong_kind(place), name=_name(mask))}")
+                raise ValueError(f"instruction {index}: {render(builtin.wrong_kind(position), name=_name(mask))}")
             proved = proved and not mask & ~accepted
         return proved
 

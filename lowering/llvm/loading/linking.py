@@ -23,7 +23,7 @@ _SESSION = "JIT session error: "
 
 LIBRARIES_PER_LINKER = 32
 """LLVM's linker keeps some kilobytes of each library after its code is released. It goes itself when all of them are
-released and another linker has taken its place, which takes as long to make as three libraries."""
+released and another linker has replaced it, which takes as long to make as three libraries."""
 
 
 @dataclass(frozen=True)

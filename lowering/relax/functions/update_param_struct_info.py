@@ -149,8 +149,8 @@ def _match(func: FuncOp, given: Mapping[int, StructInfo]) -> Match:
     try:
         match = match_types(old, list(given.values()), [each for each in func.symbols if each.symbol.data in named])
     except Mismatch as mismatch:
-        where = f" {mismatch.place.path}" if mismatch.place.path else ""
-        fail(func, f"@{name} parameter #{list(given)[mismatch.place.root]}{where}: {mismatch.reason}")
+        where = f" {mismatch.path.text}" if mismatch.path.text else ""
+        fail(func, f"@{name} parameter #{list(given)[mismatch.path.root]}{where}: {mismatch.reason}")
     for known, dim in match.bindings.items():
         if not match.slots.keys().isdisjoint(dim.symbols):
             fail(func, f"@{name} expected types that tell the symbol {known}", "name that dimension")

@@ -139,7 +139,7 @@ def _edge(call: CallTIROp, argument: OpResult, facts: KernelFacts) -> OpPattern:
 
 
 def _make_group(members: Sequence[CallTIROp]) -> None:
-    """Moves calls into a group in the place of the last one."""
+    """Moves calls into a group instead of the last one."""
     last = members[-1]
     marker = InsertPoint.after(last)
     outputs = [result for result in last.res if result.uses] or list(last.res)

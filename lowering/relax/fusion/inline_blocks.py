@@ -127,19 +127,19 @@ class _Producer:
         work = [op for op in self.block.body.walk() if not isinstance(op, LoadOp | StoreOp) and not _is_free(op)]
         if len(work) <= MOST_REPEATED and not any(_is_expensive(op) for op in work):
             return True
-        places = {(load.parent, *load.indices) for load in loads}
-        return len(places) == 1 and _reads_each_once(loads[0])
+        positions = {(load.parent, *load.indices) for load in loads}
+        return len(positions) == 1 and _reads_each_once(loads[0])
 
     def inline(self, accesses: _Accesses) -> None:
-        """Puts the computation in the place of the loads, and removes the nest and the buffer."""
+        """Puts the computation instead of the loads, and removes the nest and the buffer."""
         buffer = self.store.buffer
         computed: dict[tuple[object, ...], SSAValue] = {}
         loads = _in_order(accesses.loads_of(buffer))
-        places = {(load.parent, *load.indices) for load in loads}
+        positions = {(load.parent, *load.indices) for load in loads}
         for load in loads:
             key = (load.parent, *load.indices)
             if key not in computed:
-                computed[key] = self._compute(load, accesses, moved=len(places) == 1)
+                computed[key] = self._compute(load, accesses, moved=len(positions) == 1)
             load.result.replace_all_uses_with(computed[key])
             accesses.remove([load])
             Rewriter.erase_op(load)
@@ -153,8 +153,8 @@ class _Producer:
     def _compute(self, load: LoadOp, accesses: _Accesses, *, moved: bool) -> SSAValue:
         """The element at the indices of a load, in front of it: by a copy of the code, or the code itself."""
         values: dict[SSAValue, SSAValue] = {}
-        for index, place in zip(self.store.indices, load.indices, strict=True):
-            values[index] = place
+        for index, position in zip(self.store.indices, load.indices, strict=True):
+            values[index] = position
         for iterator in self.block.body.block.args:
             if iterator not in values and iterator.uses:
                 values[iterator] = self._zero(load)

@@ -100,9 +100,9 @@ class KernelBody:
     ) -> SSAValue | None:
         """The parameter of a map whose maker the map can go on with."""
         shape = known.shape_for(dims)
-        for place in known.elementwise:
-            if params[place] in passing and params[place] in self._made and self._made[params[place]][1] == shape:
-                return callee.params[place]
+        for index in known.elementwise:
+            if params[index] in passing and params[index] in self._made and self._made[params[index]][1] == shape:
+                return callee.params[index]
         return None
 
     def _extended(

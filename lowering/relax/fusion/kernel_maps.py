@@ -58,16 +58,16 @@ class Nest:
         body, stored = self.block.body.block, self.store.value
         Rewriter.erase_op(self.store)
         values.update(zip(more.block.body.block.args, body.args, strict=True))
-        place = InsertPoint.at_start(body)
+        insert_point = InsertPoint.at_start(body)
         last: Operation | None = None
         for op in more.block.body.block.ops:
             if isinstance(op, LoadOp) and op.buffer is read:
                 values[op.result] = stored
                 stored.name_hint = stored.name_hint or op.result.name_hint
-                place = InsertPoint.at_end(body)
+                insert_point = InsertPoint.at_end(body)
             else:
                 last = clone(op)
-                Rewriter.insert_op(last, place)
+                Rewriter.insert_op(last, insert_point)
         self._name_as(more)
         assert isinstance(last, StoreOp)
         return Nest(self.loops, self.block, last)
@@ -101,8 +101,8 @@ class Map:
         shape = nest.store.buffer_type.shape
         if not _covers(nest, shape) or not _computes(nest):
             return None
-        places = (place for place, param in enumerate(func.params[:-1]) if _is_read_at_iterators(param, nest))
-        return Map(nest, shape, frozenset(places))
+        positions = (index for index, param in enumerate(func.params[:-1]) if _is_read_at_iterators(param, nest))
+        return Map(nest, shape, frozenset(positions))
 
     def shape_for(self, dims: Mapping[str, Dim]) -> tuple[Dim, ...]:
         """The shape of the result in a call."""

@@ -16,7 +16,7 @@ from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_cont
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
-from lowering.relax.layout.word_weights import Indices, is_transposed, pack_words, word_places, word_shape
+from lowering.relax.layout.word_weights import Indices, group_indices, is_transposed, pack_words, word_shape
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
@@ -119,13 +119,13 @@ def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
     """Reads from panels what was in a buffer with dimensions of these sizes."""
     indices = Indices([])
     if layout.parts > 1:
-        places = word_places(indices, load, sizes, layout.transposed, layout.width, layout.parts)
+        positions = group_indices(indices, load, sizes, layout.transposed, layout.width, layout.parts)
     else:
         *batch, r, j = load.indices
         r, j = (j, r) if layout.transposed else (r, j)
         panel, within = indices.split(j, layout.width)
-        places = [*batch, panel, r, within]
-    new = LoadOp(load.buffer, places)
+        positions = [*batch, panel, r, within]
+    new = LoadOp(load.buffer, positions)
     new.result.name_hint = load.result.name_hint
     for op in (*indices.emitted, new):
         op.location = load.location

@@ -67,7 +67,7 @@ def word_shape(sizes: Sequence[int], transposed: bool, width: int, parts: int) -
     return -(-n // width), -(-prod(along) // parts), width, parts
 
 
-def word_places(
+def group_indices(
     indices: Indices, load: LoadOp, sizes: Sequence[int], transposed: bool, width: int, parts: int
 ) -> list[SSAValue]:
     """Where an element of columns of this shape is in the panels."""

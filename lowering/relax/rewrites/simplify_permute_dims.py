@@ -54,7 +54,7 @@ class SimplifyPermuteDimsPass(Pass):
       front of it would be cut off from what follows;
     * a concatenation of tensors that are permuted alike is permuted afterwards
     * an elementwise operator comes before the permutation of its operand if no other op uses that, or all users of the
-      result undo it, or the other users can come before it too and one result of theirs is permuted in its place
+      result undo it, or the other users can come before it too and one result of theirs is permuted instead of it
       (`x * sigmoid(x)`); its other operands have to be permuted alike, constants, single elements, or of dimensions
       whose order does not matter, as most are 1. There it can be fused with what made the operand, and the permutation
       can meet another one, or a product that reads in any order;

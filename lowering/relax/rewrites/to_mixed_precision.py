@@ -128,7 +128,7 @@ class _Precision:
         self._raise_results(op, new)
 
     def _raise_results(self, op: Operator, new: Operator) -> None:
-        """Converts the results of the op that takes the place of another back for those who want them so."""
+        """Converts the results of the op that replaces another back for those who want them so."""
         raised = [AstypeOp(result, f32) for result in new.results]
         inherit_location(op, raised)
         Rewriter.insert_op(raised, InsertPoint.before(op))

@@ -79,7 +79,7 @@ class Findings:
 
 
 def at_ops(source: Source, node: ast.AST, violations: Sequence[Violation]) -> TVMScriptError:
-    """The errors of rules that ops break, at their places in the text; at `node` where an op has none."""
+    """The errors of rules that ops break, at their positions in the text; at `node` where an op has none."""
     found: list[TVMScriptError] = []
     for violation in violations:
         position = violation.op.location
@@ -154,7 +154,7 @@ class PrimFunction(Protocol):
         ...
 
     def symbol_at(self, index: int) -> str | None:
-        """The symbol that the parameter at a place of the text became."""
+        """The symbol that the parameter at a position of the text became."""
         ...
 
     @property
@@ -163,7 +163,7 @@ class PrimFunction(Protocol):
         ...
 
     def is_unused(self, index: int) -> bool:
-        """Whether the function has no parameter for that of the text at a place, since it does not use it."""
+        """Whether the function has no parameter for that of the text at a position, since it does not use it."""
         ...
 
 

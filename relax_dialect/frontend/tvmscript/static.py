@@ -250,7 +250,7 @@ class StaticReader:
         return entries[key] if key in entries else self.unsupported(node)
 
     def unsupported(self, node: ast.expr) -> object:
-        """An expression of plain Python; any other has no place here."""
+        """An expression of plain Python; any other has no position here."""
         return python_value(self, node)
 
     # Kinds of values

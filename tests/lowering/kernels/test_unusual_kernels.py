@@ -26,7 +26,7 @@ class Kernel:
     source: Shape
     target: Shape
     places: tuple[int | str, ...]
-    """Where each element of the source comes from: an iterator `v<n>`, a reduced `r<axis>`, or a place."""
+    """Where each element of the source comes from: an iterator `v<n>`, a reduced `r<axis>`, or a position."""
     nested: bool
     """Whether the inner iterators are those of a block within a block."""
     triangle: bool

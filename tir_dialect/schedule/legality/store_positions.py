@@ -64,6 +64,8 @@ def _position(axis: AxisRange, number: int, name: str) -> Position | None:
 
 
 def _is_alone(regions: BlockRegions, position: Position, sizes: Sequence[str]) -> bool:
-    """Whether no two values of the iterator mean the same index, and the place depends on nothing else that moves."""
+    """Whether no two values of the iterator mean the same index, and the position depends on nothing else that
+    moves.
+    """
     fixed = position.offset.symbols | position.width.symbols
     return fixed <= set(sizes) and regions.space.less_equal(position.width, abs(position.step)) is True

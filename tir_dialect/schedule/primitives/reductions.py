@@ -307,13 +307,13 @@ def nest_copies(
 ) -> None:
     """Puts a block at `point`, in copies of loops; iterators and conditions are in terms of the loops copied."""
     symbols: dict[str, Dim] = {}
-    place = point
+    insert_point = point
     for old in copied:
-        loop = _copy_loop(Materializer(self.func, space, place), space, old, symbols)
-        Rewriter.insert_op(loop, place)
+        loop = _copy_loop(Materializer(self.func, space, insert_point), space, old, symbols)
+        Rewriter.insert_op(loop, insert_point)
         symbols[space.variable(old.induction_var).dim.as_symbol or ""] = space.variable(loop.induction_var).dim
-        place = InsertPoint.at_end(loop.body.block)
-    Rewriter.insert_op(block, place)
+        insert_point = InsertPoint.at_end(loop.body.block)
+    Rewriter.insert_op(block, insert_point)
     emitter = Materializer(self.func, space, InsertPoint.before(block))
     bindings = [space.dim_of(binding) for _, binding, _ in iterators]
     local = [

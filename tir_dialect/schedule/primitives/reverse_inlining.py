@@ -64,13 +64,13 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     allocation, loads = _intermediate(self, consumer)
     users = [use.operation for use in allocation.buffer.uses if use.operation not in loads]
     _check_instances(self, block.op, users)
-    place = earlier_user(self, consumer.store.buffer, users)
+    position = earlier_user(self, consumer.store.buffer, users)
     if is_plain_copy(consumer, loads) and any(isinstance(op, LoadOp) for op in users):
         work_in_copy(self, consumer, loads[0])
     else:
         _apply(self, consumer, loads, allocation)
-    if place is not None:
-        hoist_allocation(consumer.store.buffer, place)
+    if position is not None:
+        hoist_allocation(consumer.store.buffer, position)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
 
@@ -105,8 +105,8 @@ def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBuf
         raise self.error(f'block "{name}" reads {len(own)} allocated buffers that nobody else reads, expected one')
     ((buffer, loads),) = own.items()
     space = IndexSpace(consumer.op)
-    places = [[space.dim_of(index) or index for index in load.indices] for load in loads]
-    if any(place != places[0] for place in places) or any(load.lanes is not None for load in loads):
+    positions = [[space.dim_of(index) or index for index in load.indices] for load in loads]
+    if any(position != positions[0] for position in positions) or any(load.lanes is not None for load in loads):
         raise self.error(f'block "{name}" reads several elements of buffer "{buffer.name_hint}"')
     if any(load.parent is not consumer.op.body.block for load in loads):
         raise self.error(f'block "{name}" reads buffer "{buffer.name_hint}" under a condition')
@@ -180,8 +180,8 @@ def _values_at(
     if found is None:
         raise self.error(f'block "{block.block_name.data}" may read an element of its input several times')
     emitter = Materializer(self.func, outside, InsertPoint.before(store))
-    for place, value in zip(places, store.indices, strict=True):
-        emitter.remember(place or constant(0), value)
+    for position, value in zip(places, store.indices, strict=True):
+        emitter.remember(position or constant(0), value)
     return {value: emitter.emit(outside.prover.simplify(found[name])) for value, name in names.items()}
 
 
@@ -198,7 +198,9 @@ def _check_units(
 def _where_it_runs(
     self: ScheduleState, block: BlockOp, values: Mapping[SSAValue, SSAValue], store: StoreOp
 ) -> InsertPoint:
-    """The place for what a block does for the element that is stored: under a condition if there may be no instance."""
+    """The position for what a block does for the element that is stored: under a condition if there may be no
+    instance.
+    """
     outside = IndexSpace(enclosing_block(store) or self.func)
     emitter = Materializer(self.func, outside, InsertPoint.before(store))
     conditions: list[Less | SSAValue] = []

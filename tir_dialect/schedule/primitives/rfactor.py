@@ -248,7 +248,7 @@ def _allocate(plan: _Plan, point: InsertPoint) -> dict[SSAValue, SSAValue]:
 
 
 def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> BlockOp:
-    """The block of the partial reduction, in the place of the old one."""
+    """The block of the partial reduction, instead of the old one."""
     block = plan.block
     spatial = [(it.kind, it.binding, it.extent) for it in block.iterators if it.kind is SPATIAL]
     factor = (SPATIAL, plan.loop.induction_var, plan.loop.upper)

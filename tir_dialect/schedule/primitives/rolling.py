@@ -125,7 +125,7 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
     """The window of an axis in a loop; `None` if windows do not overlap or have gaps, or other axes move, too."""
     bindings = [self.space.dim_of(it.binding) for it in block.iterators]
     binding, variable = bindings[number], self.symbol(loop)
-    others = [dim for place, dim in enumerate(bindings) if place != number]
+    others = [dim for index, dim in enumerate(bindings) if index != number]
     if binding is None or any(dim is None or variable.symbols & dim.symbols for dim in others):
         return None
     inner = [self.space.variable(op.induction_var) for op in enclosing_loops(block) if _is_within(op, loop)]

@@ -15,7 +15,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import is_index_op, place_of_all, unique_block_name
+from tir_dialect.schedule.structure.statements import common_insert_point, is_index_op, unique_block_name
 from tir_dialect.types import IteratorKind
 
 
@@ -57,10 +57,12 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
 
 
 def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
-    """The ops from the first to the last of those that hold the blocks, in the innermost place that holds them all."""
-    place, tops = place_of_all(blocks)
-    order = sorted(map(place.get_operation_index, tops))
-    run = list(place.ops)[order[0] : order[-1] + 1]
+    """The ops from the first to the last of those that hold the blocks, in the innermost position that holds
+    them all.
+    """
+    position, tops = common_insert_point(blocks)
+    order = sorted(map(position.get_operation_index, tops))
+    run = list(position.ops)[order[0] : order[-1] + 1]
     if isinstance(run[0], InitOp):
         raise self.error("expected blocks that are all in the init of a block, or all behind it")
     return run

@@ -45,8 +45,8 @@ def earlier_user(self: ScheduleState, buffer: SSAValue, users: Sequence[Operatio
     return None if first is allocation else first
 
 
-def hoist_allocation(buffer: SSAValue, place: Operation) -> None:
+def hoist_allocation(buffer: SSAValue, position: Operation) -> None:
     """Moves the allocation of a buffer in front of an op."""
     if isinstance(buffer.owner, Operation):
         buffer.owner.detach()
-        Rewriter.insert_op(buffer.owner, InsertPoint.before(place))
+        Rewriter.insert_op(buffer.owner, InsertPoint.before(position))

@@ -41,10 +41,11 @@ def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
     check_plain_conditions(self, block)
 
 
-def place_in(
+def insert_point_in(
     self: ScheduleState, loop: ForOp, index: int, *, after: Sequence[Operation] = (), before: Sequence[Operation] = ()
 ) -> InsertPoint:
-    """The place for a block in a loop: the last one that there is for -1, the first one for -2, or behind `index` ops.
+    """The position for a block in a loop: the last one that there is for -1, the first one for -2, or behind `index`
+    ops.
 
     It is behind the ops that hold `after`, and in front of those that hold `before`; refuses another `index`.
     """

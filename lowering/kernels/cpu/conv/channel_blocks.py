@@ -2,7 +2,7 @@
 
 The innermost dimension of output and weights is a block of channels, which is one or a few vectors; the data is not
 indexed by it. Accumulators of several pixels and blocks stay in registers. Nothing is packed: weights are loaded in
-place, and elements of the data are broadcast. Convolutions in `NCHW16c` have this form, and so have matrix products
+position, and elements of the data are broadcast. Convolutions in `NCHW16c` have this form, and so have matrix products
 with few columns.
 
 A long reduction is blocked (as by KC in a GEMM), so that L1 holds the weights of a block while several tiles use them.

@@ -407,7 +407,7 @@ def _is_valid(op: BlockOp) -> bool:
 
 
 def _dissolve(op: BlockOp) -> None:
-    """Puts what a block computes in its place."""
+    """Puts what a block computes instead of it."""
     for argument, binding in zip(op.body.block.args, op.bindings, strict=True):
         argument.replace_all_uses_with(binding)
     for inner in list(op.body.block.ops):

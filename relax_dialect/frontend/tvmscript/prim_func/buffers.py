@@ -494,7 +494,7 @@ def _shape(reader: ScalarReader, node: ast.AST, given: ast.expr | None, extents:
 
 
 def _kept(axes: Sequence[Axis], extents: Sequence[Dim | None], rank: int) -> list[int]:
-    """The dimensions of a region that a view of a rank has: the ranges, without or with those of one place."""
+    """The dimensions of a region that a view of a rank has: the ranges, without or with those of one position."""
     ranges = [index for index, axis in enumerate(axes) if axis.upper is not None]
     if rank < len(ranges):
         return [index for index in ranges if extents[index] != constant(1)]

@@ -54,7 +54,7 @@ class TirStatementReader(TirFlowReader):
                 return
 
     def _locate(self, node: ast.stmt, before: object) -> None:
-        """Gives the ops that a statement has made its place."""
+        """Gives the ops that a statement has made its position."""
         filename, line, column = self.source.location(node)
         location: LocationAttr = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
         op = self.block.last_op

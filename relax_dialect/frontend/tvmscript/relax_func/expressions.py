@@ -64,12 +64,12 @@ class ExpressionReader(StaticReader):
         self.in_dataflow = False
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
-        """The result of building something, with errors at the place of `node`."""
+        """The result of building something, with errors at the position of `node`."""
         return self.source.built(node, make, BUILD_ERRORS)
 
     @contextmanager
     def errors_at(self, node: ast.AST) -> Generator[None]:
-        """Gives errors of the end of a scope the place of `node`, or that of the op which breaks a rule."""
+        """Gives errors of the end of a scope the position of `node`, or that of the op which breaks a rule."""
         try:
             yield
         except TVMScriptError:

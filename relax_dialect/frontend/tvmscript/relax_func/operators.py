@@ -315,7 +315,7 @@ def _batch_norm(
 
 
 def _median(x: Expr, axes: Sequence[int] | None = None, *, keepdims: bool = False) -> object:
-    """The lower of two middle elements; along an axis its place comes with it."""
+    """The lower of two middle elements; along an axis its position comes with it."""
     dims = x.type.known_dims if isinstance(x.type, TensorType) else None
     if dims is None or len(axes or ()) > 1:
         raise ValueError("R.median expected data of known dimensions, and one axis or none")
@@ -327,7 +327,7 @@ def _median(x: Expr, axes: Sequence[int] | None = None, *, keepdims: bool = Fals
 
 
 def _middle(x: Expr, length: Dim, axis: int) -> tuple[Expr, Expr]:
-    """The middle of an ordering along an axis, and its place."""
+    """The middle of an ordering along an axis, and its position."""
     first = (length - 1) // 2
     indices = relax_op("strided_slice")(relax_op("argsort")(x, axis=axis, dtype=i64), [axis], [first], [first + 1])
     return relax_op("gather_elements")(x, indices, axis=axis), indices

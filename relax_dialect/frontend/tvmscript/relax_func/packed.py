@@ -102,7 +102,7 @@ def _tuple_get_item(fields: Expr, index: Expr) -> Expr:
 
 
 def _tuple_reset_item(fields: Expr, index: Expr) -> Expr:
-    """The tuple with null in a place; TVM's function changes the one that it gets."""
+    """The tuple with null in a position; TVM's function changes the one that it gets."""
     position = _known(index, "the index of a field")
     kept = [_operator("relax.null")() if number == position else field for number, field in enumerate(fields)]
     return _operator("relax.tuple")(*kept)

@@ -306,9 +306,9 @@ def _filled_in(
     kept = [
         known[at] if isinstance(each, int) and each == 0 and at < len(known) else each for at, each in enumerate(items)
     ]
-    open_places = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
-    if len(open_places) == 1:
-        (index,) = open_places
+    open_slots = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
+    if len(open_slots) == 1:
+        (index,) = open_slots
         rest = product(reader.to_dim(node, each) for at, each in enumerate(kept) if at != index)
         kept[index] = reader.emit(node, lambda: product(known) // rest)
     return tuple(kept)

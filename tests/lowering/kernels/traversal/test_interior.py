@@ -85,7 +85,10 @@ def test_the_edges_have_no_conditions() -> None:
     ends = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "e"]
     assert len(ends) == 2
     assert not any(isinstance(op, IfOp) for loop in ends for op in loop.body.walk())
-    assert [len([op for op in loop.body.walk() if isinstance(op, LoadOp)]) for loop in ends] == [2, 2]  # place, element
+    assert [len([op for op in loop.body.walk() if isinstance(op, LoadOp)]) for loop in ends] == [
+        2,
+        2,
+    ]  # position, element
 
 
 EITHER = """

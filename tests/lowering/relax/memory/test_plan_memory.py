@@ -257,7 +257,7 @@ def test_a_loop_uses_what_was_made_before_it(rounds: int):
 
 
 def test_arenas_are_shared():
-    """A chain needs two places; tensors of a dtype share memory with those of another."""
+    """A chain needs two positions; tensors of a dtype share memory with those of another."""
     module = parse_module(
         """
 relax.func @main(%x: !relax.tensor<[1024], f32>) -> !relax.tensor<[1024], f32> {

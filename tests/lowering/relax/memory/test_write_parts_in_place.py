@@ -157,7 +157,7 @@ KERNELS = {
 
 @pytest.mark.parametrize(("body", "parts"), KERNELS.values(), ids=KERNELS)
 def test_kernels_that_write_more_than_copies(body: str, parts: int):
-    """A copy comes first only where nothing was written to its place before it."""
+    """A copy comes first only where nothing was written to its position before it."""
     text = f"""
     {ROWS.format(name="joined", body=body, more="")}
     relax.func @main(%x: !relax.tensor<[2, 3], f32>) -> !relax.object {{

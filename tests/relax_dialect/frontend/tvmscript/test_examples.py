@@ -1,6 +1,6 @@
 """The examples of the documents that the language comes from: each is read, and the complete programs run.
 
-`examples/<document>_<what>.txt` is the text as printed there. What is no Python there is an error at that place.
+`examples/<document>_<what>.txt` is the text as printed there. What is no Python there is an error at that position.
 """
 
 from pathlib import Path
