@@ -116,21 +116,21 @@ class _Emitter:
         rest = self.stages
         while rest:
             stage, *rest = rest
-            what = self.contractions.get(stage)
-            if what is None:
+            contraction = self.contractions.get(stage)
+            if contraction is None:
                 plan.append(stage)
                 continue
-            attention = find_attention(self.kernel, what, rest, self.contractions, own)
+            attention = find_attention(self.kernel, contraction, rest, self.contractions, own)
             if attention is not None:
                 plan.append(attention)
                 rest = rest[attention.count - 1 :]
                 continue
-            groups = find_dot_group_contraction(what, self.kernel.target)
+            groups = find_dot_group_contraction(contraction, self.kernel.target)
             tiles = tiling(self.kernel.target, GROUP_BYTES)
             if groups is None:
-                what, tiles = with_tiles(what, self.kernel.target)
-            epilogue = find_epilogue(what, rest, own)
-            gemm = Gemm(self.kernel, what, epilogue, tiles)
+                contraction, tiles = with_tiles(contraction, self.kernel.target)
+            epilogue = find_epilogue(contraction, rest, own)
+            gemm = Gemm(self.kernel, contraction, epilogue, tiles)
             plan.append(gemm if groups is None else DotGroupGemm(gemm, groups))
             rest = rest[len(epilogue.steps) :]
         return plan
@@ -149,8 +149,8 @@ def _unneeded(gemm: Gemm | DotGroupGemm | Attention) -> frozenset[SSAValue]:
         return gemm.unread
     if isinstance(gemm, DotGroupGemm):
         return gemm.gemm.epilogue.unread
-    sums = {gemm.what.store.buffer} if _makes_partial_sums(gemm) else set[SSAValue]()
-    return gemm.epilogue.unread - sums
+    accumulators = {gemm.contraction.store.buffer} if _makes_partial_sums(gemm) else set[SSAValue]()
+    return gemm.epilogue.unread - accumulators
 
 
 def _makes_partial_sums(gemm: Gemm) -> bool:

@@ -55,32 +55,32 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
     stages = None if program is None else find_stages(program)
     found: dict[int, PanelLayout] = {}
     for stage in stages or ():
-        what = find_contraction(stage)
-        loads = () if what is None else what.columns.loads
-        if what is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
+        contraction = find_contraction(stage)
+        loads = () if contraction is None else contraction.columns.loads
+        if contraction is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
             continue
-        layout = _layout(what, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
+        layout = _layout(contraction, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
         if layout is not None:
             found[loads[0].buffer.index - len(func.symbols)] = layout
     return found
 
 
-def _layout(what: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
+def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
     """How the columns of a product should lie; `None` if they can or need not lie in panels."""
-    words = find_word_contraction(what, target)
+    words = find_word_contraction(contraction, target)
     if words is not None:
         order = is_transposed(words, load)
         return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, words.parts)
-    indices, shape = what.stage.accesses[load], load.buffer_type.shape
-    if len(what.column) != 1 or len(what.reduced) != 1 or what.outer or len(indices) < 2:
+    indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
+    if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:
         return None
-    (column,), (reduced,) = what.column, what.reduced
+    (column,), (reduced,) = contraction.column, contraction.reduced
     transposed = indices[-1].is_axis(reduced) and indices[-2].is_axis(column)
     straight = indices[-1].is_axis(column) and indices[-2].is_axis(reduced)
     last = (column, reduced) if transposed else (reduced, column)
-    whole = tuple(shape[-2:]) == tuple(what.stage.extents[axis] for axis in last)
-    n, known = what.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
-    width = tiling(target, byte_size(what.element), what.longest).width
+    whole = tuple(shape[-2:]) == tuple(contraction.stage.extents[axis] for axis in last)
+    n, known = contraction.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
+    width = tiling(target, byte_size(contraction.element), contraction.longest).nr
     if n is None or 2 * (-(-n // width) * width) > 3 * n or any(index.value is not None for index in indices[:-2]):
         return None
     return PanelLayout(width, transposed) if (transposed or straight) and whole and known else None

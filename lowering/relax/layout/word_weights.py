@@ -22,13 +22,20 @@ if TYPE_CHECKING:
 
 def is_transposed(words: WordContraction, load: LoadOp) -> bool | None:
     """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither."""
-    what, dims = words.what, tuple(load.buffer_type.shape)
-    indices = what.stage.accesses[load]
-    if len(what.column) != 1 or len(indices) != len(words.reduced) + 1 or not all(dim.is_constant for dim in dims):
+    contraction, dims = words.contraction, tuple(load.buffer_type.shape)
+    indices = contraction.stage.accesses[load]
+    if (
+        len(contraction.column) != 1
+        or len(indices) != len(words.reduced) + 1
+        or not all(dim.is_constant for dim in dims)
+    ):
         return None
-    for transposed, order in ((True, (*what.column, *words.reduced)), (False, (*words.reduced, *what.column))):
+    for transposed, order in (
+        (True, (*contraction.column, *words.reduced)),
+        (False, (*words.reduced, *contraction.column)),
+    ):
         along = all(index.is_axis(axis) for index, axis in zip(indices, order, strict=True))
-        if along and dims == tuple(what.stage.extents[axis] for axis in order):
+        if along and dims == tuple(contraction.stage.extents[axis] for axis in order):
             return transposed
     return None
 

@@ -151,9 +151,9 @@ def are_long(gemm: Gemm, lines: Dim) -> SSAValue | None:
 
     `None` if they are not: where there are batches, which share that cache, it would be much code for little.
     """
-    if gemm.what.batch:
+    if gemm.contraction.batch:
         return None
-    code, room = gemm.code, gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.what.element)
+    code, room = gemm.code, gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.contraction.element)
     k = code.dim(gemm.k, "k")
     whole = code.compare("eq", code.remainder(k, gemm.tiles.lanes), 0)
     long = code.both(code.compare("sge", k, LONG_DOT_MIN_K), whole)
@@ -163,7 +163,7 @@ def are_long(gemm: Gemm, lines: Dim) -> SSAValue | None:
 
 
 def _kind(gemm: Gemm) -> LongDotRoutine:
-    return LongDotRoutine.of(gemm.what.element, gemm.tiles.lanes)
+    return LongDotRoutine.of(gemm.contraction.element, gemm.tiles.lanes)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Copies:
         """Memory for some rows, which may begin at any lane of a vector."""
         lanes = gemm.tiles.lanes
         width = lanes * (ceildiv(gemm.k, constant(lanes)) + 1)
-        return Copies(gemm.code.alloc([count * width], gemm.what.element, "copies"), width, shift, lanes)
+        return Copies(gemm.code.alloc([count * width], gemm.contraction.element, "copies"), width, shift, lanes)
 
     def offset(self, code: Code, number: SSAValue, r: SSAValue | int) -> SSAValue:
         """Where an element of a row is."""
@@ -211,7 +211,7 @@ class LongRows:
     def make(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int, ...]) -> LongRows:
         """All rows at given values of the other axes."""
         zero = gemm.code.index(0)
-        head = elements_before_alignment(gemm, factor, {**coords, along: zero, gemm.what.reduced: zero})
+        head = elements_before_alignment(gemm, factor, {**coords, along: zero, gemm.contraction.reduced: zero})
         return LongRows(gemm, factor, coords, along, head)
 
     @property
@@ -225,7 +225,7 @@ class LongRows:
         After the last row they are those of that one.
         """
         gemm, code, (copies, number) = self.gemm, self.gemm.code, near
-        bounds, kind, reduced = (self.head, code.dim(gemm.k, "k")), _kind(gemm), gemm.what.reduced
+        bounds, kind, reduced = (self.head, code.dim(gemm.k, "k")), _kind(gemm), gemm.contraction.reduced
         last = code.sub(code.dim(gemm.size(self.along)), 1)
         zero = code.index(0)
         matrix = operand(gemm, self.factor, {**self.coords, self.along: zero, reduced: zero}, self.along)

@@ -102,24 +102,24 @@ class Computed:
                 code.prefetch(self.gemm.kernel.flat[load.buffer], [index], level)
 
     def _at_step(self, code: Code, r: SSAValue, i: SSAValue | int) -> Coords:
-        reduced = self.gemm.what.reduced
+        reduced = self.gemm.contraction.reduced
         step = code.add(self.coords[reduced], r) if reduced in self.coords else r
         return {**self.coords, self.along: code.add(self.coords[self.along], i), reduced: step}
 
 
 def lies_evenly(gemm: Gemm, factor: Factor, along: tuple[int, ...]) -> bool:
     """Whether a factor is a strided matrix in memory: nothing is computed, and its axes are evenly spaced."""
-    load, extents = factor.value.owner, gemm.what.stage.extents
+    load, extents = factor.value.owner, gemm.contraction.stage.extents
     if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
         return False
     buffer = gemm.kernel.flat.get(load.buffer)
-    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, gemm.what.reduced))
+    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, gemm.contraction.reduced))
     return buffer is not None and even and buffer_type(buffer).scope == "global"
 
 
 def operand(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Operand:
     """Rows or columns of a factor from given coordinates on, which say the first one and where K begins."""
-    load, reduced = factor.value.owner, gemm.what.reduced
+    load, reduced = factor.value.owner, gemm.contraction.reduced
     if not isinstance(load, LoadOp) or not lies_evenly(gemm, factor, along):
         return Computed(gemm, factor, coords, along)
     buffer, (access,) = gemm.kernel.flat[load.buffer], factor.accesses

@@ -171,12 +171,12 @@ class _RowRange:
         """The results of some vectors; with `left`, of the first lanes of one."""
         kernel, reduction, code = self.kernel, self.reduction, self.code
         start, lanes = done if self.low is None else code.add(self.low, done), unroll * self.lanes
-        sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
+        accumulators = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
 
         def iterate(step: Step) -> None:
-            vector_iteration(kernel, start, lanes, left, sums, step)
+            vector_iteration(kernel, start, lanes, left, accumulators, step)
 
-        totals = partial(BufferTotals, kernel, reduction, sums, lanes, partial(iterate, self._first))
+        totals = partial(BufferTotals, kernel, reduction, accumulators, lanes, partial(iterate, self._first))
         if self.is_first is None:
             iterate(self._first)
         else:
@@ -200,7 +200,7 @@ class _RowRange:
                 reduce(True)
         else:
             self._reduce_past_row_end(
-                unmasked_end, iterate, partial(vector_iteration, kernel, start, lanes, None, sums), totals
+                unmasked_end, iterate, partial(vector_iteration, kernel, start, lanes, None, accumulators), totals
             )
         iterate(self._store)
 

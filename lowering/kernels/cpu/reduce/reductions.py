@@ -338,7 +338,7 @@ class _PartitionedRows:
     def _vector(self, start: SSAValue, left: SSAValue | None) -> None:
         """Combines a vector, of which the first `left` lanes are stored."""
         code, kernel, columns, reduction = self.code, self.kernel, self.columns, self.reduction
-        sums = [accumulator(kernel, load.buffer_type, self.lanes) for load in reduction.accumulators]
+        accumulators = [accumulator(kernel, load.buffer_type, self.lanes) for load in reduction.accumulators]
 
         def loaded(number: SSAValue, index: SSAValue) -> list[SSAValue]:
             return [code.load(part, [number, index]) for part in self.parts]
@@ -350,17 +350,17 @@ class _PartitionedRows:
             return old
 
         first = code.index(0)
-        vector_iteration(kernel, start, self.lanes, None, sums, lambda index, _: loaded(first, index))
+        vector_iteration(kernel, start, self.lanes, None, accumulators, lambda index, _: loaded(first, index))
         with code.loop(self.count, "part", lower=code.index(1)) as number:
             vector_iteration(
                 kernel,
                 start,
                 self.lanes,
                 None,
-                sums,
+                accumulators,
                 lambda index, old: combined(kernel, reduction, old, loaded(number, index)),
             )
-        vector_iteration(kernel, start, self.lanes, left, sums, store)
+        vector_iteration(kernel, start, self.lanes, left, accumulators, store)
 
 
 def emit_full_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> None:

@@ -200,12 +200,12 @@ class RowBlocks:
             accumulators = nest.emit({**at, axis: code.add(start, row)})
             for position, part in parts.items():
                 assert accumulators is not None  # there is a reduction
-                sums = code.load(accumulators.buffers[position][0], [code.index(0)], self.size)
-                code.store(sums, part, [code.mul(row, self.size)])
+                partial = code.load(accumulators.buffers[position][0], [code.index(0)], self.size)
+                code.store(partial, part, [code.mul(row, self.size)])
         for position, part in parts.items():
-            self._finish(stages[position], found[position], part, at, start, left)
+            self._epilogue(stages[position], found[position], part, at, start, left)
 
-    def _finish(
+    def _epilogue(
         self,
         stage: Stage,
         reduction: Reduction,

@@ -169,9 +169,9 @@ class _Step:
         """Emits an element."""
         code, scan = self.kernel.code, self.scan
         position = code.add(self.low, index)
-        sums, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
-        sums.run(scan.element_ops)
-        known = {scan.previous.result: code.load(self.before, [index]), scan.element: sums.value(scan.element)}
+        accumulators, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
+        accumulators.run(scan.element_ops)
+        known = {scan.previous.result: code.load(self.before, [index]), scan.element: accumulators.value(scan.element)}
         total = repeat(self.kernel, scan.combine, [known[operand] for operand in scan.combine.operands])
         code.store(total, self.before, [index])
         reads = [load.result for load in scan.last.loads if load.buffer is store.buffer]

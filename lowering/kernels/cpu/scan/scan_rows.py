@@ -94,9 +94,9 @@ class _Row:
         code, lanes, zero = self.code, self.lanes, self.code.index(0)
         *parts, carry = kept
         if not self.slides:
-            (sums, total), before = self._within(element), code.load(carry, [zero], lanes)
+            (accumulators, total), before = self._within(element), code.load(carry, [zero], lanes)
             code.store(self._combined(before, total), carry, [zero])
-            return self._combined(before, sums)
+            return self._combined(before, accumulators)
         for distance, part in zip(self._distances, parts, strict=True):
             earlier = self._shuffled(
                 code.load(part, [zero], lanes), element, [lanes - distance + n for n in range(lanes)]
@@ -158,21 +158,21 @@ class _Row:
         body.run(self.scan.element_ops)
         return body, body.widened(body.value(self.scan.element))
 
-    def _within(self, sums: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def _within(self, accumulators: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The inclusive prefix of each lane, and the total in all lanes."""
         lanes, part = self.lanes, self._lanes_of_a_part
         step = 1
         while step < part:
             order = [lane if lane % part < step else lanes + lane - step for lane in range(lanes)]
-            sums = self._combined(self._shuffled(self.neutral, sums, order), sums)
+            accumulators = self._combined(self._shuffled(self.neutral, accumulators, order), accumulators)
             step *= 2
-        ends = self._shuffled(sums, sums, [lane // part * part + part - 1 for lane in range(lanes)])
+        ends = self._shuffled(accumulators, accumulators, [lane // part * part + part - 1 for lane in range(lanes)])
         if part == lanes:
-            return sums, ends
+            return accumulators, ends
         order = [lane if lane < part else lanes + lane - part for lane in range(lanes)]
         before = self._shuffled(self.neutral, ends, order)
         others = self._shuffled(ends, ends, [(lane + part) % lanes for lane in range(lanes)])
-        return self._combined(before, sums), self._combined(ends, others)
+        return self._combined(before, accumulators), self._combined(ends, others)
 
     @property
     def _lanes_of_a_part(self) -> int:

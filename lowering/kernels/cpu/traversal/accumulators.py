@@ -240,9 +240,9 @@ class Accumulators:
 
     def finish(self) -> dict[int, list[SSAValue]]:
         """One value for each result of each reduction."""
-        return {position: self._finish(position) for position in self.buffers}
+        return {position: self._epilogue(position) for position in self.buffers}
 
-    def _finish(self, position: int) -> list[SSAValue]:
+    def _epilogue(self, position: int) -> list[SSAValue]:
         buffers, width = self.buffers[position], self.width
         combine = self.reductions[position].combine
         if width > 1 and folds_as_integers(self.kernel, combine):

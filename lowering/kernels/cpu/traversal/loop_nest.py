@@ -92,9 +92,9 @@ class LoopNest:
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         if not self.unrolls or not self.reductions or not (light or self.other_rows):
             return 1
-        sums = sum(len(reduction.stores) for reduction in self.reductions.values())
+        accumulators = sum(len(reduction.stores) for reduction in self.reductions.values())
         part = 2 if len(self.reductions) == len(self.stages) else 4
-        fits = 4 * sums <= self.kernel.target.vector_registers // part
+        fits = 4 * accumulators <= self.kernel.target.vector_registers // part
         return 4 if fits or not self.other_rows else 2
 
     def _plan_shuffled_loads(self) -> ShuffledLoads | None:

@@ -182,7 +182,7 @@ class ShuffledLoads:
             # Unmasked, so that LLVM keeps the tile in registers.
             values.update((result, code.load(tile, [code.add(lane, done)])) for result, tile in tiles.items())
 
-        def step(index: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def step(index: SSAValue, accumulators: Sequence[SSAValue]) -> Sequence[SSAValue]:
             here = body.at_index(index)
             here.set_values(values, self.skipped)
             here.run(self.stage.body)

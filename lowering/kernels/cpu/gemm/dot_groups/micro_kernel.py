@@ -86,7 +86,7 @@ class DotGroupTile:
 
     def _sign_correction(self) -> SSAValue:
         code, tiles = self.code, self.tiles
-        buffer = code.alloc([1, tiles.width], self.groups.total, "first", scope="local")
+        buffer = code.alloc([1, tiles.nr], self.groups.total, "first", scope="local")
         accumulators = [[code.index(0), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
         zeros, signs = splat(code, 0, self.groups.total, tiles.lanes), sign_groups(code, tiles.lanes)
         for accumulator in accumulators:
@@ -102,15 +102,15 @@ class DotGroupTile:
             )
         return buffer
 
-    def emit(self, height: int, group: GroupAt, tile: SSAValue) -> None:
-        """Emits the accumulators of `height` rows, into the buffer `tile`."""
+    def emit(self, mr: int, group: GroupAt, tile: SSAValue) -> None:
+        """Emits the accumulators of `mr` rows, into the buffer `tile`."""
         code, tiles = self.code, self.tiles
-        parts = min(MAX_K_SPLITS, max(1, DOT_GROUP_ACCUMULATORS // (height * tiles.vectors)))
-        registers = code.alloc([parts * height, tiles.width], self.groups.total, "sums", scope="local")
+        parts = min(MAX_K_SPLITS, max(1, DOT_GROUP_ACCUMULATORS // (mr * tiles.vectors)))
+        registers = code.alloc([parts * mr, tiles.nr], self.groups.total, "sums", scope="local")
         lines = [
             [
-                [[code.index(part * height + i), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
-                for i in range(height)
+                [[code.index(part * mr + i), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
+                for i in range(mr)
             ]
             for part in range(parts)
         ]
@@ -124,7 +124,7 @@ class DotGroupTile:
             done = code.mul(iterations, parts)
         with code.loop(self.depth, "r", lower=done) as r:
             self._step(registers, lines[0], group, r)
-        for i in range(height):
+        for i in range(mr):
             for v, accumulator in enumerate(lines[0][i]):
                 values = [code.load(registers, part[i][v], tiles.lanes) for part in lines]
                 code.store(reduce(self._added, values), tile, accumulator)
