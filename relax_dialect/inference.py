@@ -77,7 +77,7 @@ def _named(dim: Dim) -> str:
 
 
 class Inference(Properties):
-    """Operand types, properties and what is known of the symbols; collects the checks that remain for run time."""
+    """Operand types, properties and what is known about the symbols; collects the checks that remain for run time."""
 
     def __init__(
         self,

@@ -140,7 +140,7 @@ class ModuleDigest:
 
 
 def _quoted(text: str) -> str:
-    """A string that nothing behind it can be taken for a part of."""
+    """A string that nothing after it can be taken for a part of."""
     return f"{len(text)}'{text}"
 
 

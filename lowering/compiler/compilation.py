@@ -96,7 +96,7 @@ def compile_program(
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         plan = plan_kernels(lowered, target, cache, options)
-        # Behind a kernel: what lowers functions is loaded while LLVM is at work.
+        # After a kernel: what lowers functions is loaded while LLVM is at work.
         functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
@@ -185,7 +185,7 @@ class _Build:
         return builder.get()
 
     def bytecode(self) -> Executable:
-        """Functions as instructions, kernels as machine code behind wrappers that check their arguments."""
+        """Functions as instructions, kernels as machine code after wrappers that check their arguments."""
         native = self._objects() if self.kernels.symbols else []
         AllocateRegistersPass().apply(Context(), self.module)
         return emit_executable(

@@ -140,7 +140,7 @@ def _argument(load: LoadOp, values: SSAValue, size: int) -> int | None:
 
 
 def _offsets(address: SSAValue, base: SSAValue) -> Iterator[int]:
-    """How far an address lies behind another one, if that is constant."""
+    """How far an address lies after another one, if that is constant."""
     if address is base:
         yield 0
     elif isinstance(address.owner, arith.AddiOp) and address.owner.lhs is base:
@@ -150,7 +150,7 @@ def _offsets(address: SSAValue, base: SSAValue) -> Iterator[int]:
 
 
 def _is_address(user: object) -> bool:
-    """Whether an op looks into the memory at its operand, directly or some bytes behind."""
+    """Whether an op looks into the memory at its operand, directly or some bytes after."""
     if isinstance(user, arith.AddiOp):
         return any(_is_address(use.operation) for use in user.result.uses)
     return isinstance(user, MemoryAtOp)

@@ -93,7 +93,7 @@ def _is_private(func: Operation) -> bool:
 
 
 class _Sweep:
-    """One walk backwards; `symbols` are those that an op behind the current one names."""
+    """One walk backwards; `symbols` are those that an op after the current one names."""
 
     def __init__(self) -> None:
         self.symbols: set[str] = set()

@@ -138,7 +138,7 @@ def _remove(cast: MatchCastOp, bindings: Mapping[str, Dim]) -> None:
 
 
 def _scope(op: Operation, symbols: set[str]) -> Iterator[Operation]:
-    """The ops behind `op` that may name one of the symbols, which it binds; outside of a region too if that passes
+    """The ops after `op` that may name one of the symbols, which it binds; outside of a region too if that passes
     one on.
     """
     following = op.next_op

@@ -114,7 +114,7 @@ def _needs(ops: Sequence[Operation]) -> list[list[int]]:
         found += [witnesses[name] for name in sorted(named_symbols(op)) if name in witnesses and name not in bound]
         needs.append([each for each in dict.fromkeys(found) if each != index])
     for index, op in enumerate(ops):
-        # A closure may bind a symbol for itself and the region bind one of that name behind it, but not before it.
+        # A closure may bind a symbol for itself and the region bind one of that name after it, but not before it.
         for name in bindings(op) if op.regions else ():
             if name in witnesses:
                 needs[witnesses[name]].append(index)
@@ -157,7 +157,7 @@ def _ready_first(waits_for: Edges, enables: Edges, depth_first: bool, *, reverse
 
 
 def _postorder(roots: Sequence[int], edges: Edges) -> list[int]:
-    """Each position behind all that its edges lead to."""
+    """Each position after all that its edges lead to."""
     order: list[int] = []
     entered: set[int] = set()
     for root in roots:

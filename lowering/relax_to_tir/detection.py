@@ -98,7 +98,7 @@ def box_nms(kernel: Kernel, op: BoxNMSOp) -> Sequence[te.Tensor]:
 
 
 def _sorted(b: te.ExternBuilder, op: BoxNMSOp, x: te.Tensor, batch: te.Expr, given: te.Expr) -> _Rows:
-    """The rows that count in the order of their scores; behind them the others."""
+    """The rows that count in the order of their scores; after them the others."""
     length, column = x.shape[1], op.score_index.value.data
     valid = b.let(te.maximum(te.minimum(te.cast(given, "index"), length), 0), "valid")
     lowest = te.min_value(wide_dtype(x.dtype))

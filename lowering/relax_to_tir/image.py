@@ -100,7 +100,7 @@ def _weighed(taps: Sequence[Tap]) -> te.Expr:
 
 
 def cubic_weights(alpha: float, rest: te.Expr) -> list[te.Expr]:
-    """The weights of four neighbours of a position that is `rest` behind the second (Keys, 1981)."""
+    """The weights of four neighbours of a position that is `rest` after the second (Keys, 1981)."""
 
     def near(t: te.Expr) -> te.Expr:
         return ((alpha + 2) * t - (alpha + 3)) * t * t + 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.kernel import Kernel
 from lowering.relax_to_tir.scalars import element
-from relax_dialect.borders import filled, surrounded
 from relax_dialect.ops.padding import PadOp
+from relax_dialect.padding import filled, surrounded
 from tir_dialect import te
 
 

@@ -184,7 +184,7 @@ def _part(
     count: Dim,
     length: Dim,
 ) -> tuple[te.Expr, te.Expr]:
-    """The first element of a part of a region, and the one behind the last, within the image."""
+    """The first element of a part of a region, and the one after the last, within the image."""
     corners: list[te.Expr] = []
     for corner in (0, 2):
         value = widen(rois[region, axis + corner])

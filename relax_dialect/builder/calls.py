@@ -72,7 +72,9 @@ class FunctionTable:
         return self._functions.get(name)
 
     def type_of(self, name: str) -> FuncType:
-        """What is known of a relax function, which may be open or announced; `BuilderError` if that is too little."""
+        """What is known about a relax function, which may be open or announced; `BuilderError` if that is too
+        little.
+        """
         if name not in self._types:
             found = self._functions.get(name)
             what = "not defined: declare it before it is called" if found is None else f"a '{found.name}'"
@@ -380,7 +382,7 @@ class CallEmitter(Emitter):
         return None if op.result is None else self.expr(op.result)
 
     def call_pure_packed(self, name: str, *arguments: Value, out: InfoLike | None = None) -> Expr:
-        """Calls a packed function that is promised to be pure; without `out` nothing is known of the result."""
+        """Calls a packed function that is promised to be pure; without `out` nothing is known about the result."""
         info = None if out is None else as_struct_info(out)
         return self.expr(self.insert(CallPurePackedOp(name, self.values(arguments), info)).result)
 

@@ -29,7 +29,7 @@ IndexLike: TypeAlias = "int | Dim | TypedValue"
 """A position along a dimension; an expression is a prim value."""
 
 END = (1 << 63) - 1
-"""A position behind every element."""
+"""A position after every element."""
 
 
 def get_item(value: TypedValue, index: Any) -> SSAValue:
@@ -221,7 +221,7 @@ def _where_true(array: NDArray[Any], axis: int, size: int | None) -> NDArray[Any
 def _gather(tensor: TypedValue, indices: Mapping[int, TypedValue], front: int) -> tuple[SSAValue, int]:
     """The elements at tensors of positions along some axes, and the number of dimensions that these have together.
 
-    They stand behind the first `front` of the other axes.
+    They stand after the first `front` of the other axes.
     """
     ranks = [each.ndim for each in indices.values()]
     width = max((rank for rank in ranks if rank is not None), default=0)

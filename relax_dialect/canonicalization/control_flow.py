@@ -25,7 +25,7 @@ from relax_dialect.struct_info.types import PrimType
 class TakeKnownBranch(RewritePattern):
     """A branch on a constant is one of its regions: `if true { A } else { B }  ->  A`.
 
-    A region that binds symbols stays, since they would be visible behind it, and a branch whose results witness one.
+    A region that binds symbols stays, since they would be visible after it, and a branch whose results witness one.
     """
 
     @op_type_rewrite_pattern

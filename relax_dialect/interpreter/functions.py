@@ -72,7 +72,7 @@ class Function:
         return result
 
     def enter(self, arguments: Sequence[Value]) -> Frame:
-        """A frame with the arguments behind those that are given, all checked against the signature."""
+        """A frame with the arguments after those that are given, all checked against the signature."""
         frame = Frame(self.interpreter, self.name)
         if self.outer is not None:
             frame.values.update(self.outer.values)

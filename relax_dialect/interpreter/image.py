@@ -92,7 +92,7 @@ def _at(x: Array, axis: int, positions: Array) -> Array:
 
 
 def cubic_weights(alpha: float, rest: Array) -> Sequence[Array]:
-    """The weights of four neighbours of a position that is `rest` behind the second (Keys, 1981)."""
+    """The weights of four neighbours of a position that is `rest` after the second (Keys, 1981)."""
 
     def near(t: Array) -> Array:
         return ((alpha + 2) * t - (alpha + 3)) * t * t + 1

@@ -199,7 +199,7 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
       names ["x", "w"] of "main"
     ```
 
-    Errors count arguments from 0 behind those that closures of the function give: `of "main_f" captured 1`.
+    Errors count arguments from 0 after those that closures of the function give: `of "main_f" captured 1`.
 
     C1: there is one type and one name for each argument.
     C2: no more arguments are captured than there are.

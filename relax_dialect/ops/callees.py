@@ -82,7 +82,7 @@ class _Function:
 
 @dataclass
 class _Table:
-    """What is known of the functions of one text."""
+    """What is known about the functions of one text."""
 
     functions: dict[str, _Function]
     types: dict[str, FuncType] = field(default_factory=dict[str, FuncType])

@@ -285,7 +285,7 @@ class ExternFuncOp(IRDLOperation):
     %f = relax.extern_func "my.function" : !relax.func<* -> !relax.object, impure>
     ```
 
-    C1: the type is opaque: nothing is known of the parameters of a packed function.
+    C1: the type is opaque: nothing is known about the parameters of a packed function.
     """
 
     name = "relax.extern_func"

@@ -1,4 +1,4 @@
-"""Join and meet: what is known of a value that has one of two types, and what if it has both."""
+"""Join and meet: what is known about a value that has one of two types, and what if it has both."""
 
 from __future__ import annotations
 

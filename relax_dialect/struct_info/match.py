@@ -1,6 +1,6 @@
 """Matching declared types with actual ones: what symbols become, and what is left to check at run time.
 
-One algorithm serves calls, function entry, `call_tir` and `match_cast`. Wherever nothing static is known of a value
+One algorithm serves calls, function entry, `call_tir` and `match_cast`. Wherever nothing static is known about a value
 (at function entry: of any), a *slot*, a fresh symbol, stands for a number that is read from the value at run time.
 """
 

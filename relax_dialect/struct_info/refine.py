@@ -1,4 +1,4 @@
-"""Refinement: what is declared of a value, with what is known of it besides."""
+"""Refinement: what is declared of a value, with what is known about it besides."""
 
 from __future__ import annotations
 

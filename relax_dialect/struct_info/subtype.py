@@ -118,7 +118,7 @@ def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
     """Functions: what can be used wherever the base can.
 
     S7: a pure function is expected, so an impure one will not do.
-    S8: where nothing is asked of the parameters, any function whose result is a subtype will do; a derive function,
+    S8: where nothing is required of the parameters, any function whose result is a subtype will do; a derive function,
     being known only by name, has to be the same one.
     S9: a packed function where parameters are asked for can only be checked at run time.
     S10: the derived function can be called as the base is: it accepts the base's parameters (contravariance), its

@@ -75,7 +75,7 @@ Runners: TypeAlias = Mapping[str, Callable[[str], Callable[..., object]]]
 
 
 class Knowledge:
-    """How much is known of the tensors that functions take: one of the keys of `tests.operators.erasure.LEVELS`.
+    """How much is known about the tensors that functions take: one of the keys of `tests.operators.erasure.LEVELS`.
 
     What is `written` has symbols for sizes. Where these are `known`, each function is compiled for the sizes of its
     first call, and not called with others.

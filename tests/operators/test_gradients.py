@@ -10,7 +10,7 @@ from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, 
 
 @dataclass(frozen=True)
 class Case:
-    """Windows over two dimensions; the padding is two numbers before and two behind."""
+    """Windows over two dimensions; the padding is two numbers before and two after."""
 
     sizes: tuple[int, int]
     strides: tuple[int, int] = (1, 1)

@@ -104,7 +104,7 @@ def _counts(case: Case, lengths: tuple[int, ...]) -> list[int]:
         low, high = case.padding[axis], case.padding[axis + len(lengths)]
         room = length + low + high - case.dilation[axis] * (case.sizes[axis] - 1) - 1
         count = (-(-room // case.strides[axis]) if case.ceil else room // case.strides[axis]) + 1
-        # The last window does not start behind the data.
+        # The last window does not start after the data.
         while case.ceil and (count - 1) * case.strides[axis] >= length + low:
             count -= 1
         counts.append(count)

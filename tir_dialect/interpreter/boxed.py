@@ -44,7 +44,7 @@ class Box(ctypes.Structure):
 
 
 def call_boxed(name: str, function: Callable[..., Any], values: int, count: int) -> None:
-    """Calls a function with the values at an address; the result goes behind them."""
+    """Calls a function with the values at an address; the result goes after them."""
     boxes = [Box.from_address(values + index * ANY_BYTES) for index in range(count + 1)]
     box_result(name, boxes[-1], function(*(unboxed(name, each) for each in boxes[:-1])))
 

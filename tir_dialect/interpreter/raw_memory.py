@@ -22,7 +22,7 @@ def memory_at(address: int, shape: Sequence[int], strides: Sequence[int], dtype:
 
 
 def address_of(array: np.ndarray, position: Sequence[int]) -> int:
-    """The value of a `tir.address_of`: where an element lies, also one behind the last."""
+    """The value of a `tir.address_of`: where an element lies, also one after the last."""
     return array.ctypes.data + sum(index * stride for index, stride in zip(position, array.strides, strict=True))
 
 

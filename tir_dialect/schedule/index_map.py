@@ -117,7 +117,7 @@ class IndexMap:
     def of(value: IndexMapLike, rank: int = 0) -> IndexMap:
         """A map of `rank` indices from what users write; ValueError for text or a function that is none.
 
-        Only `*indices` of a function need the rank; parameters behind them are the last indices.
+        Only `*indices` of a function need the rank; parameters after them are the last indices.
         """
         if isinstance(value, IndexMap):
             return value

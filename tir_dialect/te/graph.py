@@ -1,4 +1,4 @@
-"""The computation graph behind tensors: its computations in topological order, and their inputs."""
+"""The computation graph after tensors: its computations in topological order, and their inputs."""
 
 from __future__ import annotations
 

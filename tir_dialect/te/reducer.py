@@ -116,7 +116,7 @@ class Reducer:
         return starts
 
     def _check_order(self, axes: tuple[IterVar, ...]) -> None:
-        """Refuses an axis whose bounds use one behind it."""
+        """Refuses an axis whose bounds use one after it."""
         for index, each in enumerate(axes):
             later = set(axes[index:])
             for used in free_variables((each.lo, each.extent)):

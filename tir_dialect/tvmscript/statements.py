@@ -141,7 +141,7 @@ class Statements:
         return f"{self.name(value, 'value', text.dtype)}: T.let[T.{text.dtype}] = {text.text}"
 
     def _needs_name(self, op: Operation, result: SSAValue) -> bool:
-        """Whether a value is used more than once and long, or read before and used behind something that may write."""
+        """Whether a value is used more than once and long, or read before and used after something that may write."""
         uses = list(result.uses)
         if not uses or is_in_expression(op):
             return False

@@ -1,4 +1,6 @@
-"""What is known of registers at each instruction: that they have been written, and which kinds of values they hold."""
+"""What is known about registers at each instruction: that they have been written, and which kinds of values
+they hold.
+"""
 
 from __future__ import annotations
 

@@ -168,9 +168,9 @@ def emit_gemm(gemm: Gemm) -> str:
     if is_direct_convolution(gemm):
         DirectConvolution(gemm).emit()
         return "blocked convolution since channels are in blocks"
-    lines = depthwise_of(gemm)
-    if lines is not None:
-        DepthwiseConvolution(gemm, lines).emit()
+    rows = depthwise_of(gemm)
+    if rows is not None:
+        DepthwiseConvolution(gemm, rows).emit()
         return "blocked depthwise convolution since groups of channels are in blocks"
     if is_direct(gemm):
         DirectContraction(gemm).emit()

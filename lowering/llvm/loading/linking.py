@@ -51,7 +51,7 @@ def link(
 ) -> LoadedCode:
     """Link objects with each other and with what `addresses` finds for the names that none of them defines.
 
-    `keep_alive` is held as long as the code: whatever owns the memory behind the addresses.
+    `keep_alive` is held as long as the code: whatever owns the memory after the addresses.
 
     Raises `CodegenError` for damaged objects and for a name that two objects define, and what `addresses` raises.
     """

@@ -44,7 +44,7 @@ def _replace(old: CallSite, new: CallSite) -> None:
 
 
 def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:
-    """Field `index` of a tuple: the value that it was made of, or a `relax.tuple_get` in front of `user`."""
+    """Field `index` of a tuple: the value that it was made of, or a `relax.tuple_get` before `user`."""
     if isinstance(value.owner, TupleOp) and value.owner.fields[index].type == _field_types(value)[index]:
         return value.owner.fields[index]
     op = TupleGetOp(value, index)
@@ -55,7 +55,7 @@ def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:
 
 
 def tuple_of(fields: Sequence[SSAValue], user: Operation) -> SSAValue:
-    """A tuple of the fields, made in front of `user`."""
+    """A tuple of the fields, made before `user`."""
     op = TupleOp(*fields)
     inherit_location(user, op)
     Rewriter.insert_op(op, InsertPoint.before(user))

@@ -126,7 +126,7 @@ class FusedKernel:
         return (calls, tuple(self._slots[value] for value in self._outputs), dtypes, tuple(map(text, self._shapes)))
 
     def build(self, name: str) -> PrimFuncOp:
-        """The PrimFunc; what lies between two calls is computed where it is used if that pays."""
+        """The PrimFunc; what lies between two calls is computed where it is used if that is profitable."""
         params = [self._parameter(value, value.name_hint) for value in self.arguments]
         names = [result.name_hint for result in self._group.res]
         params += [self._parameter(*each) for each in zip(self._outputs, names, strict=True)]

@@ -151,7 +151,7 @@ class _Producer:
             Rewriter.erase_op(owner)
 
     def _compute(self, load: LoadOp, accesses: _Accesses, *, moved: bool) -> SSAValue:
-        """The element at the indices of a load, in front of it: by a copy of the code, or the code itself."""
+        """The element at the indices of a load, before it: by a copy of the code, or the code itself."""
         values: dict[SSAValue, SSAValue] = {}
         for index, position in zip(self.store.indices, load.indices, strict=True):
             values[index] = position

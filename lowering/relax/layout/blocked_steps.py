@@ -30,7 +30,7 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
 
-FEW_PLACES = 32
+FEW_PIXELS = 32
 """To rearrange weights takes longer than is gained at fewer positions of the result."""
 HARMLESS = (
     *(ReluOp, GeluOp, GeluTanhOp, SiluOp, SeluOp, LeakyReluOp, SoftplusOp, ClipOp),
@@ -74,7 +74,7 @@ class Step:
 
 @dataclass
 class Known:
-    """What is in blocks in front of an op."""
+    """What is in blocks before an op."""
 
     blocking: Blocking
     channels: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -144,8 +144,8 @@ def _may_be_rearranged(op: Conv2dOp) -> bool:
     """Whether weights that are not constant may be read before, and have enough positions that use them to pay
     for it.
     """
-    positions = prod(dim.constant_value or FEW_PLACES for dim in shape_of(op.result)[2:])
-    return positions >= FEW_PLACES and is_never_written(op.w)
+    positions = prod(dim.constant_value or FEW_PIXELS for dim in shape_of(op.result)[2:])
+    return positions >= FEW_PIXELS and is_never_written(op.w)
 
 
 def _is_f32(op: Conv2dOp) -> bool:

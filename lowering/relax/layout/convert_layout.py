@@ -46,10 +46,10 @@ class ConvertLayoutPass(Pass):
     ```
 
     Converted are convolutions of `f32` in `NCHW` of one group, of each channel for itself or of groups that divide
-    blocks or consist of some, and behind them elementwise operators, also with operands that broadcast, pooling,
+    blocks or consist of some, and after them elementwise operators, also with operands that broadcast, pooling,
     reductions over positions, joining, cutting, padding and resizing. Constant weights are rearranged when the program
     is compiled, others in each call. Data with fewer channels than a block is read as it is. Where another operator
-    needs a value, `relax.layout_transform` gives it back; of one position (behind global pooling) that is a reshape.
+    needs a value, `relax.layout_transform` gives it back; of one position (after global pooling) that is a reshape.
 
     The rule of costs: operators that hand blocks to each other are a group, and a group is converted if its
     convolutions gain more than the weights that are not constant cost, and the values with more than one position that

@@ -12,11 +12,11 @@ from xdsl.ir import BlockArgument
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
-from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction as find_word_contraction
+from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
-from lowering.relax.layout.word_weights import Indices, group_indices, is_transposed, pack_words, word_shape
+from lowering.relax.layout.dot_group_weights import Indices, group_indices, is_transposed, pack_words, word_shape
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
@@ -45,8 +45,8 @@ class PanelLayout:
     @property
     def suffix(self) -> str:
         """What the name of a constant gets."""
-        words = f"x{self.parts}" if self.parts > 1 else ""
-        return f".{'transposed.' if self.transposed else ''}panels{self.width}{words}"
+        groups = f"x{self.parts}" if self.parts > 1 else ""
+        return f".{'transposed.' if self.transposed else ''}panels{self.width}{groups}"
 
 
 def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
@@ -67,10 +67,10 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
 
 def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
     """How the columns of a product should lie; `None` if they can or need not lie in panels."""
-    words = find_word_contraction(contraction, target)
-    if words is not None:
-        order = is_transposed(words, load)
-        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, words.parts)
+    groups = find_dot_group_contraction(contraction, target)
+    if groups is not None:
+        order = is_transposed(groups, load)
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts)
     indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
     if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Elementwise operators that can all stand in front of a permutation, and what they need there."""
+"""Elementwise operators that can all stand before a permutation, and what they need there."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ class _Precision:
         return cast
 
     def _converted(self, value: SSAValue, user: Operation) -> SSAValue:
-        """A conversion in front of the user, or another constant."""
+        """A conversion before the user, or another constant."""
         dtype, maker = parse_dtype(self.options.dtype), value.owner
         array = maker.array if isinstance(maker, ConstantOp) else None
         if array is None:

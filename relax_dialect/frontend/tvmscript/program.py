@@ -53,14 +53,14 @@ class Findings:
         return len(self._errors)
 
     def note(self, error: TVMScriptError) -> None:
-        """Keeps an error behind which nothing is missing."""
+        """Keeps an error after which nothing is missing."""
         self._errors.append(error)
 
     @contextmanager
     def collected(self, scope: Scope | None = None, node: ast.stmt | None = None) -> Generator[None]:
-        """Keeps an error of the block and goes on behind it; names that `node` binds have failed in `scope` then.
+        """Keeps an error of the block and goes on after it; names that `node` binds have failed in `scope` then.
 
-        An error behind one that was kept inside of the block follows from that.
+        An error after one that was kept inside of the block follows from that.
         """
         before = len(self._errors)
         try:
@@ -109,7 +109,7 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def mentions(node: ast.AST, names: set[str]) -> bool:
-    """Whether a name of these stands anywhere in `node`, alone or behind a dot."""
+    """Whether a name of these stands anywhere in `node`, alone or after a dot."""
     found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
     found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
     return not found.isdisjoint(names)
@@ -203,7 +203,7 @@ class RelaxFunction(Protocol):
 
 
 class Program:
-    """What is known of the module's functions by name."""
+    """What is known about the module's functions by name."""
 
     def __init__(self, builder: BlockBuilder, modules: frozenset[str]):
         self._builder = builder

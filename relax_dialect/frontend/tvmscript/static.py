@@ -72,7 +72,7 @@ class StaticReader:
         return Arguments(self.source, node, what, parameters, renamed, keywords)
 
     def typed_arguments(self, node: ast.Call, what: str, others: str) -> Arguments:
-        """Those of a call that has a dtype: by keyword, else in front of the others."""
+        """Those of a call that has a dtype: by keyword, else before the others."""
         by_keyword = any(keyword.arg == "dtype" for keyword in node.keywords)
         return self.arguments(node, what, f"{others} dtype" if by_keyword else f"dtype {others}")
 

@@ -1,4 +1,4 @@
-"""Which blocks behind the loops in which a buffer is copied may read the copy."""
+"""Which blocks after the loops in which a buffer is copied may read the copy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tir_dialect.schedule.structure.extents import shape_of
 def missing_in_copy(
     self: ScheduleState, position: Operation, buffer: SSAValue, box: Sequence[AxisRange], reader: BlockOp
 ) -> str | None:
-    """Why a block behind `position` may not read what is copied of a buffer before `position`; `None` if it may.
+    """Why a block after `position` may not read what is copied of a buffer before `position`; `None` if it may.
 
     Each iteration of the loop around `position` copies `box`. The block finds its elements there if these boxes
     together have them, and if nobody changes an element after it was copied.

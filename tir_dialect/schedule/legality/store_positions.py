@@ -13,7 +13,7 @@ from tir_dialect.types import IteratorKind
 
 @dataclass(frozen=True)
 class Position:
-    """The indices `offset + step * v` and the `width - 1` behind it, for iterator number `iterator` with value `v`.
+    """The indices `offset + step * v` and the `width - 1` after it, for iterator number `iterator` with value `v`.
 
     `width` is at most the size of `step`, which is not 0, so an index belongs to one value of the iterator.
     """

@@ -69,7 +69,7 @@ def _uses_all(description: PrimFuncOp, param: SSAValue) -> bool:
 
 
 def _are_apart(space: IndexSpace, tiles: tuple[Tile, Tile], boxes: tuple[list[AxisRange], list[AxisRange]]) -> bool:
-    """Whether tiles have no element in common: of different memory, or one behind the other in some dimension."""
+    """Whether tiles have no element in common: of different memory, or one after the other in some dimension."""
     one, two = (tile.buffer for tile in tiles)
     if root_buffer(one) is not root_buffer(two):
         return True

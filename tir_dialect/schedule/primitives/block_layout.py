@@ -121,7 +121,7 @@ def _inverse(self: ScheduleState, block: BlockOp, index_map: IndexMap, shape: Se
 
 
 def _new_block(self: ScheduleState, block: BlockOp, kinds: Sequence[IteratorKind], shape: Sequence[Dim]) -> BlockOp:
-    """The block, without a body, in its loops in front of those of the old one."""
+    """The block, without a body, in its loops before those of the old one."""
     extents = [header_value(self.func, extent) for extent in shape]
     hints = [f"ax{axis}" for axis in range(len(shape))]
     iterators = [(kind, extent, extent) for kind, extent in zip(kinds, extents, strict=True)]

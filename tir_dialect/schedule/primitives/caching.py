@@ -60,14 +60,14 @@ def cache_read(
 
     Only `consumer_blocks` read the copy, which the block is one of only if it is named; without any, the block and all
     beside it that read the same values do. If the buffer is written in the loops, the copy is made further inside, of
-    what the rest reads; consumers behind these loops read it if the iterations together copy what they need. Move the
+    what the rest reads; consumers after these loops read it if the iterations together copy what they need. Move the
     copy where it is wanted by `compute_at`. Returns the block that copies.
 
     Refuses:
     1. an unknown scope, and a buffer that one of the consumers does not read;
     2. uses other than loads and stores, such as views and calls;
     3. a buffer that is written in the innermost loop of its readers, or by a reader;
-    4. named consumers behind the loops of the copy that read elements which are not copied, or have changed since.
+    4. named consumers after the loops of the copy that read elements which are not copied, or have changed since.
     """
     scope = checked_scope(self, storage_scope)
     source = read_buffer(self, block.op, read_buffer_index)
@@ -109,7 +109,7 @@ def cache_write(
         -> for i: C_local[i] = f(A[i])
            for x: C[x] = C_local[x]
 
-    `consumer_blocks`, anywhere behind the block, read the new buffer. If others read the old one in the loops, it is
+    `consumer_blocks`, anywhere after the block, read the new buffer. If others read the old one in the loops, it is
     copied further inside. Where the block stores on conditions, each on one index, the copy has their disjunction. Move
     the copy where it is wanted by `reverse_compute_at`. Returns the block that copies.
 
@@ -196,7 +196,7 @@ def _behind(
     box: Sequence[AxisRange],
     named: Sequence[BlockOp] | None,
 ) -> list[BlockOp]:
-    """The blocks behind the loops of a copy that read it: those named, which have to find their elements in it.
+    """The blocks after the loops of a copy that read it: those named, which have to find their elements in it.
 
     Without names, all that do.
     """

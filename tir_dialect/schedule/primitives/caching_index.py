@@ -200,7 +200,7 @@ def _cloned(value: SSAValue, position: Operation, body: IRBlock, mapping: dict[S
 
 
 def _looked_up(value: SSAValue, table: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-    """The value as an element of the table, right behind where it was computed."""
+    """The value as an element of the table, right after where it was computed."""
     owner = value.owner
     load = LoadOp(table, indices)
     ops: list[Operation] = [load]

@@ -47,8 +47,8 @@ def compute_at(
              for j: C[i, j] = B[i, j]
 
     The buffers that the block writes are allocated in the loop. Elements that several iterations need are computed
-    several times. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes in front of its
-    first consumer, or behind `index` ops of the loop; -2 is the first position that there is. It may write tiles that
+    several times. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes before its
+    first consumer, or after `index` ops of the loop; -2 is the first position that there is. It may write tiles that
     its iterators number, upwards or downwards.
 
     Refuses:
@@ -57,10 +57,10 @@ def compute_at(
     2. an ancestor of the block, and a loop in a branch or block that the block is not in;
     3. results that are parameters or views, that others write, or that are no tiles numbered by the iterators;
     4. consumers outside of the loop, or none in it;
-    5. inputs that are written before the block would run, and a loop in front of the block;
+    5. inputs that are written before the block would run, and a loop before the block;
     6. instances that do not exist now and may access elements outside of a buffer;
     7. reductions whose loops leave out or repeat instances, or may not begin with the init;
-    8. an `index` behind the first consumer;
+    8. an `index` after the first consumer;
     9. parallel, vectorized or bound loops whose iterations would share elements.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)

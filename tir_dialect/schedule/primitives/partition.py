@@ -84,7 +84,7 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
 def _cuts(lengths: Sequence[Dim | None], first: Dim, extent: Dim, *, fits: bool) -> list[Dim]:
     """Where parts end, but for the last; `None` is what the others leave, at the end if no length is `None`.
 
-    Where it is not known that all fit, those in front come first: no part ends behind the loop.
+    Where it is not known that all fit, those in front come first: no part ends after the loop.
     """
     rest = lengths.index(None) if None in lengths else len(lengths)
     front = list(accumulate(_known(lengths[:rest]), initial=first))[1:]

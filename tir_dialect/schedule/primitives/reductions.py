@@ -79,7 +79,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
 
 
 def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Sequence[Less]) -> BlockOp:
-    """Moves the init of a block in front of a loop around it, under the conditions; the new block.
+    """Moves the init of a block before a loop around it, under the conditions; the new block.
 
     Each loop must drive iterators of one kind.
     """
@@ -178,7 +178,7 @@ def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
 
 
 def check_start(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
-    """Refuses an init that uses what is made in a loop, in front of which it would run."""
+    """Refuses an init that uses what is made in a loop, before which it would run."""
     name, hint = block.block_name.data, loop.induction_var.name_hint
     ops = [] if block.init is None else list(block.init.walk())
     for value in dict.fromkeys(operand for op in ops for operand in op.operands):

@@ -172,7 +172,7 @@ def _check_instances(self: ScheduleState, use: _Use, instances: Instances, reads
 
 
 def _place_after(self: ScheduleState, use: _Use) -> Operation:
-    """The outermost op around the block behind which what it writes can be copied."""
+    """The outermost op around the block after which what it writes can be copied."""
     block, buffer = use.block, use.buffer
     for op in self.func.walk():
         if not is_inside(op, block) and touches(op, {buffer}, writes_only=True):

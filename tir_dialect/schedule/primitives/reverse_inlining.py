@@ -46,7 +46,7 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
         for i: C[i] = g(B[i])
         -> for i: C[i] = g(f(A[i]))
 
-    The buffer may be read in another order, `B[i // 4, i % 4]`, and elements that nobody reads are not stored. Behind a
+    The buffer may be read in another order, `B[i // 4, i % 4]`, and elements that nobody reads are not stored. After a
     reduction, a block that only copies all elements, in any order of dimensions, goes: the reduction works in the copy.
 
     Refuses:
@@ -54,8 +54,8 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     2. other than one allocated buffer that only the block and its producers use;
     3. a block that loads several elements of it, or one under a condition; and one that loads an element several times;
     4. loops that do not take the iterators through all values, or may be empty, and a branch without the producer;
-    5. several producers; behind reductions, other blocks than copies of all elements, and accesses of vectors;
-    6. inputs and outputs of the block that others use between producer and block, or, behind a reduction, write in its
+    5. several producers; after reductions, other blocks than copies of all elements, and accesses of vectors;
+    6. inputs and outputs of the block that others use between producer and block, or, after a reduction, write in its
        loops;
     7. an output that is allocated in a loop which the producer is not in;
     8. loops that repeat instances, if the block updates elements of its output.

@@ -23,8 +23,8 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     """A new block with the loops of some blocks, and what stands between them.
 
     It has an iterator for each loop around that is used inside: a spatial one if all blocks inside say so, else an
-    opaque one. Refuses no blocks, some in an init and some behind it, those around which something has to be computed
-    from memory, values of theirs that are used outside, and an init in front of a loop that may have no iteration.
+    opaque one. Refuses no blocks, some in an init and some after it, those around which something has to be computed
+    from memory, values of theirs that are used outside, and an init before a loop that may have no iteration.
     """
     if not blocks:
         raise self.error("expected a loop or at least one block, got none")
@@ -88,7 +88,7 @@ def _is_of(value: SSAValue, ops: Collection[Operation]) -> bool:
 
 
 def _leaving(self: ScheduleState, run: Sequence[Operation]) -> list[Operation]:
-    """Computations of indices, and memory, that somebody behind the last op uses: they move in front of the first."""
+    """Computations of indices, and memory, that somebody after the last op uses: they move before the first."""
     leaving: list[Operation] = []
     for op in run:
         users = [use.operation for result in op.results for use in result.uses]

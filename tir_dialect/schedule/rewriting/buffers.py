@@ -27,7 +27,7 @@ def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
 
 
 def _reads(block: BlockOp) -> list[SSAValue]:
-    """What a block reads, in order of first access; what tells where to read comes behind what is read there."""
+    """What a block reads, in order of first access; what tells where to read comes after what is read there."""
     buffers = [region.buffer for region in block_regions(block).reads]
     if len(buffers) < 2:
         return buffers

@@ -33,7 +33,7 @@ def unwritten_insert_point(self: ScheduleState, readers: Sequence[BlockOp], buff
 
 
 def side_by_side(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> list[BlockOp]:
-    """The first reader, and as many behind it as one copy in front of all of them can serve."""
+    """The first reader, and as many after it as one copy before all of them can serve."""
     ordered = [op for op in self.func.walk() if isinstance(op, BlockOp) and op in readers]
     served = (ordered[:count] for count in range(len(ordered), 1, -1))
     return next((run for run in served if _unwritten(run, buffer)[0] is not None), ordered[:1])
@@ -58,7 +58,7 @@ def _unwritten(readers: Sequence[BlockOp], buffer: SSAValue) -> tuple[Operation 
 def readers_beside(block: BlockOp, buffer: SSAValue) -> list[BlockOp]:
     """A block that reads a buffer, and those beside it that read what it reads, in program order.
 
-    These stand around it, as far outside as nobody writes the buffer, up to the writers before and behind.
+    These stand around it, as far outside as nobody writes the buffer, up to the writers before and after.
     """
     for op in _path(block, buffer):
         body = op.parent

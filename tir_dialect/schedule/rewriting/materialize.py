@@ -76,7 +76,7 @@ def _defines(op: Operation, dim: Dim) -> bool:
 
 
 class Materializer:
-    """Puts the ops that compute dimensions in front of an op; each dimension and atom is computed once."""
+    """Puts the ops that compute dimensions before an op; each dimension and atom is computed once."""
 
     def __init__(self, func: PrimFuncOp, space: IndexSpace, point: InsertPoint):
         self._func = func

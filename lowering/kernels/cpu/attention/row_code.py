@@ -101,7 +101,7 @@ class AttentionCode:
         Only the first `on` lanes are stored, or all.
         """
         code, lanes = self.code, self.tiles.lanes
-        digits = self.leading(self.digits(rows, row)) if self.attention.maps else {}
+        digits = self.leading(self.digits(rows, row)) if self.attention.elementwise else {}
         for number, vector in enumerate(vectors):
             column = code.add(left, number * lanes)
             value = self._mapped(vector, {**digits, len(digits): column})
@@ -110,8 +110,8 @@ class AttentionCode:
     def _mapped(self, vector: SSAValue, at: Mapping[int, SSAValue]) -> SSAValue:
         """A vector of the first GEMM after the elementwise stages."""
         produced, last = {self.attention.scores.store.buffer: vector}, len(at) - 1
-        on = None if not self.attention.maps else self.code.sub(self.code.dim(self.n), at[last])
-        for stage in self.attention.maps:
+        on = None if not self.attention.elementwise else self.code.sub(self.code.dim(self.n), at[last])
+        for stage in self.attention.elementwise:
             produced |= self._computed(stage, at, Lanes(last, self.tiles.lanes, on), produced)
         return produced[self.attention.buffer]
 
@@ -142,8 +142,8 @@ class AttentionCode:
         for items in chain.passes:
             found = {i: attention.reductions[stage] for i, stage in enumerate(items) if stage in attention.reductions}
             nest = LoopNest(kernel, items, range(chain.depth, len(items[0].axes)), found)
-            part = None if end is None or nest.outermost is not nest.lane else (self.code.index(0), end)
-            accumulators = nest.emit(at, part)
+            chunk = None if end is None or nest.outermost is not nest.lane else (self.code.index(0), end)
+            accumulators = nest.emit(at, chunk)
             if accumulators is not None:
                 accumulators.write(accumulators.finish())
         kernel.unread = outer

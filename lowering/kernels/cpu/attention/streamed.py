@@ -1,4 +1,4 @@
-"""Attention of few rows, as in decoding: keys and values are read once, in place."""
+"""Attention with small M, as in decoding: keys and values are read once, in place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StreamedAttention(AttentionCode):
         self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(
             attention.totals.columns, attention.totals.column
         )
-        """Whether there may be few rows, and keys and values are contiguous as they are read."""
+        """Whether M may be small, and keys and values are contiguous as they are read."""
 
     def _vectors(self) -> int:
         """Vectors in a row of the tile: all features if registers suffice, so that values are read once."""

@@ -76,7 +76,7 @@ class Prefetches:
         tiles = tiles if self.reduction_blocks is None else min(tiles, self.reduction_blocks.tiles)
         length = tile.weights.strides[blocks.reduced[0][-1]] * (steps or 0)
         runs = product_of(tile.extents[1:-1]) * (steps or 0) * tiles
-        lines = (
+        cache_lines = (
             ceildiv(length * byte_size(contraction.element), LINE_BYTES * maximum(runs, constant(1))).constant_value
             or 0
         )
@@ -86,9 +86,9 @@ class Prefetches:
             further = code.add(weights, code.mul(done, code.dim(length // (steps or 1))))
             start = code.select(code.compare("slt", done, code.dim(tile.extents[0])), further, start)
         prefetched = PrefetchedCacheLines(
-            tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), lines, 2
+            tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), cache_lines, 2
         )
-        return prefetched if 0 < lines <= MAX_PREFETCHED_CACHE_LINES else None
+        return prefetched if 0 < cache_lines <= MAX_PREFETCHED_CACHE_LINES else None
 
     def _results(self, here: Coords) -> Iterator[PrefetchedCacheLines]:
         """The outputs of a tile, and the operands of its epilogue."""
@@ -101,11 +101,13 @@ class Prefetches:
             step = access.strides[along].constant_value
             if runs is None or step is None:
                 continue
-            lines = -(-self.shape.pixels * step * byte_size(gemm.contraction.element) // (LINE_BYTES * runs))
+            cache_lines = -(-self.shape.pixels * step * byte_size(gemm.contraction.element) // (LINE_BYTES * runs))
             jump = total(access.strides[axis] for axis in gemm.contraction.outer)
             level = 1 if self.reduction_blocks is None else 2
-            if 0 < lines <= MAX_PREFETCHED_CACHE_LINES:
-                yield PrefetchedCacheLines(memory, gemm.offset(access, here), jump, self.code.index(0), lines, level)
+            if 0 < cache_lines <= MAX_PREFETCHED_CACHE_LINES:
+                yield PrefetchedCacheLines(
+                    memory, gemm.offset(access, here), jump, self.code.index(0), cache_lines, level
+                )
 
     def _accessed(self) -> Iterator[tuple[SSAValue, AffineAccess]]:
         """The memory of outputs and of operands of the epilogue, each once."""

@@ -37,7 +37,7 @@ class PrefetchedCacheLines:
     """From a block to the next, in elements."""
     number: SSAValue
     """The index of the run."""
-    lines: int
+    count: int
     level: int
     """The level of the cache."""
 
@@ -176,9 +176,9 @@ class MicroKernel:
         if step is None or runs is None or step > self._run_of_data:
             return
         elements = LINE_BYTES // byte_size(self.gemm.contraction.element)
-        lines = -(-mr * step // elements)
-        if lines * runs * LINE_BYTES <= target.l1_bytes // 3:
-            for number in range(lines):
+        cache_lines = -(-mr * step // elements)
+        if cache_lines * runs * LINE_BYTES <= target.l1_bytes // 3:
+            for number in range(cache_lines):
                 code.prefetch(self.data.memory, [code.add(data, mr * step + number * elements)], 1)
 
     @property
@@ -194,10 +194,10 @@ class MicroKernel:
         """Prefetches the next cache lines."""
         code, elements = self.code, LINE_BYTES // byte_size(self.gemm.contraction.element)
         for each in prefetches:
-            start = code.add(each.start, code.mul(each.number, each.lines * elements))
+            start = code.add(each.start, code.mul(each.number, each.count * elements))
             for block in range(self.count):
                 first = code.add(start, code.dim(each.jump * block))
-                for number in range(each.lines):
+                for number in range(each.count):
                     code.prefetch(each.memory, [code.add(first, number * elements)], each.level)
 
     @property

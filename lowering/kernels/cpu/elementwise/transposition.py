@@ -118,10 +118,12 @@ class _Tiles:
         kernel: Kernel,
         transposition: Transposition,
         at: Mapping[int, SSAValue],
-        part: tuple[SSAValue, SSAValue] | None,
+        chunk: tuple[SSAValue, SSAValue] | None,
     ):
         self.kernel, self.code, self.transposition, self.at = kernel, kernel.code, transposition, at
-        self.low, self.high = (self.code.index(0), self.code.dim(transposition.loaded.extent)) if part is None else part
+        self.low, self.high = (
+            (self.code.index(0), self.code.dim(transposition.loaded.extent)) if chunk is None else chunk
+        )
         self.width = self.code.dim(transposition.stored.extent)
 
     def emit(self) -> None:

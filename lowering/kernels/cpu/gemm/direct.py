@@ -83,7 +83,7 @@ class DirectContraction:
             for axis in (*contraction.batch, *contraction.row, *contraction.outer)
             if axis not in (self.axis, *self.rows)
         )
-        self.line = contraction.column[:-1]
+        self.outer_rows = contraction.column[:-1]
         self.widths = self._widths()
 
     def _widths(self) -> Sequence[int]:
@@ -107,21 +107,21 @@ class DirectContraction:
     def emit(self) -> None:
         """Emits all results: tasks have units of work, a unit the same chunk of some rows."""
         code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
-        extent, lines = contraction.stage.extents[self.axis], gemm.size(self.line)
+        extent, rows = contraction.stage.extents[self.axis], gemm.size(self.outer_rows)
         length = constant(max((1, *self.widths)) * self.lanes * DIRECT_TILES_PER_UNIT)
-        parts, groups = ceildiv(extent, length), ceildiv(lines, constant(DIRECT_ROWS_PER_UNIT))
-        units = gemm.size(self.unit) * groups * parts
-        work = gemm.size((*self.unit, *self.rows, *self.line, self.axis, *contraction.reduced))
+        chunks, groups = ceildiv(extent, length), ceildiv(rows, constant(DIRECT_ROWS_PER_UNIT))
+        units = gemm.size(self.unit) * groups * chunks
+        work = gemm.size((*self.unit, *self.rows, *self.outer_rows, self.axis, *contraction.reduced))
         threads = gemm.threads(TASK_MACS, work)
         tasks = minimum(units, maximum(DIRECT_TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            number, part = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
+            number, chunk = code.divide(unit, code.dim(chunks)), code.remainder(unit, code.dim(chunks))
             number, group = code.divide(number, code.dim(groups)), code.remainder(number, code.dim(groups))
             coords = {(axis,): at for axis, at in gemm.at((), self.unit, {self.unit: number}).items()}
-            begin, end = self._chunk(part, length, extent)
-            first, last = self._chunk(group, constant(DIRECT_ROWS_PER_UNIT), lines)
-            with code.loop(last, "line", lower=first) as line:
-                self._line({**coords, self.line: line}, begin, end)
+            begin, end = self._chunk(chunk, length, extent)
+            first, last = self._chunk(group, constant(DIRECT_ROWS_PER_UNIT), rows)
+            with code.loop(last, "line", lower=first) as row:
+                self._row({**coords, self.outer_rows: row}, begin, end)
 
     def _chunk(self, number: SSAValue, length: Dim, whole: Dim) -> tuple[SSAValue, SSAValue]:
         """Where a chunk of such a length begins, and where it ends."""
@@ -129,7 +129,7 @@ class DirectContraction:
         begin = code.mul(number, code.dim(length))
         return begin, code.minimum(code.add(begin, code.dim(length)), code.dim(whole))
 
-    def _line(self, coords: Coords, first: SSAValue, end: SSAValue) -> None:
+    def _row(self, coords: Coords, first: SSAValue, end: SSAValue) -> None:
         """Emits a chunk of a row: wide tiles, narrow ones, and single vectors."""
         code, begin = self.code, first
         for vectors in self.widths:

@@ -1,4 +1,4 @@
-"""Dot products: GEMM with few rows whose operands are both contiguous along K, `y = W x` for a row-major matrix.
+"""Dot products: GEMM with small M whose operands are both contiguous along K, `y = W x` for a row-major matrix.
 
 Vectors are multiplied element by element, with one vector accumulator for each of some rows and columns. At the end,
 pairs of accumulators are reduced together, half by half: a tree of shuffles makes as many accumulators as a vector has
@@ -57,8 +57,8 @@ def emit_dots(
     is a `head`: so many elements are before the others, fewer than a vector has lanes.
     """
     code, group = gemm.code, min(count, DOT_STREAMS)
-    with code.loop(code.index(count // group), "part") as part:
-        first = code.mul(part, group)
+    with code.loop(code.index(count // group), "part") as chunk:
+        first = code.mul(chunk, group)
         numbers = [code.add(first, j) for j in range(group)]
         upcoming = [] if prefetch is None else [partial(prefetch, code.add(number, group)) for number in numbers]
         found = _streams(gemm, near, [far(number) for number in numbers], upcoming, head)
@@ -139,11 +139,11 @@ def row_prefetcher(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int,
         return None
     room = gemm.kernel.target.l3_bytes // L3_PART // size
     is_far = code.compare("sgt", code.dim(gemm.size(along) * gemm.k), room)
-    lines = Computed(gemm, factor, coords, along)
+    cache_lines = Computed(gemm, factor, coords, along)
 
     def prefetch(number: SSAValue, r: SSAValue) -> None:
         with code.when(is_far):
-            lines.prefetch(code, r, 0, number, 2)
+            cache_lines.prefetch(code, r, 0, number, 2)
 
     return prefetch
 
@@ -215,9 +215,9 @@ class DotGemm(SinglePassGemm):
         together = min(mr, lanes // width)
         with (
             code.loop(code.dim(groups), "group") as group,
-            code.loop(code.index(lanes // width), "part") as part,
+            code.loop(code.index(lanes // width), "part") as chunk,
         ):
-            start = code.add(left, code.mul(part, width))
+            start = code.add(left, code.mul(chunk, width))
             top = code.add(code.mul(group, mr), code.dim(done))
             accumulators = self._accumulate(coords, [code.add(top, i) for i in range(mr)], start, width)
             for i in range(0, mr, together):
@@ -302,12 +302,14 @@ class LongDotGemm(SinglePassGemm):
             ):
                 start = code.mul(unit, self.lanes)
                 columns.accumulate((copies, row), start, accumulators)
-                lines = [code.load(accumulators, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
+                vectors = [
+                    code.load(accumulators, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)
+                ]
                 here, count = (
                     {**coords, contraction.row: row, contraction.column: start},
                     code.sub(code.dim(gemm.n), start),
                 )
-                self.epilogue.store(row_sums(code, lines), here, count)
+                self.epilogue.store(row_sums(code, vectors), here, count)
 
     def _copies(self, coords: Coords, shift: SSAValue) -> Copies:
         """The rows, each in one piece."""

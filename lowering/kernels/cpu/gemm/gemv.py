@@ -302,19 +302,19 @@ class Gemv:
         part_count = self._parts()
         tasks = minimum(part_count, gemm.threads(TASK_MACS))
         width = self.lanes * (ceildiv(gemm.n, constant(self.lanes)) + GEMV_VECTORS)
-        parts = code.alloc([part_count, width], i32 if contraction.is_integer else contraction.element, "sums")
+        chunks = code.alloc([part_count, width], i32 if contraction.is_integer else contraction.element, "sums")
         first = {**here, contraction.column: code.index(0), contraction.reduced: code.index(0)}
         head = self._head(first)
         number = code.dim(part_count)
         with (
             shared_units(code, part_count, tasks, whole=True) as (lower, upper),
-            code.loop(upper, "part", lower=lower) as part,
+            code.loop(upper, "part", lower=lower) as chunk,
         ):
-            self._part(here, code.part(parts, part, [width]), head, self._rows_of(part, number))
-        total = code.part(parts, code.index(0), [width])
+            self._part(here, code.part(chunks, chunk, [width]), head, self._rows_of(chunk, number))
+        total = code.part(chunks, code.index(0), [width])
         if part_count.constant_value != 1:
-            with code.loop(number, "part", lower=code.index(1)) as part:
-                self._add_part(total, code.part(parts, part, [width]), head)
+            with code.loop(number, "part", lower=code.index(1)) as chunk:
+                self._add_part(total, code.part(chunks, chunk, [width]), head)
         self._epilogue(here, total, head)
 
     def _parts(self) -> Dim:
@@ -324,11 +324,11 @@ class Gemv:
         iterations = maximum(ceildiv(gemm.k, constant(GEMV_ROWS)), constant(1))
         return minimum(iterations, maximum(minimum(wanted, constant(GEMV_MAX_PARTS)), constant(1)))
 
-    def _rows_of(self, part: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def _rows_of(self, chunk: SSAValue, chunks: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The first row of a chunk, and the one after its last: whole iterations."""
         code = self.code
         iterations = code.dim(maximum(ceildiv(self.gemm.k, constant(GEMV_ROWS)), constant(1)))
-        ends = (code.divide(code.mul(each, iterations), parts) for each in (part, code.add(part, 1)))
+        ends = (code.divide(code.mul(each, iterations), chunks) for each in (chunk, code.add(chunk, 1)))
         first, end = (code.mul(each, GEMV_ROWS) for each in ends)
         return first, code.minimum(end, code.dim(self.gemm.k))
 
@@ -340,13 +340,13 @@ class Gemv:
         aligned = elements_before_alignment(self.gemm, self.gemm.contraction.columns, first)
         return code.select(code.compare("sle", n, self.lanes), n, aligned) if known is None else aligned
 
-    def _part(self, coords: Coords, accumulators: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
+    def _part(self, coords: Coords, accumulators: SSAValue, head: SSAValue, rows: tuple[SSAValue, SSAValue]) -> None:
         """The accumulators of some rows: by a routine where the vector and the matrix lie in memory."""
         code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         vectors = self._vectors(head)
         prefetches = self._is_wide
         prefetched = code.select(self._is_near, code.index(0), code.index(1)) if prefetches else None
-        extent = Extent(*lines, code.dim(gemm.n), head, vectors, self._block(vectors), prefetched)
+        extent = Extent(*rows, code.dim(gemm.n), head, vectors, self._block(vectors), prefetched)
         kind = GemvRoutine(contraction.element, self.lanes, gemm.has_cheap_masks, prefetches)
         row = operand(gemm, contraction.rows, coords, contraction.row)
         columns = operand(gemm, contraction.columns, {**coords, contraction.column: code.index(0)}, contraction.column)
@@ -409,12 +409,12 @@ class Gemv:
         room = gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.contraction.element)
         return code.compare("sle", code.dim(gemm.k * gemm.n), room)
 
-    def _add_part(self, total: SSAValue, part: SSAValue, head: SSAValue) -> None:
+    def _add_part(self, total: SSAValue, chunk: SSAValue, head: SSAValue) -> None:
         """Adds the accumulators of a chunk to those of the first."""
         code = self.code
         with code.loop(self._vectors(head), "v", vectorize=False) as v:
             index = [code.mul(v, self.lanes)]
-            vectors = [code.load(each, index, self.lanes) for each in (total, part)]
+            vectors = [code.load(each, index, self.lanes) for each in (total, chunk)]
             code.store(self.epilogue.added(*vectors), total, index)
 
     def _epilogue(self, coords: Coords, total: SSAValue, head: SSAValue) -> None:

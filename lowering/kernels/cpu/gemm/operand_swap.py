@@ -1,4 +1,4 @@
-"""Operand swap: few columns and a transposed A, computed as the transposed GEMM, which has few rows.
+"""Operand swap: small N and a transposed A, computed as the transposed GEMM, which has small M.
 
 `C = A B` becomes `C^T = B^T A^T`, along long rows of `A^T` as it lies in memory. The results are transposed in
 registers; they are fewer than the multiply-adds.

@@ -43,7 +43,7 @@ class Matrix:
     each: SSAValue | int
     step: SSAValue | int
     lanes: int
-    _line: tuple[SSAValue, SSAValue] | None = None
+    _row: tuple[SSAValue, SSAValue] | None = None
 
     def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
         """A load."""
@@ -66,9 +66,9 @@ class Matrix:
 
     def _at(self, code: Code, r: SSAValue) -> SSAValue:
         """Where the step is; made once for all accesses of an iteration of the loop."""
-        if self._line is None or self._line[0] is not r:
-            self._line = r, code.add(self.first, code.mul(r, self.step))
-        return self._line[1]
+        if self._row is None or self._row[0] is not r:
+            self._row = r, code.add(self.first, code.mul(r, self.step))
+        return self._row[1]
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,8 @@ class PackedGemm:
     def _split(self, count: Dim, room: Dim) -> tuple[Dim, Dim]:
         """In how many blocks so many strips or panels are packed, and the size of one; `room` steps have room."""
         fitting = maximum(floordiv(room, maximum(self.step, constant(1))), constant(1))
-        parts = maximum(ceildiv(count, fitting), constant(1))
-        return parts, ceildiv(count, parts)
+        chunks = maximum(ceildiv(count, fitting), constant(1))
+        return chunks, ceildiv(count, chunks)
 
     @property
     def needs_partial_sums(self) -> bool:
@@ -126,24 +126,24 @@ class PackedGemm:
             start = code.mul(k_block, code.dim(self.step))
             length = code.minimum(code.sub(k, start), code.dim(self.step))
             above = code.add(top, code.mul(block, mr))
-            part = PackedBlock(block, above, code.minimum(code.sub(bottom, above), mr), k_block, start, length)
+            k_slice = PackedBlock(block, above, code.minimum(code.sub(bottom, above), mr), k_block, start, length)
             if not rows.direct:
-                self._pack_rows(rows, coords, part)
+                self._pack_rows(rows, coords, k_slice)
             lower = code.add(first, code.mul(section, code.dim(self.panels)))
             upper = code.minimum(end, code.add(lower, code.dim(self.panels)))
             epilogue = EpilogueEmitter(self.gemm, *self._ends(k_block))
             if columns is not None:
                 columns.prepare(start, length)
-            self._panels(rows, columns, epilogue, coords, part, (task, lower, upper))
+            self._panels(rows, columns, epilogue, coords, k_slice, (task, lower, upper))
 
-    def _pack_rows(self, rows: RowPanels, coords: Coords, part: PackedBlock) -> None:
+    def _pack_rows(self, rows: RowPanels, coords: Coords, chunk: PackedBlock) -> None:
         code = self.code
-        with code.loop(self._count(part), "strip") as strip:
-            rows.pack(coords, strip, code.add(part.top, code.mul(strip, self.tiles.mr)), part.start, part.length)
+        with code.loop(self._count(chunk), "strip") as strip:
+            rows.pack(coords, strip, code.add(chunk.top, code.mul(strip, self.tiles.mr)), chunk.start, chunk.length)
 
-    def _count(self, part: PackedBlock) -> SSAValue:
+    def _count(self, chunk: PackedBlock) -> SSAValue:
         """How many strips a block has."""
-        return self.code.divide(self.code.add(part.count, self.tiles.mr - 1), self.tiles.mr)
+        return self.code.divide(self.code.add(chunk.count, self.tiles.mr - 1), self.tiles.mr)
 
     def _ends(self, k_block: SSAValue) -> tuple[SSAValue | None, SSAValue | None]:
         if not self.needs_partial_sums:
@@ -157,7 +157,7 @@ class PackedGemm:
         columns: PackedColumns | None,
         epilogue: EpilogueEmitter,
         coords: Coords,
-        part: PackedBlock,
+        k_slice: PackedBlock,
         chunk: tuple[SSAValue, SSAValue, SSAValue],
     ) -> None:
         """A block of rows times the panels of a task from one number to another."""
@@ -166,14 +166,14 @@ class PackedGemm:
         with code.loop(upper, "panel", lower=lower) as number:
             here, left = self.gemm.panel_position(coords, number)
             if columns is None:
-                panel = WeightPanel(self.gemm, here, left, part.start)
+                panel = WeightPanel(self.gemm, here, left, k_slice.start)
             else:
                 is_only = code.compare("eq", code.dim(self.blocks), 1)
                 position = code.select(is_only, code.index(0), code.sub(number, lower))
                 position = code.add(code.mul(task, code.dim(self._kept)), position)
-                panel = PackedPanel(columns, position, here, left, part)
-            with code.loop(self._count(part), "strip") as strip:
-                self._strip(rows, panel, epilogue, (coords, here, left), strip, part)
+                panel = PackedPanel(columns, position, here, left, k_slice)
+            with code.loop(self._count(k_slice), "strip") as strip:
+                self._strip(rows, panel, epilogue, (coords, here, left), strip, k_slice)
 
     def _strip(
         self,
@@ -182,7 +182,7 @@ class PackedGemm:
         epilogue: EpilogueEmitter,
         all_coords: tuple[Coords, Coords, SSAValue],
         strip: SSAValue,
-        part: PackedBlock,
+        chunk: PackedBlock,
     ) -> None:
         """Emits a tile: to the output if all its rows and columns are there and there is no epilogue, else through
         memory.
@@ -190,50 +190,50 @@ class PackedGemm:
         code, gemm = self.code, self.gemm
         coords, here, left = all_coords
         done = code.mul(strip, self.tiles.mr)
-        top = code.add(part.top, done)
-        operand = rows.operand(coords, strip, top, part.start)
+        top = code.add(chunk.top, done)
+        operand = rows.operand(coords, strip, top, chunk.start)
 
         def through_memory(later: Corner | None) -> None:
             tile = code.alloc([self.tiles.mr, self.tiles.nr], gemm.contraction.element, "tile")
-            self._tile(panel, operand, tile, strip, part)
+            self._tile(panel, operand, tile, strip, chunk)
             store_tile(gemm, epilogue, tile, here, (top, left), later)
 
         if not isinstance(operand, Matrix) or not can_store_tiles(gemm):
-            through_memory(self._later(part, strip, top, left) if isinstance(panel, PackedPanel) else None)
+            through_memory(self._later(chunk, strip, top, left) if isinstance(panel, PackedPanel) else None)
             return
-        rows_are_all = code.compare("sge", code.sub(part.count, done), self.tiles.mr)
+        rows_are_all = code.compare("sge", code.sub(chunk.count, done), self.tiles.mr)
         columns_are_all = code.compare("sge", code.sub(code.dim(gemm.n), left), self.tiles.nr)
         straight = code.both(rows_are_all, columns_are_all)
         if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:  # one of many has a function of its own
-            straight = code.both(straight, code.compare("ne", code.add(part.block, strip), 0))
+            straight = code.both(straight, code.compare("ne", code.add(chunk.block, strip), 0))
         with code.when(straight) as branch:
             corner = {**here, gemm.contraction.row: top, gemm.contraction.column: left}
-            whole = output_tile(gemm, corner, part.k_block)
-            panel.tile(part.length, self.tiles.mr, operand, whole, strip)
+            whole = output_tile(gemm, corner, chunk.k_block)
+            panel.tile(chunk.length, self.tiles.mr, operand, whole, strip)
         with code.otherwise(branch):
             through_memory(None)
 
-    def _later(self, part: PackedBlock, strip: SSAValue, top: SSAValue, left: SSAValue) -> Corner:
+    def _later(self, chunk: PackedBlock, strip: SSAValue, top: SSAValue, left: SSAValue) -> Corner:
         """The next tile: that below, or after the last strip the first one of the next panel."""
         code, tiles = self.code, self.tiles
-        is_last = code.compare("sge", code.add(strip, 1), self._count(part))
-        below = code.select(is_last, part.top, code.add(top, tiles.mr))
+        is_last = code.compare("sge", code.add(strip, 1), self._count(chunk))
+        below = code.select(is_last, chunk.top, code.add(top, tiles.mr))
         return below, code.select(is_last, code.add(left, tiles.nr), left)
 
     def _tile(
-        self, panel: PackedPanel | WeightPanel, rows: Operand, tile: SSAValue, strip: SSAValue, part: PackedBlock
+        self, panel: PackedPanel | WeightPanel, rows: Operand, tile: SSAValue, strip: SSAValue, chunk: PackedBlock
     ) -> None:
         """The accumulators of a tile into memory, by the smallest micro-kernel that has all its rows."""
         code, gemm = self.code, self.gemm
 
         def emit(mr: int) -> None:
-            panel.tile(part.length, mr, rows, tile, strip)
+            panel.tile(chunk.length, mr, rows, tile, strip)
 
         def emit_all() -> None:
-            self._smallest(code.sub(part.count, code.mul(strip, self.tiles.mr)), gemm.mr_sizes, emit)
+            self._smallest(code.sub(chunk.count, code.mul(strip, self.tiles.mr)), gemm.mr_sizes, emit)
 
         if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:
-            begins = code.compare("eq", code.add(part.block, strip), 0)
+            begins = code.compare("eq", code.add(chunk.block, strip), 0)
             with code.when(begins) as branch:
                 panel.packing_tile(gemm.mr_sizes[0], rows, tile)
             with code.otherwise(branch):
@@ -256,7 +256,7 @@ class PackedGemm:
 def threads_for(gemm: Gemm) -> Dim:
     """How many threads have enough to do in one batch."""
     threads = gemm.threads(PACKED_TASK_MACS)
-    if gemm.contraction.columns.panels is not None:  # few rows wait for memory, which threads do side by side
+    if gemm.contraction.columns.panels is not None:  # a small M waits for memory, which threads do side by side
         least = gemm.threads(TASK_WEIGHTS, gemm.n * gemm.rounds * gemm.k)
         threads = maximum(threads, least)
     batches = maximum(gemm.size(gemm.contraction.batch), constant(1))

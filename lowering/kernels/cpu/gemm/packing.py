@@ -133,10 +133,10 @@ class RowPanels:
         code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
 
         def copy(r: SSAValue, on: SSAValue | None) -> None:
-            part = self.gemm.vector(
+            chunk = self.gemm.vector(
                 contraction.rows, {**here, contraction.reduced: code.add(start, r)}, contraction.reduced, on
             )
-            code.store(part, self.buffer, [i, code.add(first, r)])
+            code.store(chunk, self.buffer, [i, code.add(first, r)])
 
         whole = code.divide(length, lanes)
         later = Computed(
@@ -158,10 +158,10 @@ class RowPanels:
         m = code.dim(self.gemm.m)
         for first in range(0, self.tiles.mr, lanes):
             row = code.add(top, first)
-            part = self.gemm.vector(
+            chunk = self.gemm.vector(
                 contraction.rows, {**coords, **at, contraction.row: row}, contraction.row, code.sub(m, row)
             )
-            code.store(part, self.buffer, [position, code.index(first)])
+            code.store(chunk, self.buffer, [position, code.index(first)])
 
 
 def has_window_rows(gemm: Gemm) -> bool:
@@ -214,8 +214,8 @@ class ColumnPanel:
                 here = {**coords, contraction.reduced: code.add(start, r)}
                 for v, (column, on) in enumerate(zip(starts, counts, strict=True)):
                     at = {**here, contraction.column: column}
-                    part = self.gemm.vector(contraction.columns, at, contraction.column, on if masked else None)
-                    code.store(part, self.buffer, [r, code.index(v * lanes)])
+                    chunk = self.gemm.vector(contraction.columns, at, contraction.column, on if masked else None)
+                    code.store(chunk, self.buffer, [r, code.index(v * lanes)])
 
         self.gemm.masked(counts[0], self.tiles.nr, emit)
 
@@ -262,12 +262,12 @@ class ColumnPanel:
     ) -> None:
         """Transposes a block: as many steps of K as there are columns, of which so many are on."""
         code, contraction, (r, first) = self.code, self.gemm.contraction, target
-        parts = [
+        chunks = [
             self.gemm.vector(contraction.columns, {**here, contraction.column: column}, contraction.reduced, on)
             for column in columns
         ]
-        for i, part in enumerate(transposed(code, parts)):
-            code.store(part, self.buffer, [code.add(r, i), first])
+        for i, chunk in enumerate(transposed(code, chunks)):
+            code.store(chunk, self.buffer, [code.add(r, i), first])
 
     def _prefetch(self, here: Coords, first: SSAValue, number: SSAValue) -> None:
         """Prefetches the columns from `first` on, which are packed next.
@@ -287,13 +287,13 @@ class ColumnPanel:
         """Packs the columns row by row of the image: along a row, the last column axis, they are evenly spaced."""
         code, contraction = self.code, self.gemm.contraction
         *before, axis = contraction.column
-        line = code.dim(contraction.stage.extents[axis])
+        row = code.dim(contraction.stage.extents[axis])
         end = code.minimum(code.add(left, self.tiles.nr), code.dim(self.gemm.n))
-        first, after = code.divide(left, line), code.divide(code.add(end, code.sub(line, 1)), line)
+        first, after = code.divide(left, row), code.divide(code.add(end, code.sub(row, 1)), row)
         with code.loop(after, "line", lower=first) as number:
-            begin = code.mul(number, line)
+            begin = code.mul(number, row)
             low = code.maximum(left, begin)
-            high = code.minimum(end, code.add(begin, line))
+            high = code.minimum(end, code.add(begin, row))
             here = {**coords, tuple(before): number}
             self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
 
@@ -316,8 +316,8 @@ class ColumnPanel:
             with code.loop(length, "r") as r:
                 step = self._steps(r)
                 along = {contraction.reduced: code.add(start, r)} if step is None else {}
-                part = self.gemm.vector(contraction.columns, {**here, **along}, (axis,), on, step)
-                code.store(part, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
+                chunk = self.gemm.vector(contraction.columns, {**here, **along}, (axis,), on, step)
+                code.store(chunk, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
 
     def _steps(self, r: SSAValue) -> SSAValue | None:
         if self.offsets is None:

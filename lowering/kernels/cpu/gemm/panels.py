@@ -107,20 +107,20 @@ class PackedPanel:
     them.
     """
 
-    def __init__(self, columns: PackedColumns, number: SSAValue, coords: Coords, left: SSAValue, part: PackedBlock):
+    def __init__(self, columns: PackedColumns, number: SSAValue, coords: Coords, left: SSAValue, chunk: PackedBlock):
         """Panel `number`, which the first block of rows packs; its first column is `left`."""
         self.gemm = columns.gemm
         self.code = columns.code
         self.tiles = columns.tiles
-        self.coords, self.left, self.part = coords, left, part
+        self.coords, self.left, self.part = coords, left, chunk
         self.packed = columns.operand(number)
         if not self.is_packed_by_tile:
-            with self.code.when(self.code.compare("eq", part.block, 0)):
-                columns.panel(number).pack(coords, left, part.start, part.length)
+            with self.code.when(self.code.compare("eq", chunk.block, 0)):
+                columns.panel(number).pack(coords, left, chunk.start, chunk.length)
 
     @property
     def is_packed_by_tile(self) -> bool:
-        """Whether the first strip packs the panel: it has all rows of a tile, since few rows are not packed for."""
+        """Whether the first strip packs the panel: it has all rows of a tile, since nothing is packed for a small M."""
         columns, kernel = self.gemm.contraction.columns, self.gemm.kernel
         load = columns.value.owner
         is_plain = isinstance(load, LoadOp) and load.buffer in kernel.flat
@@ -136,7 +136,7 @@ class PackedPanel:
     def _tile(self, gemm: Gemm, length: SSAValue, mr: int, rows: Operand, tile: SSAValue | OutputTile) -> None:
         """Emits a tile with as many vectors as the GEMM's tiles have."""
         prefetches = (
-            tuple(Prefetch(PACKED_PREFETCH_STEPS, line, 1) for line in cache_line_starts(gemm))
+            tuple(Prefetch(PACKED_PREFETCH_STEPS, cache_line, 1) for cache_line in cache_line_starts(gemm))
             if gemm.tiles.far
             else ()
         )
@@ -218,17 +218,17 @@ class WeightPanel:
     ) -> None:
         """Emits a tile with as many vectors as the GEMM's tiles have."""
         tiles, code, is_whole = gemm.tiles, self.code, gemm is self.gemm
-        prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, line, 1) for line in cache_line_starts(gemm))
+        prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, cache_line, 1) for cache_line in cache_line_starts(gemm))
         position, ahead = self._ahead(length, mr, strip)
         ahead = ahead if is_whole else ()  # there is no next panel after a narrow one
-        parts = k_splits(mr, tiles.vectors, gemm.kernel.target.vector_registers)
-        unroll = tiles.steps if parts == len(prefetches) == 1 else 1
-        kind = replace(micro_kernel(gemm, mr), parts=parts, prefetches=prefetches, ahead=ahead, unroll=unroll)
+        chunks = k_splits(mr, tiles.vectors, gemm.kernel.target.vector_registers)
+        unroll = tiles.steps if chunks == len(prefetches) == 1 else 1
+        kind = replace(micro_kernel(gemm, mr), parts=chunks, prefetches=prefetches, ahead=ahead, unroll=unroll)
         later = Matrix(self.buffer, position, 1, self.pitch, tiles.lanes) if ahead else None
         if isinstance(tile, SSAValue) and mr == tiles.mr and is_whole and can_store_tiles(gemm):
             tile = as_output_tile(gemm, tile)
         where = TileOperands(rows, self.columns, code.index(0), length, tile, ahead=later)
-        if mr == 1:  # little code, which waits for memory: it is faster with what is known of indices here
+        if mr == 1:  # little code, which waits for memory: it is faster with what is known about indices here
             kind.emit(code, where)
         else:
             kind.call(gemm.kernel, where)

@@ -39,7 +39,7 @@ class Gemm:
     epilogue: Epilogue
     tiles: Tiling
     is_swapped: bool = False
-    """Whether its operands are swapped: it is the transpose of a GEMM with few columns, and has one generator."""
+    """Whether its operands are swapped: it is the transpose of a GEMM with small N, and has one generator."""
 
     @property
     def code(self) -> Code:

@@ -92,22 +92,23 @@ def emit_split_tile(
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue | OutputTile,
     prefetch: Step,
-    parts: int,
+    chunks: int,
 ) -> None:
-    """Emits a tile with several accumulators of each element, one for each of some slices of K, for columns from afar.
+    """Emits a tile with several accumulators of each element, one for each of some slices of K, for columns from beyond
+    the L2 cache.
 
     So more accumulators of low tiles are in flight, and memory is read in several streams, which is faster.
     """
     code = grid.code
-    accumulators = _Accumulators(grid, mr, parts)
+    accumulators = _Accumulators(grid, mr, chunks)
     accumulators.prefetch(tile)
-    steps = code.divide(length, parts)
+    steps = code.divide(length, chunks)
     with code.loop(steps, "step") as step:
-        for part in range(parts):
-            r = code.add(code.mul(steps, part), step) if part else step
+        for chunk in range(chunks):
+            r = code.add(code.mul(steps, chunk), step) if chunk else step
             prefetch(r)
-            accumulators.add(part, r, element, vector)
-    with code.loop(length, "r", lower=code.mul(steps, parts)) as r:
+            accumulators.add(chunk, r, element, vector)
+    with code.loop(length, "r", lower=code.mul(steps, chunks)) as r:
         prefetch(r)
         accumulators.add(0, r, element, vector)
     accumulators.store(tile)
@@ -116,30 +117,31 @@ def emit_split_tile(
 class _Accumulators:
     """The accumulators of a tile, in registers."""
 
-    def __init__(self, grid: TileColumns, mr: int, parts: int):
+    def __init__(self, grid: TileColumns, mr: int, chunks: int):
         self._grid = grid
         code, dtype, lanes, width = grid.code, grid.dtype, grid.lanes, grid.lanes * grid.vectors
-        self._buffer = code.alloc([parts * mr, width], dtype, "sums", scope="local")
+        self._buffer = code.alloc([chunks * mr, width], dtype, "sums", scope="local")
         columns = range(0, width, lanes)
         self._accumulators = [
-            [[[code.index(part * mr + i), code.index(j)] for j in columns] for i in range(mr)] for part in range(parts)
+            [[[code.index(chunk * mr + i), code.index(j)] for j in columns] for i in range(mr)]
+            for chunk in range(chunks)
         ]
         zeros = code.zeros(dtype, lanes)
-        for accumulator in (accumulator for part in self._accumulators for line in part for accumulator in line):
+        for accumulator in (accumulator for chunk in self._accumulators for row in chunk for accumulator in row):
             code.store(zeros, self._buffer, accumulator)
 
     def totals(self) -> VectorTotals:
         """Memory for the totals between two blocks of steps."""
-        indices = [each for part in self._accumulators for line in part for each in line]
+        indices = [each for chunk in self._accumulators for row in chunk for each in row]
         return VectorTotals(self._grid.code, self._grid.dtype, self._buffer, indices, self._grid.lanes)
 
-    def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
+    def add(self, chunk: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
         """Emits the multiply-adds of one step of K."""
         code, lanes = self._grid.code, self._grid.lanes
         columns = [vector(r, v) for v in range(self._grid.vectors)]
-        for i, line in enumerate(self._accumulators[part]):
+        for i, row in enumerate(self._accumulators[chunk]):
             factor = code.splat(element(i, r), lanes)
-            for accumulator, column in zip(line, columns, strict=True):
+            for accumulator, column in zip(row, columns, strict=True):
                 code.store(
                     code.fma(factor, column, code.load(self._buffer, accumulator, lanes)), self._buffer, accumulator
                 )
@@ -190,9 +192,9 @@ class _Accumulators:
     def _store(self, put: Callable[[SSAValue, int, int], None]) -> None:
         """Gives each vector accumulator, with its row and its number in the row, to a function."""
         code, lanes = self._grid.code, self._grid.lanes
-        for i, line in enumerate(self._accumulators[0]):
-            for v in range(len(line)):
-                values = [code.load(self._buffer, part[i][v], lanes) for part in self._accumulators]
+        for i, row in enumerate(self._accumulators[0]):
+            for v in range(len(row)):
+                values = [code.load(self._buffer, chunk[i][v], lanes) for chunk in self._accumulators]
                 put(reduce(code.add_floats, values), i, v)
 
 

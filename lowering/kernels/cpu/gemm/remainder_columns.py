@@ -1,7 +1,7 @@
 """The columns after the last whole panel or vector: very few of them are multiplied separately, as small N.
 
 A panel takes at least as long as one vector of columns, even for a single column. Where the last panel may be as narrow
-as a vector, very few columns after that are separate, too.
+as a vector, a very small number of columns after that is separate, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
 
 def has_contiguous_rows(gemm: Gemm) -> bool:
-    """Whether rows are contiguous along K, and columns in no panels, so that few columns can be multiplied."""
+    """Whether rows are contiguous along K, and columns in no panels, so that a small N can be multiplied."""
     contraction = gemm.contraction
     plain = contraction.longest is None and not contraction.outer and contraction.columns.panels is None
     several = bool(contraction.row) and gemm.m.constant_value != 1

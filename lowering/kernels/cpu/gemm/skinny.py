@@ -1,4 +1,4 @@
-"""Skinny GEMM: few rows or few columns, with operands read in place.
+"""Skinny GEMM: small M or small N, with operands read in place.
 
 A K block has some steps for all columns: memory is read row by row, and the accumulators go through L1. It is also best
 for columns that stay in the second-level cache, where vectors are whole cache lines.
@@ -186,8 +186,8 @@ class _Body:
         step = size["row_step"] if self.routine.row_step is None else self.routine.row_step
         rows = Matrix(buffer["rows"], row, size["row_each"], step, kind.lanes)
         columns = Matrix(buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
-        line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
-        results = OutputTile(buffer["output"], line, size["out_each"], k_block, is_prefetched=False)
+        tile_row = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
+        results = OutputTile(buffer["output"], tile_row, size["out_each"], k_block, is_prefetched=False)
         kind.emit(code, TileOperands(rows, columns, *steps, results, code.sub(size["n"], left)))
 
 

@@ -372,7 +372,7 @@ def group_shape(gemm: Gemm) -> GroupShape:
 
 
 def can_be_small_m(gemm: Gemm) -> bool:
-    """Whether there may be few rows and enough columns, both in memory."""
+    """Whether M may be small and N large enough, both in memory."""
     contraction = gemm.contraction
     if contraction.longest is not None or contraction.outer or contraction.columns.panels is not None:
         return False
@@ -392,7 +392,7 @@ def replaces_skinny(gemm: Gemm) -> bool:
 
 
 def is_small_m(gemm: Gemm) -> SSAValue | None:
-    """Whether there are few rows and enough columns in a call; `None` if that is known."""
+    """Whether M is small and N large enough in a call; `None` if that is known."""
     code, known = gemm.code, _known(_any(gemm))
 
     def holds(test: _AtMost) -> SSAValue:

@@ -89,13 +89,13 @@ class SmallNRoutine(Routine):
         lanes, count = self.lanes, self.columns
         buffer = code.alloc([self.rows * count, lanes], self.dtype, "sums", scope="local")
         positions = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(self.rows)]
-        for position in (position for line in positions for position in line):
+        for position in (position for vectors in positions for position in vectors):
             code.store(code.zeros(self.dtype, lanes), buffer, position)
 
         def add(r: SSAValue, on: SSAValue | None) -> None:
-            columns = [line(r, on) for line in near]
-            for line, own in zip(far, positions, strict=True):
-                vector = line(r, on)
+            columns = [vectors(r, on) for vectors in near]
+            for vectors, own in zip(far, positions, strict=True):
+                vector = vectors(r, on)
                 for column, position in zip(columns, own, strict=True):
                     code.store(code.fma(vector, column, code.load(buffer, position, lanes)), buffer, position)
 
@@ -109,14 +109,14 @@ class SmallNRoutine(Routine):
                         prefetch(i, r)
                 add(r, None)
 
-        indices = [position for line in positions for position in line]
+        indices = [position for vectors in positions for position in vectors]
         in_blocks(
             code, (None, whole), run, lambda: VectorTotals(code, self.dtype, buffer, indices, lanes), constant(MOST)
         )
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, k)):
             add(done, code.sub(k, done))
-        accumulators = [code.load(buffer, position, lanes) for line in positions for position in line]
+        accumulators = [code.load(buffer, position, lanes) for vectors in positions for position in vectors]
         return [row_sums(code, accumulators[i : i + self.together]) for i in range(0, len(accumulators), self.together)]
 
     # As a routine.
@@ -165,8 +165,8 @@ class _Body:
                     for ahead in (0, kind.lanes):
                         code.prefetch(self.buffer["matrix"], [code.add(code.add(position, r), ahead)], 2)
 
-            lines = [self._line("matrix", position) for position in positions]
-            totals = kind.emit(code, size["k"], near, lines, prefetch)
+            k_rows = [self._row_vector("matrix", position) for position in positions]
+            totals = kind.emit(code, size["k"], near, k_rows, prefetch)
             with code.when(dense) as branch:
                 self._dense(totals, top)
             with code.otherwise(branch):
@@ -176,9 +176,9 @@ class _Body:
         """A column; that after the last one is that once more."""
         code, size = self.code, self.size
         column = code.minimum(code.sub(size["count"], 1), number)
-        return self._line("copies", code.add(size["near"], code.mul(size["width"], column)))
+        return self._row_vector("copies", code.add(size["near"], code.mul(size["width"], column)))
 
-    def _line(self, buffer: str, begin: SSAValue) -> RowVector:
+    def _row_vector(self, buffer: str, begin: SSAValue) -> RowVector:
         code, lanes = self.code, self.kind.lanes
 
         def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
@@ -256,7 +256,7 @@ def possible_counts(gemm: Gemm) -> Sequence[int]:
 
 
 class SmallNTiles:
-    """Emits tiles of rows times few columns, for one batch: to the output, or through memory to an epilogue."""
+    """Emits tiles of rows times a few columns, for one batch: to the output, or through memory to an epilogue."""
 
     def __init__(self, gemm: Gemm, coords: Coords, few: SmallNColumns):
         self.gemm = gemm
@@ -284,8 +284,8 @@ class SmallNTiles:
             first = code.mul(group, REMAINDER_COLUMNS)
             count = code.minimum(code.sub(few.count, first), REMAINDER_COLUMNS)
             columns = SmallNColumns(replace(few.near, first=self._begin(first)), code.add(few.first, first), count)
-            part = SmallNTiles(gemm, self.coords, columns)
-            part._group((lower, code.minimum(code.add(lower, block), units[1])))
+            chunk = SmallNTiles(gemm, self.coords, columns)
+            chunk._group((lower, code.minimum(code.add(lower, block), units[1])))
 
     def _group(self, units: Bounds) -> None:
         """Emits all rows of some units times all columns, at most as many as a tile has."""
@@ -449,7 +449,7 @@ def _width(count: int) -> int:
 
 
 def can_be_small_n(gemm: Gemm) -> bool:
-    """Whether N may be small, or few columns may remain after whole panels, and rows are contiguous along K."""
+    """Whether N may be small, or may have a small remainder after whole panels, and rows are contiguous along K."""
     return (
         (is_small_n(gemm) is not False or has_remainder(gemm))
         and has_contiguous_rows(gemm)
@@ -514,19 +514,19 @@ class SmallNGemm(SinglePassGemm):
                 tiles.emit((lower, upper))
                 return
             with code.when(code.both(long, code.compare("eq", tiles.few.count, 1))) as branch:
-                self._lines(rows, copies or self._packed(coords, first, shift), tiles, (lower, upper))
+                self._long_rows(rows, copies or self._packed(coords, first, shift), tiles, (lower, upper))
             with code.otherwise(branch):
                 tiles.emit((lower, upper))
 
-    def _lines(self, rows: LongRows, copies: Copies, tiles: SmallNTiles, units: Bounds) -> None:
+    def _long_rows(self, rows: LongRows, copies: Copies, tiles: SmallNTiles, units: Bounds) -> None:
         """One column, with rows that are read one after the other."""
         code, lanes, dtype = self.code, self.lanes, self.gemm.contraction.element
         accumulators, totals = code.alloc([lanes, lanes], dtype, "partial_sums"), tiles.memory()
         with code.loop(units[1], "unit", lower=units[0]) as unit:
             top = code.mul(unit, lanes)
             rows.accumulate((copies, code.index(0)), top, accumulators)
-            lines = [code.load(accumulators, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
-            code.store(row_sums(code, lines), totals, [code.index(0)])
+            vectors = [code.load(accumulators, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
+            code.store(row_sums(code, vectors), totals, [code.index(0)])
             tiles.store(top, totals)
 
     @property

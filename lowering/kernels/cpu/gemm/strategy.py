@@ -1,6 +1,6 @@
 """Which generator makes the code of a GEMM: the first one whose condition holds in a call, else packed panels.
 
-Those for few rows or columns come first. A condition that is known when the code is made costs nothing; one on symbolic
+Those for small M or small N come first. A condition that is known when the code is made costs nothing; one on symbolic
 sizes becomes a branch.
 """
 

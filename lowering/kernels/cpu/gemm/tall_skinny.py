@@ -1,4 +1,4 @@
-"""Tall-skinny GEMM: few columns for rows that come from memory.
+"""Tall-skinny GEMM: small N, with rows that come from memory.
 
 All columns are packed first, so that rows are read only once. A strip of rows, while it is in L1, is multiplied with
 all panels, and the next strip is prefetched.
@@ -145,10 +145,10 @@ class _Body:
         columns = Matrix(self.buffer["columns"], position, 1, width, kind.lanes)
         next_row = code.add(row, code.mul(size["row_each"], kind.mr))
         soon = replace(rows, first=next_row, step=kind.mr)
-        line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
+        tile_row = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
         results = OutputTile(
             self.buffer["output"],
-            line,
+            tile_row,
             size["out_each"],
             None,
             code.sub(size["n"], left),

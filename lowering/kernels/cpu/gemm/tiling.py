@@ -32,7 +32,7 @@ class Tiling:
     steps: int = 1
     """Steps of K in an iteration of the micro-kernel's loop."""
     low: tuple[int, ...] = ()
-    """Still smaller tiles, where no other generator takes few rows."""
+    """Still smaller tiles, where no other generator takes a small M."""
     far: bool = False
     """Whether packed panels are larger than the first-level cache, so that their cache lines are prefetched."""
 

@@ -53,8 +53,8 @@ class TransposeRoutine(Routine):
         ):
             top, start = code.mul(vector, lanes), code.mul(block, lanes)
             mask = code.leading(code.sub(size["length"], start), lanes)
-            lines = [code.minimum(code.add(top, i), last) for i in range(lanes)]
-            offsets = [code.add(code.add(size["first"], code.mul(line, size["each"])), start) for line in lines]
+            k_rows = [code.minimum(code.add(top, i), last) for i in range(lanes)]
+            offsets = [code.add(code.add(size["first"], code.mul(k_row, size["each"])), start) for k_row in k_rows]
             rows = transposed(code, [code.load(buffer["matrix"], [offset], lanes, mask) for offset in offsets])
             begin = code.add(code.add(size["out"], code.mul(start, size["out_each"])), top)
             count, left = code.sub(size["count"], top), code.sub(size["length"], start)

@@ -443,7 +443,7 @@ def _split_at_init(
 
 
 def _is_used(binding: ast.stmt, tree: ast.AST) -> bool:
-    """Whether an init, or a region, mentions a name of a binding in front of it."""
+    """Whether an init, or a region, mentions a name of a binding before it."""
     bound = {each.id for each in ast.walk(binding) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     return any(isinstance(each, ast.Name) and each.id in bound for each in ast.walk(tree))
 

@@ -144,7 +144,7 @@ def _scope(reader: StaticReader, node: ast.expr | None) -> str:
 
 
 def check_scope(reader: StaticReader, given: Arguments, what: str, kind: BufferType, scope: str) -> None:
-    """Refuses a scope that is said of memory that has another one already."""
+    """Refuses a scope that is said about memory that has another one already."""
     node = given.get("scope")
     if node is not None and not is_none(node) and kind.scope != scope:
         reader.fail(node, f'{what} expected the scope of its memory, "{scope}", got "{kind.scope}"; leave it out')
@@ -376,7 +376,7 @@ def view(
 ) -> Buffer:
     """Memory as a buffer of a type: the buffer that has it, if it is one of that type, else a view of that.
 
-    The view begins `offset` elements of its own behind the memory.
+    The view begins `offset` elements of its own after the memory.
     """
     buffer = memory.buffer
     if buffer is None:
@@ -407,7 +407,7 @@ def view(
 def _check_room(
     reader: ScalarReader, node: ast.AST, seen: BufferType, source: BufferType, start: Index, *names: str
 ) -> None:
-    """Refuses a view that ends behind the memory, where that is known when the text is read."""
+    """Refuses a view that ends after the memory, where that is known when the text is read."""
     if not isinstance(start, Dim):
         return
     needed, size = (start + seen.span) * byte_size(seen.dtype), source.span * byte_size(source.dtype)
@@ -434,7 +434,7 @@ def element_address(reader: ScalarReader, node: ast.AST, region: Region) -> Poin
 
 
 def element_index(reader: ScalarReader, node: ast.AST, region: Region) -> Index:
-    """How many elements lie in front of the first one of a region."""
+    """How many elements lie before the first one of a region."""
     if not region.buffer.type.has_default_strides:
         reader.fail(node, "expected a buffer without gaps; take the address of its data")
     return _linear_index(reader, node, region)

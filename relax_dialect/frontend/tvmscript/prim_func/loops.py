@@ -252,7 +252,7 @@ class Jumps:
         return self._reader.emit(node, lambda: logical_and(running, condition))
 
     def reset(self, node: ast.AST, kind: int) -> None:
-        """Goes on behind what has been left."""
+        """Goes on after what has been left."""
         (left,) = self._reader.values(node, self._is(node, kind))
         op = IfOp(left)
         with self._reader.inside(op.then_body.block):
@@ -288,7 +288,7 @@ def open_thread(reader: TirFlowReader, node: ast.AST, loop: Loop, name: str) -> 
 
 
 def launched(reader: TirFlowReader, statement: ast.stmt) -> tuple[ast.Call, str | None] | None:
-    """The call and the name of `bx = T.launch_thread("blockIdx.x", n)`, in whose loop the statements behind it are."""
+    """The call and the name of `bx = T.launch_thread("blockIdx.x", n)`, in whose loop the statements after it are."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=found)], value=ast.Call() as call):
             name = found

@@ -209,7 +209,7 @@ _EFFECTS: Mapping[str, Callable[[TirFlowReader, ast.Call], None]] = {
 
 
 def call_prim_func(reader: TirFlowReader, node: ast.Call, callee: str) -> object:
-    """Calls a PrimFunc; the value is what it returns, which it writes behind its other arguments."""
+    """Calls a PrimFunc; the value is what it returns, which it writes after its other arguments."""
     func = reader.program.prim_func(callee)
     if func is None:
         reader.fail(node.func, f"{callee} is a relax function, which a PrimFunc cannot call")

@@ -208,7 +208,7 @@ _PRIORS = "cls_pred loc_pred anchor clip threshold variances keep_background app
 
 
 def option(reader: ExpressionReader, given: Arguments, name: str, default: Any) -> Any:
-    """What is known of an argument when the text is read; the default where it is left out or `None`."""
+    """What is known about an argument when the text is read; the default where it is left out or `None`."""
     node = given.get(name)
     value = None if node is None else reader.value(node)
     if node is not None and isinstance(value, Expr):

@@ -137,7 +137,7 @@ def _dims(reader: ExpressionReader, node: ast.expr) -> list[Dim]:
     if not isinstance(info, ShapeType) or info.rank is None:
         reader.fail(node, f"expected a shape of known length, got {info}")
     if info.known_dims is None:
-        # what is not known of the dimensions gets a name
+        # what is not known about the dimensions gets a name
         named = ShapeType([symbol(reader.builder.fresh_symbol()) for _ in range(info.rank)])
         info = reader.emit(node, lambda: reader.builder.match_cast(shape, named)).type
     return list(info.known_dims or ()) if isinstance(info, ShapeType) else []

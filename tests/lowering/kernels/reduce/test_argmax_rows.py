@@ -40,7 +40,7 @@ def test_rows_of_special_numbers(name: str, n: int) -> None:
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_best_or_a_nan_anywhere(name: str, n: int) -> None:
-    """Each position of a row has the best number, which comes again behind it; then NaN does."""
+    """Each position of a row has the best number, which comes again after it; then NaN does."""
     rng = np.random.default_rng(n)
     x = np.clip(rng.standard_normal((min(n, 200), n)), -3, 3).astype(np.float32)
     places = np.linspace(0, n - 1, len(x)).astype(int)

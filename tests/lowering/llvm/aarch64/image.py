@@ -47,7 +47,7 @@ class Relocation(NamedTuple):
 
 @dataclass
 class Image:
-    """Objects one behind the other; every section begins at a page and has a page that is not mapped behind it."""
+    """Objects one after the other; every section begins at a page and has a page that is not mapped after it."""
 
     parts: dict[int, bytearray] = field(default_factory=dict[int, bytearray])
     """What lies where."""

@@ -131,7 +131,7 @@ relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %c: !relax.tensor<[], i1>) 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("branch", [False, True])
 def test_views_that_lead_into_branches(rows: int, branch: bool):
-    """The class of TVM issue 20191: chains of reshapes before, in and behind branches."""
+    """The class of TVM issue 20191: chains of reshapes before, in and after branches."""
     x = _x(rows, 4)
     result = check(BRANCHES, [x, np.array(branch)])
     a = np.exp(x)

@@ -57,7 +57,7 @@ def test_which_parts(body: str, parts: int, copies: int):
 
 
 def test_compiled():
-    """Products, with and without something behind them, write parts in blocks; maps read them."""
+    """Products, with and without something after them, write parts in blocks; maps read them."""
     rng = np.random.default_rng(0)
     shapes = [(2, 1, 5, 6, 16), (2, 1, 3, 3, 16, 16), (1, 1, 1, 1, 16, 16), (1, 1, 1, 16)]
     data = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]

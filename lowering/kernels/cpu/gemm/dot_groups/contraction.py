@@ -39,7 +39,7 @@ class DotGroupPanels:
 
 
 def find_dot_group_panels(
-    contraction: Contraction, reduced: Sequence[int], lanes: int, parts: int
+    contraction: Contraction, reduced: Sequence[int], lanes: int, chunks: int
 ) -> DotGroupPanels | None:
     """The panels in which the columns lie, as wide as a tile; `reduced` are the axes of K in their order."""
     loads = contraction.columns.loads
@@ -50,7 +50,7 @@ def find_dot_group_panels(
     column = _split_value(load.indices[0], load.indices[2], width)
     element = _split_value(load.indices[1], load.indices[3], number)
     suited = (
-        width == DOT_GROUP_PANEL_VECTORS * lanes and number == parts and column is axes[contraction.column[0]].value
+        width == DOT_GROUP_PANEL_VECTORS * lanes and number == chunks and column is axes[contraction.column[0]].value
     )
     return (
         DotGroupPanels(load)

@@ -90,16 +90,16 @@ class TilePartition:
             return TaskTiles((none, total), (none, strips), (none, panels))
         lower, upper = (code.divide(code.mul(each, total), code.dim(self.tasks)) for each in (task, code.add(task, 1)))
         by_strips = self._is_by_strips
-        line = code.select(by_strips, code.dim(self._panels), code.dim(self._strips))
-        lines = code.divide(lower, line), code.divide(code.add(upper, code.sub(line, 1)), line)
-        start = code.mul(lines[0], line)
-        is_one = code.compare("sle", upper, code.add(start, line))
+        row = code.select(by_strips, code.dim(self._panels), code.dim(self._strips))
+        rows = code.divide(lower, row), code.divide(code.add(upper, code.sub(row, 1)), row)
+        start = code.mul(rows[0], row)
+        is_one = code.compare("sle", upper, code.add(start, row))
         within = tuple(
-            code.select(is_one, code.sub(part, start), all_) for part, all_ in ((lower, none), (upper, line))
+            code.select(is_one, code.sub(chunk, start), all_) for chunk, all_ in ((lower, none), (upper, row))
         )
         own, others = (
             tuple(code.select(by_strips, a, b) for a, b in zip(*pair, strict=True))
-            for pair in ((lines, within), (within, lines))
+            for pair in ((rows, within), (within, rows))
         )
         return TaskTiles((lower, upper), (own[0], own[1]), (others[0], others[1]))
 

@@ -34,8 +34,8 @@ class DotGroupRows:
     def __init__(self, gemm: Gemm, groups: DotGroupContraction, tasks: Dim, count: Dim):
         """Memory for so many rows of each task."""
         self.gemm, self.groups, self.code = gemm, groups, gemm.code
-        lines = ceildiv(groups.depth, constant(LINE_BYTES // GROUP_BYTES))
-        self.pitch = constant(LINE_BYTES // GROUP_BYTES) * (lines + 1 - mod(lines, constant(2)))
+        cache_lines = ceildiv(groups.depth, constant(LINE_BYTES // GROUP_BYTES))
+        self.pitch = constant(LINE_BYTES // GROUP_BYTES) * (cache_lines + 1 - mod(cache_lines, constant(2)))
         self.count, self.first = count, self.code.index(0)
         self.buffer = self.code.alloc([tasks * count, self.pitch], i32, "packed_rows")
         self.numbers = view(self.code, self.buffer, [tasks * count * self.pitch * groups.parts], groups.storage)
@@ -158,22 +158,22 @@ class DotGroupColumns:
     # Columns beside each other.
 
     def _interleave(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
-        code, parts, width = self.code, self.groups.parts, self.tiles.nr
+        code, chunks, width = self.code, self.groups.parts, self.tiles.nr
         on, k = code.sub(code.dim(self.gemm.n), left), code.dim(self.groups.k)
         start = code.mul(panel, code.dim(self.depth))
 
         def group(r: SSAValue, counts: Sequence[SSAValue]) -> None:
-            elements = [code.add(code.mul(r, parts), part) for part in range(parts)]
+            elements = [code.add(code.mul(r, chunks), chunk) for chunk in range(chunks)]
             rows = [self._row(coords, left, *each) for each in zip(elements, counts, strict=True)]
             row = code.add(start, r)
-            code.store(interleaved(self.gemm, rows), self.numbers, [code.mul(row, width * parts)])
+            code.store(interleaved(self.gemm, rows), self.numbers, [code.mul(row, width * chunks)])
 
-        whole = code.divide(k, parts)
+        whole = code.divide(k, chunks)
         with code.loop(whole, "r") as r:
-            group(r, [on] * parts)
-        rest = code.sub(k, code.mul(whole, parts))
+            group(r, [on] * chunks)
+        rest = code.sub(k, code.mul(whole, chunks))
         with code.when(code.compare("sgt", rest, 0)):
-            group(whole, [code.select(code.compare("sgt", rest, part), on, code.index(0)) for part in range(parts)])
+            group(whole, [code.select(code.compare("sgt", rest, chunk), on, code.index(0)) for chunk in range(chunks)])
 
     def _row(self, coords: Coords, left: SSAValue, element: SSAValue, on: SSAValue) -> SSAValue:
         """The numbers of a panel's columns at a step of K, `on` of them, then zeros."""
@@ -188,7 +188,7 @@ class DotGroupColumns:
         code, contraction, lanes = self.code, self.groups.contraction, self.tiles.lanes
         numbers = lanes * self.groups.parts
         block = code.alloc([lanes, lanes], i32, "block", scope="local")
-        parts = view(code, block, [lanes, numbers], self.groups.storage)
+        chunks = view(code, block, [lanes, numbers], self.groups.storage)
         last, k = code.sub(code.dim(self.gemm.n), 1), code.dim(self.groups.k)
         with (
             code.loop(code.index(self.tiles.vectors), "v") as v,
@@ -200,17 +200,17 @@ class DotGroupColumns:
                 column = code.minimum(code.add(code.add(left, first), j), last)
                 here = {**coords, self.groups.reduced: start, contraction.column: column}
                 values = self._numbers(here, self.groups.reduced[-1], numbers, on)
-                code.store(values, parts, [code.index(j), code.index(0)])
+                code.store(values, chunks, [code.index(j), code.index(0)])
             groups = [code.load(block, [code.index(j), code.index(0)], lanes) for j in range(lanes)]
             self._store(panel, code.mul(block_number, lanes), first, transposed(code, groups))
 
-    def _store(self, panel: SSAValue, top: SSAValue, first: SSAValue, lines: Sequence[SSAValue]) -> None:
+    def _store(self, panel: SSAValue, top: SSAValue, first: SSAValue, rows: Sequence[SSAValue]) -> None:
         """Stores as many rows of a block as the panel has."""
         code = self.code
-        for i, line in enumerate(lines):
+        for i, row in enumerate(rows):
             r = code.add(top, i)
-            inside = code.select(code.compare("slt", r, code.dim(self.depth)), code.index(len(lines)), code.index(0))
-            code.store(line, self.buffer, [panel, r, first], code.leading(inside, len(lines)))
+            inside = code.select(code.compare("slt", r, code.dim(self.depth)), code.index(len(rows)), code.index(0))
+            code.store(row, self.buffer, [panel, r, first], code.leading(inside, len(rows)))
 
 
 def interleaved(gemm: Gemm, rows: Sequence[SSAValue]) -> SSAValue:

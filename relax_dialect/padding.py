@@ -14,7 +14,7 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, maximum, to_dim
 
 Width: TypeAlias = int | Dim
-"""How many elements are in front of the data along an axis."""
+"""How many elements are before the data along an axis."""
 
 
 def filled(x: te.Tensor, shape: Sequence[Dim], before: Sequence[Width], value: te.Expr) -> te.Tensor:
