@@ -32,8 +32,8 @@ def without(items: Sequence[T], *axes: int) -> tuple[T, ...]:
 
 def put(items: Sequence[T], axes: Sequence[int], inner: Sequence[T]) -> tuple[T, ...]:
     """`items` with those of `inner` at the positions `axes`: the inverse of `without`."""
-    rest, placed = iter(items), dict(zip(axes, inner, strict=True))
-    return tuple(placed[axis] if axis in placed else next(rest) for axis in range(len(items) + len(inner)))
+    rest, inserted = iter(items), dict(zip(axes, inner, strict=True))
+    return tuple(inserted[axis] if axis in inserted else next(rest) for axis in range(len(items) + len(inner)))
 
 
 def axes(shape: Sequence[Dim], ordered: Sequence[int] = ()) -> list[tuple[IterKind, Dim, str]]:

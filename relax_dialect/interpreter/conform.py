@@ -114,20 +114,20 @@ class Contract:
             return {}
         match = self.match
         scope = {**known, **{name: _read(values, slot) for name, slot in match.slots.items()}}
-        divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
-        for placed in divisible:  # before the quotient is used
-            self._check_dimension(placed, scope)
+        divisible = [inserted for inserted in match.dim_checks if inserted.check.kind is CheckKind.DIVISIBLE]
+        for inserted in divisible:  # before the quotient is used
+            self._check_dimension(inserted, scope)
         bindings = {name: evaluate(dim, scope) for name, dim in match.bindings.items()}
-        for placed in match.dim_checks:
-            self._check_dimension(placed, scope)
+        for inserted in match.dim_checks:
+            self._check_dimension(inserted, scope)
         for bound in match.bound_checks:
             self._check_bound(bound, scope)
         return bindings
 
-    def _check_dimension(self, placed: LocatedCheck, scope: Mapping[str, int]) -> None:
-        check, position = placed.check, self._describe(placed.path)
+    def _check_dimension(self, inserted: LocatedCheck, scope: Mapping[str, int]) -> None:
+        check, position = inserted.check, self._describe(inserted.path)
         left = evaluate(check.lhs, scope)
-        pattern = self._pattern(placed.path)
+        pattern = self._pattern(inserted.path)
         match check.kind:
             case CheckKind.EQUAL:
                 right = evaluate(check.rhs, scope)
@@ -158,13 +158,13 @@ class Contract:
 
     def _declared(self, position: AccessPath) -> StructInfo:
         info = self.declared[position.root]
-        for index in position.fields:
+        for index in place.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
         return info
 
     def _describe(self, position: AccessPath) -> str:
         """What an error calls a position."""
-        fields = "".join(f" field {index}" for index in position.fields)
+        fields = "".join(f" field {index}" for index in place.fields)
         whole = f"{self.names[position.root]}{fields}"
         is_whole = position.dim is None or isinstance(self._declared(position), PrimType)
         return whole if is_whole else f"{whole} dimension {position.dim}"
@@ -257,7 +257,7 @@ def as_declared(value: Value, info: Attribute) -> Value:
 
 def _read(values: Sequence[Value], position: AccessPath) -> int:
     value = values[position.root]
-    for index in position.fields:
+    for index in place.fields:
         value = value[index]
     if is_tensor(value):
         return value.shape[position.dim or 0]

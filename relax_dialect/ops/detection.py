@@ -58,7 +58,7 @@ class GetValidCountsOp(Operator):
     x = operand_def(TensorType)
     count = result_def(TensorType)
     rows = result_def(TensorType)
-    places = result_def(TensorType)
+    indices = result_def(TensorType)
 
     def __init__(
         self, x: SSAValue | Operation, *, score_threshold: float = 0.0, id_index: int = 0, score_index: int = 1

@@ -128,6 +128,11 @@ def test_bad_arguments(source: str, arguments: list[str], expected: list[str], c
         assert part in err
 
 
+def test_a_former_name_of_a_pass_is_noted(source: str, capsys: pytest.CaptureFixture[str]):
+    assert _run(source, "-p", "lines-as-pictures") == 0
+    assert "note: the pass 'lines-as-pictures' is called 'convert-conv1d-to-conv2d' now" in capsys.readouterr().err
+
+
 def test_missing_file(capsys: pytest.CaptureFixture[str]):
     assert main(["/nowhere/f.mlir"]) == 1
     assert "relax-opt: error: /nowhere/f.mlir: no such file or directory" in capsys.readouterr().err

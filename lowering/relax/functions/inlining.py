@@ -173,7 +173,7 @@ class _Inlining:
 
 def _symbols_known_at_run_time(callee: FuncOp, match: Match) -> Sequence[SymbolAttr]:
     """The symbols of the callee that are read from a value, or whose value has to be checked when it is known."""
-    if any(placed.check.kind is CheckKind.NON_NEGATIVE for placed in match.dim_checks):
+    if any(inserted.check.kind is CheckKind.NON_NEGATIVE for inserted in match.dim_checks):
         return callee.symbols
     within = {check.symbol.symbol.data for check in match.bound_checks}
     return [

@@ -39,7 +39,7 @@ def inline_buffers(func: PrimFuncOp, buffers: Sequence[SSAValue]) -> None:
     accesses = _Accesses(func)
     for buffer in reversed(buffers):
         producer = _Producer.of(buffer, accesses)
-        if producer is not None and producer.pays(accesses.loads_of(buffer)):
+        if producer is not None and producer.is_profitable(accesses.loads_of(buffer)):
             producer.inline(accesses)
     for op in func.body.walk():
         if isinstance(op, BlockOp):
@@ -120,7 +120,7 @@ class _Producer:
         safe = not any(accesses.is_written(read, nest) for read in reads)
         return _Producer(nest, block, store) if safe else None
 
-    def pays(self, loads: Sequence[LoadOp]) -> bool:
+    def is_profitable(self, loads: Sequence[LoadOp]) -> bool:
         """Whether to compute the elements again for each of the loads."""
         if any(load.lanes is not None or load.mask is not None for load in loads):
             return False

@@ -41,7 +41,7 @@ class _Group:
     """The values with more than one position that are in blocks for some and without for others."""
 
     @property
-    def pays(self) -> bool:
+    def is_profitable(self) -> bool:
         return self.gain > len(self.moved)
 
 
@@ -55,7 +55,7 @@ def plan(func: FuncOp, blocking: Blocking) -> tuple[Mapping[Operation, Step], Kn
             pairs = zip(op.results, step.channels, strict=True)
             known.channels.update((result, count) for result, count in pairs if count is not None)
     groups = _groups(steps, known)
-    return {op: step for op, step in steps.items() if groups[op].pays}, known
+    return {op: step for op, step in steps.items() if groups[op].is_profitable}, known
 
 
 def _step(op: Operation, known: Known) -> Step | None:

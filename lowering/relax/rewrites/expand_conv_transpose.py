@@ -149,8 +149,8 @@ def _expanded(op: TransposedConvolutionOp) -> Sequence[Operation]:
     made, channels = _split_kernel(op, sizes, axes), sizes[1] * op.groups.value.data
     kernel_in_parts, groups = made[-1].results[0], op.groups.value.data
     saved = product_of(constant(axis.stride * axis.taps) for axis in axes).constant_value or 0
-    pays = groups == 1 and channels >= LEAST_FILTERS and saved >= ZEROS * math.prod(sizes[2:])
-    if not pays:
+    is_profitable = groups == 1 and channels >= LEAST_FILTERS and saved >= ZEROS * math.prod(sizes[2:])
+    if not is_profitable:
         made += _sums(op, kernel_in_parts, axes)
     else:
         made += _sums_in_parts(op, kernel_in_parts, [axis.parts for axis in axes], (*result[:2],))

@@ -50,8 +50,9 @@ class SimplifyPermuteDimsPass(Pass):
     The rules, in program order:
 
     * two permutations are one, and one that changes no order is its operand;
-    * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator in
-      front of it would be cut off from what follows;
+    * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator
+      before
+       it would be cut off from what follows;
     * a concatenation of tensors that are permuted alike is permuted afterwards
     * an elementwise operator comes before the permutation of its operand if no other op uses that, or all users of the
       result undo it, or the other users can come before it too and one result of theirs is permuted instead of it

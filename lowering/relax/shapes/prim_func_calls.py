@@ -100,15 +100,15 @@ def open_checks(call: CallTIROp | CallTIRInplaceOp) -> Iterator[DimCheck]:
 
 
 def _relations(match: Match) -> Iterator[tuple[DimRelation, Dim, Dim, AccessPath]]:
-    for placed in match.dim_checks:
-        check = placed.check
+    for inserted in match.dim_checks:
+        check = inserted.check
         match check.kind:
             case CheckKind.EQUAL:
-                yield DimRelation.EQUAL, check.lhs, check.rhs, placed.path
+                yield DimRelation.EQUAL, check.lhs, check.rhs, inserted.path
             case CheckKind.DIVISIBLE:
-                yield DimRelation.EQUAL, check.lhs % check.rhs, constant(0), placed.path
+                yield DimRelation.EQUAL, check.lhs % check.rhs, constant(0), inserted.path
             case CheckKind.NON_NEGATIVE:
-                yield DimRelation.AT_MOST, constant(0), check.lhs, placed.path
+                yield DimRelation.AT_MOST, constant(0), check.lhs, inserted.path
     for bound in match.bound_checks:
         low, high = bound.symbol.interval
         yield DimRelation.AT_MOST, constant(low), bound.value, bound.path

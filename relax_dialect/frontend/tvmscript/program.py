@@ -369,8 +369,8 @@ def returned_behind(region: ast.With) -> tuple[ast.With, ast.Return] | None:
         for each in ast.walk(made):
             if not hasattr(each, "lineno"):
                 ast.copy_location(each, last)
-    behind = ast.Return(ast.copy_location(ast.Name(name, ast.Load()), last))
-    return ast.copy_location(ast.With(region.items, body), region), ast.copy_location(behind, last)
+    after = ast.Return(ast.copy_location(ast.Name(name, ast.Load()), last))
+    return ast.copy_location(ast.With(region.items, body), region), ast.copy_location(after, last)
 
 
 IMPURE_FORMS = frozenset(

@@ -35,7 +35,7 @@ def missing_in_copy(
         return f'block "{name}" reads buffer "{hint}" where it may not have been copied'
     if any(buffer in conflicting_buffers(self.space, loop) for loop in loops):
         return f'elements of buffer "{hint}" change in later iterations than they are copied in'
-    writer = _writer_behind(self, position, buffer, reader)
+    writer = _writer_after(self, position, buffer, reader)
     if writer is not None:
         return f'{describe(writer)} writes buffer "{hint}" before block "{name}" has read the copy'
     common = next((op for op in ancestors(loops[-1]) if isinstance(op, ForOp) and is_inside(reader, op)), None)
@@ -62,11 +62,11 @@ def _loops_until(position: Operation, reader: BlockOp) -> list[ForOp] | None:
     return found or None
 
 
-def _writer_behind(self: ScheduleState, index: Operation, buffer: SSAValue, reader: BlockOp) -> Operation | None:
+def _writer_after(self: ScheduleState, index: Operation, buffer: SSAValue, reader: BlockOp) -> Operation | None:
     """What may write the buffer from `position` until the loops are through in which the reader runs."""
     around = [reader, *(op for op in ancestors(reader) if not is_inside(index, op))]
     top = around[-1]
     order = {op: position for position, op in enumerate(self.func.walk())}
     last = order[list(top.walk())[-1]]
-    behind = (op for op in order if order[index] <= order[op] <= last)
-    return next((op for op in behind if touches(op, {buffer}, writes_only=True)), None)
+    after = (op for op in order if order[index] <= order[op] <= last)
+    return next((op for op in after if touches(op, {buffer}, writes_only=True)), None)

@@ -84,12 +84,10 @@ def cache_read(
     if loop is not None:
         reads = [access for op in near for access in accesses_in(self.space, op) if access.buffer is source]
         box = clipped(self.space.prover, box_in(self, reads, loop, shape_of(source)), shape_of(source))
-    behind = _behind(self, position, source, box, [op for op in readers if op not in near] if named else None)
-    name = name_with(source, storage_scope)
-    point = InsertPoint.before(position)
-    cache = allocate_like(self, source, name, scope, before_all([position, *behind]) if behind else point)
-    copy = copy_block(self, unique_block_name(self.func, name), source, cache, box, point)
-    for reader in (*near, *behind):
+    after = _insert_point_after(self, position, source, box, [op for op in readers if op not in near] if named else
+    None) name = name_with(source, storage_scope) point = InsertPoint.before(position) cache = allocate_like(self,
+    source, name, scope, before_all([position, *after]) if after else point) copy = copy_block(self,
+    unique_block_name(self.func, name), source, cache, box, point) for reader in (*near, *after):
         redirect(self, reader, source, cache)
     return self.block(copy)
 
@@ -189,7 +187,7 @@ def cache_inplace(
     return self.block(there), self.block(back)
 
 
-def _behind(
+def _insert_point_after(
     self: ScheduleState,
     index: Operation,
     source: SSAValue,
@@ -206,8 +204,8 @@ def _behind(
                 raise self.error(missing)
         return list(named)
     order = {op: position for position, op in enumerate(self.func.walk())}
-    behind = [op for op in order if isinstance(op, BlockOp) and order[op] > order[index] and not is_inside(op, index)]
-    readers = [op for op in behind if scope_of(op) is scope_of(index) and source in read_buffers(op)]
+    after = [op for op in order if isinstance(op, BlockOp) and order[op] > order[index] and not is_inside(op, index)]
+    readers = [op for op in after if scope_of(op) is scope_of(index) and source in read_buffers(op)]
     plain = (op for op in readers if other_use(op, source) is None)
     return [op for op in plain if missing_in_copy(self, index, source, box, op) is None]
 

@@ -144,7 +144,7 @@ def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped:
         position = unwritten_insert_point(self, [op], use.buffer)
     else:
         use = mapped(_use(self, op, written_buffer(self, op, buffer)))
-        position = _place_after(self, use)
+        position = _insert_point_after(self, use)
     loop = loop_around(position)
     instances = Instances(self, op, loop)
     _check_instances(self, use, instances, reads)
@@ -171,7 +171,7 @@ def _check_instances(self: ScheduleState, use: _Use, instances: Instances, reads
             raise self.error(f'block "{block.block_name.data}" may not store all elements that its iterators tell')
 
 
-def _place_after(self: ScheduleState, use: _Use) -> Operation:
+def _insert_point_after(self: ScheduleState, use: _Use) -> Operation:
     """The outermost op around the block after which what it writes can be copied."""
     block, buffer = use.block, use.buffer
     for op in self.func.walk():

@@ -171,16 +171,16 @@ def _values_at(
         return bind_iterators(self, block, positions, store.indices)
     space, outside = IndexSpace(block), IndexSpace(enclosing_block(store) or self.func)
     indices = [space.dim_of(index) for index in load.indices]
-    places = [outside.dim_of(index) for index in store.indices]
+    target_dims = [outside.dim_of(index) for index in store.indices]
     names = {value: space.variable(value).dim.as_symbol or "" for value in block.body.block.args}
     found = None
-    if None not in indices and None not in places:
-        dims, targets = ([each for each in row if each is not None] for row in (indices, places))
+    if None not in indices and None not in target_dims:
+        dims, targets = ([each for each in row if each is not None] for row in (indices, target_dims))
         found = inverse(space, dims, targets, set(names.values()), allocation.buffer_type.shape)
     if found is None:
         raise self.error(f'block "{block.block_name.data}" may read an element of its input several times')
     emitter = Materializer(self.func, outside, InsertPoint.before(store))
-    for position, value in zip(places, store.indices, strict=True):
+    for position, value in zip(target_dims, store.indices, strict=True):
         emitter.remember(position or constant(0), value)
     return {value: emitter.emit(outside.prover.simplify(found[name])) for value, name in names.items()}
 

@@ -2,8 +2,8 @@
 
 The innermost dimension of output and weights is a block of channels, which is one or a few vectors; the data is not
 indexed by it. Accumulators of several pixels and blocks stay in registers. Nothing is packed: weights are loaded in
-position, and elements of the data are broadcast. Convolutions in `NCHW16c` have this form, and so have matrix products
-with few columns.
+place, and elements of the data are broadcast. Convolutions in `NCHW16c` have this form, and so have matrix products
+with small N.
 
 A long reduction is blocked (as by KC in a GEMM), so that L1 holds the weights of a block while several tiles use them.
 """

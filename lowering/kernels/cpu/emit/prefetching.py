@@ -3,7 +3,7 @@
 A compute-bound pass over a row leaves the memory idle that other passes wait for. So does a reduction over a row that
 has just been read, since it reads from L1.
 
-A matrix that is read in bands of a few rows prefetches the next band.
+A matrix that is read in narrow bands of rows prefetches the next band.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ SKINNY_TALL_GROUPS = (8, 6)
 """Rows of the tallest groups, which share a vector of columns once it is loaded, if registers have room for them."""
 SKINNY_GROUPS = (4, 3, 2, 1)
 """Rows of the other groups. Two or three rows are one group: cache lines of columns that fall into one set come from
-afar again for each group."""
+memory again for each group."""
 
 # Tall-skinny GEMM: many rows, packed columns.
 

@@ -89,7 +89,7 @@ class SwappedGemm(SinglePassGemm):
                 strides[axis], step = step, step * extents[axis]
         access = AffineAccess(constant(0), tuple(strides))
         stage = replace(contraction.stage, wholes={**contraction.stage.wholes, contraction.store: access})
-        exchanged = replace(
+        swapped = replace(
             contraction,
             stage=stage,
             rows=contraction.columns,
@@ -98,7 +98,7 @@ class SwappedGemm(SinglePassGemm):
             column=contraction.row,
         )
         flat = {**gemm.kernel.flat, contraction.store.buffer: accumulators}
-        return replace(gemm, kernel=replace(gemm.kernel, flat=flat), contraction=exchanged, is_swapped=True)
+        return replace(gemm, kernel=replace(gemm.kernel, flat=flat), contraction=swapped, is_swapped=True)
 
     def _store(self, coords: Coords, accumulators: SSAValue, pitch: Dim) -> None:
         """Transposes the results into rows of the output."""

@@ -235,7 +235,7 @@ Bounds = tuple[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class SmallNColumns:
-    """Few columns, each contiguous along K."""
+    """A small N, each contiguous along K."""
 
     near: Matrix
     """Where they lie, from column `first` on."""

@@ -279,7 +279,7 @@ def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bo
 
 
 def _margin(kernel: Kernel, columns: ColumnReduction, tasks: Dim) -> Dim:
-    """Not negative if several threads have enough rows each, and one of these holds: there are too few columns
+    """Not negative if several threads have enough rows each, and one of these holds: the columns do not suffice
     for all threads; the matrix comes from memory, and ranges of a row are some pages long at most; or it comes
     from L3, and ranges of a row are shorter than a page.
     """

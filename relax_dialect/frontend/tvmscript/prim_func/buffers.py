@@ -227,13 +227,13 @@ def to_address(reader: ScalarReader, node: ast.AST, value: object) -> Scalar:
     if isinstance(value, Buffer):
         return _element(reader, node, value, constant(0))
     if isinstance(value, Pointer):
-        return _behind(reader, node, value)
+        return _pointee(reader, node, value)
     if isinstance(value, Scalar | int) and not isinstance(value, bool):
         return reader.emit(node, lambda: converted(value, ADDRESS))
     reader.fail(node, f"expected a pointer, got {describe(value)}")
 
 
-def _behind(reader: ScalarReader, node: ast.AST, memory: Pointer) -> Scalar:
+def _pointee(reader: ScalarReader, node: ast.AST, memory: Pointer) -> Scalar:
     if memory.buffer is None:
         memory.buffer = alloc(reader, node, BufferType([memory.extent], memory.dtype, scope=memory.scope), "memory")
     if memory.is_whole and isinstance(at := memory.buffer.value.owner, MemoryAtOp):
@@ -412,8 +412,8 @@ def _check_room(
         return
     needed, size = (start + seen.span) * byte_size(seen.dtype), source.span * byte_size(source.dtype)
     if Prover().less_equal(needed, size) is False:
-        behind = f" from {start} on" if start.terms else ""
-        elements = f"{seen.span} elements of {seen.dtype}{behind}"
+        after = f" from {start} on" if start.terms else ""
+        elements = f"{seen.span} elements of {seen.dtype}{after}"
         reader.fail(node, f"{names[0]} needs {elements}, and {names[1]} has {source.span} of {source.dtype}")
 
 

@@ -262,7 +262,7 @@ class Jumps:
 
 _LAUNCHES = frozenset({"thread_binding", "launch_thread", "env_thread"})
 
-_EXCHANGED = frozenset({"shared", "warp"})
+_SHARED_SCOPES = frozenset({"shared", "warp"})
 
 
 def refuse_exchange(reader: StaticReader, function: ast.AST) -> None:
@@ -273,7 +273,7 @@ def refuse_exchange(reader: StaticReader, function: ast.AST) -> None:
     for call in calls:
         for scope in [*call.args, *(each.value for each in call.keywords)]:
             text = scope.value if isinstance(scope, ast.Constant) else None
-            if isinstance(text, str) and text.partition(".")[0] in _EXCHANGED:
+            if isinstance(text, str) and text.partition(".")[0] in _SHARED_SCOPES:
                 reader.fail(scope, f'threads of GPUs exchange data in "{text}" memory; GPUs are not a target')
 
 
