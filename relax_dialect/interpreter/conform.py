@@ -158,13 +158,13 @@ class Contract:
 
     def _declared(self, position: AccessPath) -> StructInfo:
         info = self.declared[position.root]
-        for index in place.fields:
+        for index in position.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
         return info
 
     def _describe(self, position: AccessPath) -> str:
         """What an error calls a position."""
-        fields = "".join(f" field {index}" for index in place.fields)
+        fields = "".join(f" field {index}" for index in position.fields)
         whole = f"{self.names[position.root]}{fields}"
         is_whole = position.dim is None or isinstance(self._declared(position), PrimType)
         return whole if is_whole else f"{whole} dimension {position.dim}"
@@ -257,7 +257,7 @@ def as_declared(value: Value, info: Attribute) -> Value:
 
 def _read(values: Sequence[Value], position: AccessPath) -> int:
     value = values[position.root]
-    for index in place.fields:
+    for index in position.fields:
         value = value[index]
     if is_tensor(value):
         return value.shape[position.dim or 0]

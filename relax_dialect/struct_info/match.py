@@ -240,7 +240,7 @@ class _Matcher:
         self.equations.append((declared, actual, here))
 
     def _slot(self, position: AccessPath) -> Dim:
-        path = "".join(f".{index}" for index in place.fields)
+        path = "".join(f".{index}" for index in position.fields)
         name = fresh_name(f"arg{position.root}{path}.dim{position.dim}", self.taken)
         self.taken.add(name)
         self.slots[name] = position

@@ -84,7 +84,7 @@ class _Inlining:
             scopes = SymbolScopes(block.ops, self.taken)
             for region in [op for op in block.ops if isinstance(op, DataflowOp)]:
                 dissolve(region, scopes)
-        self._insert(block.ops)
+        self._set_location(block.ops)
         terminator = block.last_op
         Rewriter.inline_block(block, InsertPoint.before(self.call), [*witnesses, *arguments])
         value = self._result(terminator)
@@ -162,10 +162,10 @@ class _Inlining:
 
     def _insert(self, op: OpT) -> OpT:
         Rewriter.insert_op(op, InsertPoint.before(self.call))
-        self._insert((op,))
+        self._set_location((op,))
         return op
 
-    def _insert(self, ops: Iterable[Operation]) -> None:
+    def _set_location(self, ops: Iterable[Operation]) -> None:
         for op in ops:
             for inner in op.walk():
                 inner.location = self.call.location

@@ -84,10 +84,13 @@ def cache_read(
     if loop is not None:
         reads = [access for op in near for access in accesses_in(self.space, op) if access.buffer is source]
         box = clipped(self.space.prover, box_in(self, reads, loop, shape_of(source)), shape_of(source))
-    after = _insert_point_after(self, position, source, box, [op for op in readers if op not in near] if named else
-    None) name = name_with(source, storage_scope) point = InsertPoint.before(position) cache = allocate_like(self,
-    source, name, scope, before_all([position, *after]) if after else point) copy = copy_block(self,
-    unique_block_name(self.func, name), source, cache, box, point) for reader in (*near, *after):
+    others = [op for op in readers if op not in near] if named else None
+    after = _readers_after(self, position, source, box, others)
+    name = name_with(source, storage_scope)
+    point = InsertPoint.before(position)
+    cache = allocate_like(self, source, name, scope, before_all([position, *after]) if after else point)
+    copy = copy_block(self, unique_block_name(self.func, name), source, cache, box, point)
+    for reader in (*near, *after):
         redirect(self, reader, source, cache)
     return self.block(copy)
 
@@ -187,7 +190,7 @@ def cache_inplace(
     return self.block(there), self.block(back)
 
 
-def _insert_point_after(
+def _readers_after(
     self: ScheduleState,
     index: Operation,
     source: SSAValue,

@@ -113,7 +113,7 @@ def check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, positi
     """Refuses a block that goes on with values from outside of `position`."""
     name, hint = block.block_name.data, buffer.name_hint
     dependence = Dependence(is_loop_variable)
-    inside = {op.induction_var for op in place.walk() if isinstance(op, ForOp)}
+    inside = {op.induction_var for op in position.walk() if isinstance(op, ForOp)}
     for iterator in block.iterators:
         if iterator.kind is not IteratorKind.SPATIAL and dependence.of(iterator.binding) - inside:
             raise self.error(f'others read buffer "{hint}" in the loops over which block "{name}" reduces')
