@@ -172,9 +172,10 @@ class RelaxOptMain(xDSLOptMain):
     def _validation(self) -> Validation | None:
         if not self.args.validate_each:
             return None
+        from lowering.compiler.build import build_uncached
         from lowering.compiler.validation import Validation
 
-        return Validation()
+        return Validation(build_uncached)
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         """Reads one module, and with `--run-reproducer` the pipeline before it."""

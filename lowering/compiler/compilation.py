@@ -112,7 +112,15 @@ def _validation(module: ModuleOp, weights: Mapping[str, tvm_ffi.Tensor]) -> Vali
     from lowering.compiler.validation import Validation
 
     verify_program(module)
-    validation = Validation(weights)
+
+    def compiled(module: ModuleOp, mode: Mode, weights: Mapping[str, tvm_ffi.Tensor]) -> Executable:
+        options, cache = KernelOptions(opt_level=3), CodeCache(None)
+        target = Target.host()
+        return compile_program(
+            module, mode, target, options=options, cache=cache, weights=weights, progress=None
+        ).executable
+
+    validation = Validation(compiled, weights)
     validation.begin(module)
     return validation
 

@@ -19,8 +19,7 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.match import Match, Mismatch
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype
 from tir_dialect.dims import Dim
 
 

@@ -17,7 +17,7 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo, as_struct_infos
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute, substitute_shape
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim

@@ -29,9 +29,8 @@ from relax_dialect.ops.prim_func import explicit_symbols, match_prim_func, prim_
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.calls import call_result, partial_application
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.match import Mismatch, call_result, partial_application
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.symbols import symbol_name

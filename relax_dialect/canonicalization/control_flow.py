@@ -17,8 +17,7 @@ from relax_dialect.ops.loops import ForOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.match import Mismatch
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import Mismatch, Verdict
 from relax_dialect.struct_info.types import PrimType
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tir_dialect.analysis.written import written_buffers
 from tir_dialect.ops.function import PrimFuncOp
-
-if TYPE_CHECKING:
-    from tir_dialect.interpreter.run import Argument
 
 Pairs = Sequence[tuple[int, int]]
 """Positions of two parameters, the later one first."""
@@ -28,7 +25,13 @@ def pairs_apart(func: PrimFuncOp) -> Pairs:
     ]
 
 
-def check_apart(func: PrimFuncOp, pairs: Pairs, args: Sequence[Argument], *, inner: bool = False) -> None:
+def check_apart(
+    func: PrimFuncOp,
+    pairs: Pairs,
+    args: Sequence[np.ndarray | int | float | np.number[Any] | np.bool_],
+    *,
+    inner: bool = False,
+) -> None:
     """Raises `ValueError` if such arguments overlap, as compiled functions do: from the first to the last byte.
 
     `inner` arguments are those of `tir.call`: views of one buffer, which may lie between each other's rows.

@@ -19,8 +19,7 @@ from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.match import Match, match_types
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Match, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.traits import ControlFlow

@@ -25,8 +25,7 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Match, Mismatch, match_types
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import iter_symbols, substitute
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import Dim, symbol

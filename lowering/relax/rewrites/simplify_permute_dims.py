@@ -22,9 +22,8 @@ from lowering.relax.rewrites.permuted_regions import (
 )
 from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view, unchanged_between
-from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.ops.joining import ConcatOp
-from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
+from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp, permutation
 from relax_dialect.ops.shapes import ShapeOp
 
 

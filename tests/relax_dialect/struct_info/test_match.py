@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import f32, i64
 
 from relax_dialect.struct_info.erase import erase_static
-from relax_dialect.struct_info.match import AccessPath, Match, Mismatch, _same_static_type, entry_match, match_types
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import (
+    AccessPath,
+    Match,
+    Mismatch,
+    Verdict,
+    _same_static_type,
+    entry_match,
+    match_types,
+)
 from relax_dialect.struct_info.types import TensorType
 from tests.support.struct_info import func, info
 from tir_dialect.dims import Prover, constant, symbol

@@ -28,10 +28,9 @@ from tir_dialect.te.emit.scalar import Names, ScalarEmitter
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern
 from tir_dialect.te.extern_primfunc import Inlined
-from tir_dialect.te.nodes import IterVar, Size
+from tir_dialect.te.nodes import IterVar, Size, Tensor
 from tir_dialect.te.signs import Signs
 from tir_dialect.te.statements import Body
-from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import free_variables, substitute
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
