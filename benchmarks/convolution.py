@@ -33,7 +33,7 @@ BLOCK = Target.host().lanes(32)
 
 
 def cut(x: np.ndarray, axis: int, end: int) -> np.ndarray:
-    """A dimension in blocks, with the places in the blocks as dimension `end`."""
+    """A dimension in blocks, with the positions in the blocks as dimension `end`."""
     split = x.reshape(*x.shape[:axis], x.shape[axis] // BLOCK, BLOCK, *x.shape[axis + 1 :])
     return np.ascontiguousarray(np.moveaxis(split, axis + 1, end))
 

@@ -1,4 +1,4 @@
-"""Reductions of rows, columns and everything, places of extremes, running sums, pooling."""
+"""Reductions of rows, columns and everything, positions of extremes, running sums, pooling."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _sum(shape: tuple[int, ...], axes: tuple[int, ...]) -> Case:
 
 
 def _place(shape: tuple[int, ...], axis: int) -> Case:
-    """The first place of the greatest element along an axis."""
+    """The first position of the greatest element along an axis."""
     dims = ", ".join([*map(str, shape[:-2]), "m", "n"])
     return Case(
         f"argmax along {axis}, {' x '.join(map(str, shape))}",

@@ -24,7 +24,7 @@ ROUNDS, SECONDS = 15, 0.002
 LEAST, LARGEST, SHARED = 1 << 16, 1 << 27, 1 << 20
 """Bytes: copies of less are calls rather than copies, and of more as fast; from so many each, threads share memory."""
 ENOUGH = 0.8
-"""The share of a call's time that a limit has to explain where nothing is known of its arithmetic."""
+"""The share of a call's time that a limit has to explain where nothing is known about its arithmetic."""
 NOTHING = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.negative %x

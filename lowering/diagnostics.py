@@ -1,4 +1,4 @@
-"""Errors of a module: each at its op with place, reason and way out, all of them in one report.
+"""Errors of a module: each at its op with position, reason and way out, all of them in one report.
 
 A pass refuses one op by `fail(op, message, hint)`, or collects `Finding`s and hands them to `refuse`.
 """
@@ -37,7 +37,7 @@ class Finding:
         return Finding(op, message if message.startswith(quoted) else f"{quoted} op {message}", hint)
 
     def headline(self) -> str:
-        """`file:line:column: error: message (in @function)`; the place is left out if unknown."""
+        """`file:line:column: error: message (in @function)`; the position is left out if unknown."""
         where = str(source_position(self.op.location))
         function = _symbol_around(self.op)
         return f"{where + ': ' if where else ''}error: {self.message}{f' (in @{function})' if function else ''}"

@@ -64,7 +64,7 @@ def keep_locations() -> PatternRewriterListener:
 
 
 def named_location(name: str, inner: LocationAttr = UNKNOWN_LOC) -> NameLoc:
-    """`loc("name"(inner))`: an imported node's name, with the place where it came from."""
+    """`loc("name"(inner))`: an imported node's name, with the position where it came from."""
     return NameLoc(StringAttr(name), NoneAttr() if isinstance(inner, UnknownLoc) else inner)
 
 

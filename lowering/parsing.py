@@ -112,7 +112,7 @@ class LocatedParser(Parser):
         self._filename = StringAttr(name)
         self._op_start = 0
         self._bound: list[list[tuple[Span, int]]] = []
-        """The names in front of the ops that are being read, the outermost first."""
+        """The names before the ops that are being read, the outermost first."""
         self._misbound: list[ParseError] = []
 
     @override
@@ -172,7 +172,7 @@ class LocatedParser(Parser):
 
     @override
     def _get_op_by_name(self, name: str) -> type[Operation]:
-        # The base class points behind the name, and knows no near misses.
+        # The base class points after the name, and knows no near misses.
         if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
             return op
         from difflib import get_close_matches

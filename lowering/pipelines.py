@@ -136,13 +136,13 @@ class OptimizeGraphPass(PipelinePass):
         "adjust-matmul-order",
         "expand-conv-transpose",
         "expand-recurrent-layers",
-        # In front of the folding of weights, whose order it changes.
+        # Before the folding of weights, whose order it changes.
         "channels-last",
         "fold-constants",
         "fold-batch-norm",
         "convert-conv1d-to-conv2d",
         "simplify-arithmetic",
-        # In front of attention, which has a softmax in it.
+        # Before attention, which has a softmax in it.
         "rewrite-normalization",
         "rewrite-attention",
         # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
@@ -269,7 +269,7 @@ class TIRToFlatPass(PipelinePass):
     name = "tir-to-flat"
 
     steps = (
-        # First values in front of the loops of a reduction, not behind a branch inside of them.
+        # First values before the loops of a reduction, not after a branch inside of them.
         "lower-init-blocks",
         # Whole tiles in registers and full vectors.
         "hoist-guards",

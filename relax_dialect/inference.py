@@ -15,9 +15,8 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.properties import Properties
 from relax_dialect.struct_info.base import Shape, as_struct_infos
-from relax_dialect.struct_info.calls import CallOutcome, call_result
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.match import CallOutcome, Mismatch, call_result
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim, Prover, broadcast, constant
 
@@ -77,7 +76,7 @@ def _named(dim: Dim) -> str:
 
 
 class Inference(Properties):
-    """Operand types, properties and what is known of the symbols; collects the checks that remain for run time."""
+    """Operand types, properties and what is known about the symbols; collects the checks that remain for run time."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from relax_dialect.ops.syntax import parse_optional_result_types
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import DimSizeError, Prover
 
@@ -24,9 +24,9 @@ from tir_dialect.dims import DimSizeError, Prover
 class InfersResultTypes(IRDLOperation, ABC):
     """An op whose result types follow from its operand types and properties.
 
-    `infer` is the one place that knows: constructors take the result types from it, the parser fills in omitted ones,
-    the verifier compares with it, and run-time checks are what it could not prove. A declared result type may say less
-    than the inferred one, never more: what is not provable takes a `relax.match_cast`.
+    `infer` is the one position that knows: constructors take the result types from it, the parser fills in omitted
+    ones, the verifier compares with it, and run-time checks are what it could not prove. A declared result type may say
+    less than the inferred one, never more: what is not provable takes a `relax.match_cast`.
     """
 
     @classmethod

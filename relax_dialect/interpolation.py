@@ -1,4 +1,4 @@
-"""Where the places of a resized axis come from, and how much the elements near them count: expressions in `f64`.
+"""Where the positions of a resized axis come from, and how much the elements near them count: expressions in `f64`.
 
 The words are those of `relax.image.resize1d`, which are those of ONNX `Resize`.
 """
@@ -15,10 +15,10 @@ ROUND: dict[str, Callable[[te.Expr], te.Expr]] = {
     "round": te.round_away,
     "floor": te.floor,
     "ceil": te.ceil,
-    "round_prefer_floor": lambda place: te.ceil(place - 0.5),
-    "round_prefer_ceil": lambda place: te.floor(place + 0.5),
+    "round_prefer_floor": lambda position: te.ceil(position - 0.5),
+    "round_prefer_ceil": lambda position: te.floor(position + 0.5),
 }
-"""To which place one between two places belongs."""
+"""To which position one between two positions belongs."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class Axis:
     """An axis that is resized."""
 
     size: te.Expr
-    """How many places there are."""
+    """How many positions there are."""
     count: te.Expr
     """How many there will be."""
     scale: te.Expr
     total: te.Expr
-    """The new number of places before it was made a whole one."""
+    """The new number of positions before it was made a whole one."""
     start: te.Expr | float = 0.0
-    """Where the part begins that `tf_crop_and_resize` takes, 1 being the last place."""
+    """Where the part begins that `tf_crop_and_resize` takes, 1 being the last position."""
     end: te.Expr | float = 1.0
 
     def source(self, coordinates: str, index: te.Expr) -> te.Expr:
-        """Where a place of the result comes from."""
+        """Where an index of the result comes from."""
         at, size, start, end = te.cast(index, "f64"), self.size, self.start, self.end
         steps = te.select(self.count > 1, self.total - 1, 1.0)
         match coordinates:
@@ -55,9 +55,9 @@ class Axis:
             case _:
                 return (at + 0.5) / self.scale - 0.5
 
-    def is_beyond(self, place: te.Expr) -> te.Expr:
-        """Whether a place is outside of the data, where `tf_crop_and_resize` has a value of its own."""
-        return te.logical_or(place < 0, place > self.size - 1)
+    def is_beyond(self, position: te.Expr) -> te.Expr:
+        """Whether a position is outside of the data, where `tf_crop_and_resize` has a value of its own."""
+        return te.logical_or(position < 0, position > self.size - 1)
 
 
 def double(dim: Dim) -> te.Expr:
@@ -65,9 +65,9 @@ def double(dim: Dim) -> te.Expr:
     return te.cast(te.cast(dim, "index"), "f64")
 
 
-def single(place: te.Expr) -> te.Expr:
-    """A place as ONNX Runtime and PyTorch have it, who compute in single precision: `3 / 0.6` is 5."""
-    return te.cast(te.cast(place, "f32"), "f64")
+def single(position: te.Expr) -> te.Expr:
+    """A position as ONNX Runtime and PyTorch have it, who compute in single precision: `3 / 0.6` is 5."""
+    return te.cast(te.cast(position, "f32"), "f64")
 
 
 def falls_off(method: str, cubic_alpha: float, t: te.Expr) -> te.Expr:

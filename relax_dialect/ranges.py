@@ -11,8 +11,8 @@ _MOST = 2**63 - 1
 def range_length(start: te.Expr, stop: te.Expr, step: te.Expr) -> te.Expr:
     """The length of `start`, `start + step`, ... before `stop` as an `i64`; -1, which is no length, for a step of 0.
 
-    It is exact for all integers of `i64`, and computed in `f64` for floats: a rounded difference may end just in front
-    of one more number. A length that `i64` has not is its greatest number.
+    It is exact for all integers of `i64`, and computed in `f64` for floats: a rounded difference may end just before
+    one more number. A length that `i64` has not is its greatest number.
     """
     if is_float(start.dtype):
         first, last, by = (te.cast(each, "f64") for each in (start, stop, step))

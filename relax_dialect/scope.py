@@ -1,4 +1,4 @@
-"""Scoping of symbols: which an op uses, which values witness them, and what is known of their values.
+"""Scoping of symbols: which an op uses, which values witness them, and what is known about their values.
 
 The rule, a symbol may be used exactly where some witness dominates, is verified by a pass over whole functions; this
 file says what one op or block contributes to it.
@@ -52,12 +52,12 @@ class BindsResultSymbols(Operation, ABC):
         """The results that witness symbols."""
 
 
-def symbols_witnessed(place: Operation | Block) -> Mapping[str, SSAValue]:
+def symbols_witnessed(position: Operation | Block) -> Mapping[str, SSAValue]:
     """The witnesses that an op makes by its results, or a block by its arguments: symbol to value."""
-    if isinstance(place, Block):
-        parent = place.parent_op()
-        return parent.block_witnesses(place) if isinstance(parent, BindsBlockSymbols) else {}
-    return place.result_witnesses if isinstance(place, BindsResultSymbols) else {}
+    if isinstance(position, Block):
+        parent = position.parent_op()
+        return parent.block_witnesses(position) if isinstance(parent, BindsBlockSymbols) else {}
+    return position.result_witnesses if isinstance(position, BindsResultSymbols) else {}
 
 
 def symbols_used(op: Operation) -> set[str]:

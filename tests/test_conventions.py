@@ -1,4 +1,4 @@
-"""What every op, type, attribute, pass and file of ours has, asked of each."""
+"""What every op, type, attribute, pass and file of ours has, required of each."""
 
 import ast
 import inspect

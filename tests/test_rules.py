@@ -1,4 +1,4 @@
-"""A rule that is asked of many subjects fails for those that break it, and names them."""
+"""A rule that is required of many subjects fails for those that break it, and names them."""
 
 import pytest
 

@@ -210,10 +210,10 @@ MOST_BYTES = 1 << 48
 """Of an argument. Its sizes are far from those with which arithmetic in 64 bits overflows."""
 
 
-def check_extents(shape: Sequence[int], itemsize: int, place: str) -> None:
+def check_extents(shape: Sequence[int], itemsize: int, position: str) -> None:
     """`ValueError` for an argument that is too large to compute with, also where an axis of 0 leaves it empty."""
     if prod(max(extent, 1) for extent in shape) * itemsize > MOST_BYTES:
-        raise ValueError(f"{place}: expected a tensor of at most 2^48 bytes, where axes of length 0 count as 1")
+        raise ValueError(f"{position}: expected a tensor of at most 2^48 bytes, where axes of length 0 count as 1")
 
 
 @lru_cache(maxsize=64)

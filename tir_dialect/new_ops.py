@@ -60,7 +60,7 @@ def fill_op(
 
 
 def _new_uses(op: Operation, operands: Sequence[SSAValue]) -> tuple[Use, ...]:
-    """The uses of values by a new op, in front of the lists of their uses, as `SSAValue.add_use` puts them there."""
+    """The uses of values by a new op, before the lists of their uses, as `SSAValue.add_use` puts them there."""
     uses: list[Use] = []
     for operand in operands:
         use, following = Use(op, len(uses)), operand.first_use

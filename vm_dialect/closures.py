@@ -49,7 +49,7 @@ class ClosureTable:
         return function
 
     def find(self, function: tvm_ffi.Function) -> Closure | None:
-        """The closure behind a function value; `None` if it is not one of this machine's."""
+        """The closure after a function value; `None` if it is not one of this machine's."""
         return self._alive.get(function.__chandle__())
 
     def make_closure(self, function: object, *captured: Any) -> tvm_ffi.Function:

@@ -135,14 +135,14 @@ class FunctionEmitter:
         self.describe = describe
         self.frame_size = size
         self.emitters: list[Callable[[], None]] = []
-        self.places: dict[object, int] = {}
+        self.offsets: dict[object, int] = {}
         """First instruction of each block, and of the moves of edges that have some."""
 
     def emit(self, types: SignatureTypes) -> None:
         """Emits the function; callers are told its `types`."""
         blocks = list(self.func.body.blocks)
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
-            self.places[block] = len(self.emitters)
+            self.offsets[block] = len(self.emitters)
             for op in block.ops:
                 self._op(op, following)
         names = self.func.parameter_names
@@ -200,16 +200,16 @@ class FunctionEmitter:
     def _branch(self, op: IfOp, following: Block | None) -> None:
         """The condition; moves and jump of one edge; moves and jump of the other one, if it has moves."""
         moves = self._moves(op.else_block, op.else_arguments, op)
-        else_place: object = object() if moves else op.else_block
-        self._emit_if(self._argument(op.condition, op), else_place)
+        else_offset: object = object() if moves else op.else_block
+        self._emit_if(self._argument(op.condition, op), else_offset)
         self._jump(op.then_block, self._moves(op.then_block, op.then_arguments, op), None if moves else following, op)
         if moves:
-            self.places[else_place] = len(self.emitters)
+            self.offsets[else_offset] = len(self.emitters)
             self._jump(op.else_block, moves, following, op)
 
-    def _emit_if(self, condition: BuilderArgument, else_place: object) -> None:
+    def _emit_if(self, condition: BuilderArgument, else_offset: object) -> None:
         here = len(self.emitters)
-        self.emitters.append(lambda: self.builder.emit_if(condition, self.places[else_place] - here))
+        self.emitters.append(lambda: self.builder.emit_if(condition, self.offsets[else_offset] - here))
 
     def _jump(self, target: Block, moves: Sequence[_Move], following: Block | None, op: Operation) -> None:
         """The moves of an edge, then a jump unless the block comes next anyway."""
@@ -217,7 +217,7 @@ class FunctionEmitter:
             self._call(f"{BUILTIN_PREFIX}copy", (source,), destination, op)
         if target is not following:
             here = len(self.emitters)
-            self.emitters.append(lambda: self.builder.emit_goto(self.places[target] - here))
+            self.emitters.append(lambda: self.builder.emit_goto(self.offsets[target] - here))
 
     def _moves(self, target: Block, values: Iterable[SSAValue], op: Operation) -> list[_Move]:
         """What an edge does to registers: moves among them in an order that loses nothing, then constants."""

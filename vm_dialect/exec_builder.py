@@ -215,7 +215,7 @@ class ExecBuilder:
                 if info.kind is FunctionKind.BYTECODE:
                     raise ValueError(f"function {info.name} is declared and not defined")
                 continue
-            locations |= {len(code) + place: text for place, text in body.locations.items()}
+            locations |= {len(code) + position: text for position, text in body.locations.items()}
             start = len(code)
             code += body.instructions
             functions[index] = replace(info, start=start, end=len(code))

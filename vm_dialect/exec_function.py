@@ -16,7 +16,7 @@ class FunctionScope:
         self.inputs = inputs
         self.instructions: list[Instruction] = []
         self.locations: dict[int, str] = {}
-        """What instructions were made from, by their place in the function."""
+        """What instructions were made from, by their position in the function."""
 
     def emit(self, instruction: Instruction, location: str) -> None:
         """Adds an instruction."""

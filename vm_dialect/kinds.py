@@ -9,7 +9,7 @@ from vm_dialect.integers import fits_int64
 from vm_dialect.values import kind_of
 
 _NAMES = ("null", "int", "bool", "float", "dtype", "string", "tensor", "shape", "function", "tuple", "object")
-BITS = {name: 1 << place for place, name in enumerate(_NAMES)}
+BITS = {name: 1 << index for index, name in enumerate(_NAMES)}
 """The bit of each kind; kinds that no builtin takes are objects."""
 
 ANY = (1 << len(_NAMES)) - 1

@@ -24,7 +24,7 @@ class NativeFunction(Callee, tvm_ffi.Function):
 
     @classmethod
     def of(cls, function: tvm_ffi.Function, info: FunctionInfo, signature: Signature | None = None) -> NativeFunction:
-        """The function with what callers are told of it; it takes the place of `function`, which is empty then."""
+        """The function with what callers are told of it; it replaces `function`, which is empty then."""
         made = cls.__new__(cls)
         made.__move_handle_from__(function)
         made.describe(info, signature)

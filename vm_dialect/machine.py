@@ -235,7 +235,7 @@ class _Functions:
         self._allow = allow
 
     def all(self) -> dict[int, Callable[..., Any]]:
-        """Every function, by its place in the function table.
+        """Every function, by its position in the function table.
 
         `ValueError` lists all that are found nowhere, `UntrustedError` those that the program may not call.
         """

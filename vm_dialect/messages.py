@@ -58,7 +58,7 @@ def render(template: str, *integers: int, name: str = "") -> str:
 
 def argument(function: str, index: int, name: str) -> str:
     """What an error about an argument begins with: `main: argument #1 (w)`."""
-    return f"{function}: {argument_place(index, name)}"
+    return f"{function}: {describe_argument(index, name)}"
 
 
 def _without_marks(name: str) -> str:
@@ -66,32 +66,32 @@ def _without_marks(name: str) -> str:
     return name.replace("{", "(").replace("}", ")")
 
 
-def argument_place(index: int, name: str) -> str:
+def describe_argument(index: int, name: str) -> str:
     """An argument, without its function: `argument #1 (w)`."""
     return f"argument #{index} ({_without_marks(name)})"
 
 
-def captured_place(index: int, name: str) -> str:
+def describe_captured(index: int, name: str) -> str:
     """A value that a closure captures, without its function: `captured value #0 (x)`."""
     return f"captured value #{index} ({_without_marks(name)})"
 
 
-def places(names: Sequence[str], captured: int = 0) -> list[str]:
+def describe_parameters(names: Sequence[str], captured: int = 0) -> list[str]:
     """The parameters of a function of which the first `captured` are given by the closures that are made of it."""
     return [
-        captured_place(index, name) if index < captured else argument_place(index - captured, name)
+        describe_captured(index, name) if index < captured else describe_argument(index - captured, name)
         for index, name in enumerate(names)
     ]
 
 
-def dimension_place(place: str, axis: int) -> str:
-    """A dimension of what `place` names: `argument #1 (w) dimension 0`."""
-    return f"{place} dimension {axis}"
+def describe_dimension(subject: str, axis: int) -> str:
+    """A dimension of what `subject` names: `argument #1 (w) dimension 0`."""
+    return f"{subject} dimension {axis}"
 
 
-def field_place(place: str, index: int) -> str:
-    """A field of the tuple that `place` names: `argument #1 (state) field 0`."""
-    return f"{place} field {index}"
+def describe_field(subject: str, index: int) -> str:
+    """A field of the tuple that `position` names: `argument #1 (state) field 0`."""
+    return f"{subject} field {index}"
 
 
 def wrong_arity(function: str, parameters: Sequence[str]) -> str:
@@ -144,15 +144,15 @@ def written_number(subject: str, kind: str) -> str:
     return f"{subject}: expected a tensor, got {kind}: the function writes into it"
 
 
-def overlapping(subject: str, place: str) -> str:
+def overlapping(subject: str, position: str) -> str:
     """For an argument whose memory is part of that of another, one of which is written."""
-    return f"{subject}: overlaps {place}: pass a copy"
+    return f"{subject}: overlaps {position}: pass a copy"
 
 
 def wrong_value(subject: str, expected: str, *, origin: str | None = None) -> str:
     """`ValueError`: a dimension or number that differs from one known before.
 
-    `expected` is a symbol or an expression over symbols; `origin` is the place that bound it. Two integers: the
+    `expected` is a symbol or an expression over symbols; `origin` is the position that bound it. Two integers: the
     expected number and the one that is there.
 
     ```

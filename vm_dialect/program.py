@@ -29,7 +29,7 @@ _LONGEST_TAIL = 1024
 """Instructions between a tail call and the return that are looked at: as many as there are registers to be released."""
 
 Slots: TypeAlias = tuple[int, ...]
-"""Places in a frame: the registers come first, then the constants that the function names."""
+"""Positions in a frame: the registers come first, then the constants that the function names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Site:
 
     caller: str
     index: int
-    """Place of the instruction in the executable."""
+    """Position of the instruction in the executable."""
     callee: str
     """The function that it calls; empty for a branch."""
     location: str
@@ -144,7 +144,7 @@ class Resolver:
         self.state = state
         """What the state operand stands for."""
         self.callables = callables
-        """Every function that is not bytecode, by its place in the function table."""
+        """Every function that is not bytecode, by its position in the function table."""
         self.checked = checked
         """The builtins among them, for arguments that may be of a wrong kind."""
         self.closure_of = closure_of
@@ -154,7 +154,7 @@ class Resolver:
 
 
 def prepare(executable: Executable, resolver: Resolver) -> dict[int, Code]:
-    """All bytecode functions, ready to be run, by their place in the function table."""
+    """All bytecode functions, ready to be run, by their position in the function table."""
     codes = {index: Code(info) for index, info in enumerate(executable.functions) if info.kind is FunctionKind.BYTECODE}
     for code in codes.values():
         _Preparation(executable, resolver, codes, code).run()
@@ -209,7 +209,7 @@ class _Preparation:
         return Site(self.code.info.name, index, callee, self.executable.locations.get(index, ""))
 
     def _slot(self, operand: Operand) -> int:
-        """The place of an operand in the frame; constants get one place each."""
+        """The index of an operand in the frame; constants get one position each."""
         if operand.kind is OperandKind.REGISTER and operand not in (VOID, STATE):
             return operand.value
         if operand not in self.slots:

@@ -92,7 +92,7 @@ def liveness(blocks: Sequence[Block]) -> tuple[list[set[int]], list[set[int]]]:
 
 
 def live_intervals(blocks: Sequence[Block]) -> dict[int, tuple[int, int]]:
-    """The first and last place where each value that is used is live, both included.
+    """The first and last position where each value that is used is live, both included.
 
     Instruction `i`, counted through all blocks, reads at `2 * i` and writes at `2 * i + 1`; a block's arguments are
     written where its first instruction reads.
@@ -101,22 +101,22 @@ def live_intervals(blocks: Sequence[Block]) -> dict[int, tuple[int, int]]:
     starts: dict[int, int] = {}
     intervals: dict[int, tuple[int, int]] = {}
 
-    def live_at(value: int, place: int) -> None:
-        first, last = intervals.get(value, (min(starts.get(value, place), place), place))
-        intervals[value] = (min(first, place), max(last, place))
+    def live_at(value: int, index: int) -> None:
+        first, last = intervals.get(value, (min(starts.get(value, index), index), index))
+        intervals[value] = (min(first, index), max(last, index))
 
-    place = 0
+    index = 0
     for block, entering, leaving in zip(blocks, live_in, live_out, strict=True):
-        starts.update(dict.fromkeys(block.arguments, place))
+        starts.update(dict.fromkeys(block.arguments, index))
         for value in entering:
-            live_at(value, place)
+            live_at(value, index)
         for instruction in block.instructions:
             for value in instruction.uses:
-                live_at(value, place)
-            starts.update(dict.fromkeys(instruction.definitions, place + 1))
-            place += 2
+                live_at(value, index)
+            starts.update(dict.fromkeys(instruction.definitions, index + 1))
+            index += 2
         for value in (*_passed(block), *leaving):
-            live_at(value, place - 1)
+            live_at(value, index - 1)
     return intervals
 
 
@@ -207,7 +207,7 @@ class _Scan:
         self.affinities = affinities
         self.registers = [NO_REGISTER] * values
         self.active: list[tuple[int, int]] = []
-        """Heap of the last place where a register is in use, and the register."""
+        """Heap of the last position where a register is in use, and the register."""
         self.free: set[int] = set()
         self.order: list[int] = []
         """Heap of the free registers, with some that are taken meanwhile."""
@@ -226,8 +226,8 @@ class _Scan:
                 heapq.heappush(self.active, (last, register))
         return self.registers
 
-    def _release(self, place: int) -> None:
-        while self.active and self.active[0][0] < place:
+    def _release(self, index: int) -> None:
+        while self.active and self.active[0][0] < index:
             _, register = heapq.heappop(self.active)
             self.free.add(register)
             heapq.heappush(self.order, register)

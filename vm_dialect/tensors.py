@@ -24,7 +24,7 @@ ALIGNMENT = 64
 Array = npt.NDArray[Any]
 
 _RAW = {1: element_type("ui8"), 2: element_type("ui16")}
-"""Under which type memory is exchanged of which NumPy does not know the elements, by their size."""
+"""Under which type memory is swapped of which NumPy does not know the elements, by their size."""
 
 # Offset of the dtype in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
 _DTYPE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
@@ -42,7 +42,7 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class _Renamed:
-    """A tensor whose elements are called by another type of the same width when it is exchanged through DLPack."""
+    """A tensor whose elements are called by another type of the same width when it is swapped through DLPack."""
 
     def __init__(self, source: Any, element: ElementType):
         self._source = source
@@ -83,7 +83,7 @@ def array_element(dtype: np.dtype[Any]) -> ElementType | None:
 
 @cache
 def exchange_dtype(element: ElementType) -> np.dtype[Any]:
-    """The NumPy dtype under which memory of such elements is exchanged: `uint16` for `bfloat16`."""
+    """The NumPy dtype under which memory of such elements is swapped: `uint16` for `bfloat16`."""
     return np.dtype(_RAW[element.itemsize].ffi_name) if _is_foreign(element) else numpy_dtype(element)
 
 

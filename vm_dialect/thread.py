@@ -1,4 +1,4 @@
-"""One run of bytecode: frames, the place in the code, and the loop over the steps."""
+"""One run of bytecode: frames, the position in the code, and the loop over the steps."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Thread:
                     self._transfer(step)
                     return budget
         except Exception as error:
-            _add_place(error, step)
+            _add_location(error, step)
             raise
         self.position = position
         return budget
@@ -180,7 +180,7 @@ def _condition(value: object) -> bool:
     raise TypeError(render(messages.wrong_kind("if", "bool"), name=kind_of(value)))
 
 
-def _add_place(error: Exception, step: Step | None) -> None:
+def _add_location(error: Exception, step: Step | None) -> None:
     """Says in a note which instruction an exception comes from."""
     if isinstance(step, CallStep | EnterStep | InvokeStep | BranchStep):
         site = step.site

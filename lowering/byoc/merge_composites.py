@@ -96,7 +96,7 @@ def _backend(group: FusedOp) -> Attribute:
 
 
 def _is_used_before(part: list[FusedOp], op: FusedOp, position: Mapping[Operation, int]) -> bool:
-    """Whether an op in front of `op` and in no member uses a result of the part, which will stand where `op` stands."""
+    """Whether an op before `op` and in no member uses a result of the part, which will stand where `op` stands."""
     for result in (result for member in part for result in member.results):
         for use in result.uses:
             user: Operation | None = use.operation

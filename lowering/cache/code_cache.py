@@ -183,7 +183,7 @@ def _header(key: str, contents: bytes) -> bytes:
 
 
 def _purpose(key: str) -> str:
-    """What the seal of an entry is for: none stands for another, in whatever place somebody puts it."""
+    """What the seal of an entry is for: none stands for another, in whatever position somebody puts it."""
     return f"code {key}"
 
 

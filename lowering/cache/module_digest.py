@@ -50,10 +50,10 @@ class ModuleDigest:
     def __init__(self, module: ModuleOp) -> None:
         """Walks over the module once."""
         self.arrays = []
-        self._places: dict[int, int] = {}
-        """The place of an array among `arrays`, by identity."""
+        self._indices: dict[int, int] = {}
+        """The index of an array among `arrays`, by identity."""
         self._texts: dict[int, tuple[Attribute, str]] = {}
-        """Texts of attributes by identity; each stays alive beside its text, or another could take its place."""
+        """Texts of attributes by identity; each stays alive beside its text, or another could replace it."""
         self._numbers: dict[SSAValue | Block, int] = {}
         parts: list[str] = []
         self._op(module, parts)
@@ -62,9 +62,9 @@ class ModuleDigest:
             own.update(digest)
         self.digest = own.digest()
 
-    def place(self, array: Array) -> int | None:
-        """The place of this very array among `arrays`, if it is one of them."""
-        return self._places.get(id(array))
+    def index(self, array: Array) -> int | None:
+        """The position of this very array among `arrays`, if it is one of them."""
+        return self._indices.get(id(array))
 
     def _number(self, key: SSAValue | Block) -> int:
         """Values and blocks by order of appearance; a use may come before the definition."""
@@ -133,14 +133,14 @@ class ModuleDigest:
         """The number of a weight's array, of which the elements are hashed at the end."""
         if array is None:
             return "-"
-        place = self._places.setdefault(id(array), len(self._places))
-        if place == len(self.arrays):
+        position = self._indices.setdefault(id(array), len(self._indices))
+        if position == len(self.arrays):
             self.arrays.append(array)
-        return f"{place}"
+        return f"{position}"
 
 
 def _quoted(text: str) -> str:
-    """A string that nothing behind it can be taken for a part of."""
+    """A string that nothing after it can be taken for a part of."""
     return f"{len(text)}'{text}"
 
 

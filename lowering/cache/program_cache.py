@@ -31,7 +31,7 @@ Weights: TypeAlias = Mapping[str, tvm_ffi.Tensor]
 """Tensors that are given to `build` beside the module, by name."""
 
 Source: TypeAlias = "int | list[str]"
-"""Where a constant comes from: the place of an array of the module, or name, dtype and shape of a tensor beside it."""
+"""Where a constant comes from: the index of an array of the module, or name, dtype and shape of a tensor beside it."""
 
 _NOTE = "weights"
 """The note of the file that says where constants come from that are not in it: a dictionary in JSON, by name."""
@@ -86,14 +86,14 @@ class ProgramCache:
 
     @property
     def _purpose(self) -> str:
-        """What seals of the entry are for: none stands for another, in whatever place somebody puts it."""
+        """What seals of the entry are for: none stands for another, in whatever position somebody puts it."""
         return f"program {self.key}"
 
     def _source(self, op: ConstantSymbolOp) -> Source | None:
         """Where a constant comes from; None for one that was made by the compiler."""
         kept = op.value if isinstance(op.value, KeptTensor) else None
         if kept is not None and kept.array is not None:
-            return self.module.place(kept.array)
+            return self.module.index(kept.array)
         if kept is None and op.value is not None:
             return None
         name = op.sym_name.data if kept is None else kept.weight_name

@@ -86,6 +86,11 @@ def build(
     return found
 
 
+def build_uncached(module: ModuleOp, mode: Mode, weights: Mapping[str, Any]) -> Executable:
+    """`build` as `Validation` wants it."""
+    return build(module, mode=mode, weights=weights, cache=False)
+
+
 def _check(module: object, mode: str, opt_level: int) -> None:
     require_module("build", module)
     if mode not in ("native", "bytecode"):

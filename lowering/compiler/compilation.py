@@ -102,7 +102,7 @@ def compile_program(
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         plan = plan_kernels(lowered, target, cache, options)
-        # Behind a kernel: what lowers functions is loaded while LLVM is at work.
+        # After a kernel: what lowers functions is loaded while LLVM is at work.
         functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
@@ -118,7 +118,15 @@ def _validation(module: ModuleOp, weights: Mapping[str, tvm_ffi.Tensor]) -> Vali
     from lowering.compiler.validation import Validation
 
     verify_program(module)
-    validation = Validation(weights)
+
+    def compiled(module: ModuleOp, mode: Mode, weights: Mapping[str, tvm_ffi.Tensor]) -> Executable:
+        options, cache = KernelOptions(opt_level=3), CodeCache(None)
+        target = Target.host()
+        return compile_program(
+            module, mode, target, options=options, cache=cache, weights=weights, progress=None
+        ).executable
+
+    validation = Validation(compiled, weights)
     validation.begin(module)
     return validation
 
@@ -203,7 +211,7 @@ class _Build:
         return builder.get()
 
     def bytecode(self) -> Executable:
-        """Functions as instructions, kernels as machine code behind wrappers that check their arguments."""
+        """Functions as instructions, kernels as machine code after wrappers that check their arguments."""
         native = self._objects() if self.kernels.symbols else []
         AllocateRegistersPass().apply(Context(), self.module)
         return emit_executable(
@@ -250,5 +258,5 @@ def _parameter(param: SSAValue) -> KernelParameter:
 
 
 def _describe(location: LocationAttr) -> str:
-    """What errors and profiles show of a location: imported names if there are some, else the place in the file."""
+    """What errors and profiles show of a location: imported names if there are some, else the position in the file."""
     return ", ".join(names(location)) or str(source_position(location))

@@ -112,10 +112,10 @@ class HostFunction:
 
     def _require_tensors(self, packed: Packed) -> None:
         """Older texts look into what they take to be tensors before they look what it is."""
-        for place, is_tensor in self.needed.items():
-            if is_tensor and packed.boxes[place].kind != Kind.TENSOR:
-                kind = Kind(packed.boxes[place].kind).name.lower()
-                raise TypeError(f"{self.name}: argument #{place} expected an array, got a value of kind {kind}")
+        for index, is_tensor in self.needed.items():
+            if is_tensor and packed.boxes[index].kind != Kind.TENSOR:
+                kind = Kind(packed.boxes[index].kind).name.lower()
+                raise TypeError(f"{self.name}: argument #{index} expected an array, got a value of kind {kind}")
 
 
 _FROM_OLD: Mapping[int, Kind] = {OldKind.INT: Kind.INT, OldKind.FLOAT: Kind.FLOAT, OldKind.NULL: Kind.NONE}
@@ -125,8 +125,8 @@ def _needed(func: PrimFuncOp, values: SSAValue, convention: Convention) -> dict[
     size = ANY_BYTES if convention is Convention.ANY else VALUE_BYTES
     found: dict[int, bool] = {}
     for op in func.body.walk():
-        if isinstance(op, LoadOp) and (place := _argument(op, values, size)) is not None:
-            found[place] = found.get(place, False) or any(_is_address(use.operation) for use in op.result.uses)
+        if isinstance(op, LoadOp) and (index := _argument(op, values, size)) is not None:
+            found[index] = found.get(index, False) or any(_is_address(use.operation) for use in op.result.uses)
     return found
 
 
@@ -140,7 +140,7 @@ def _argument(load: LoadOp, values: SSAValue, size: int) -> int | None:
 
 
 def _offsets(address: SSAValue, base: SSAValue) -> Iterator[int]:
-    """How far an address lies behind another one, if that is constant."""
+    """How far an address lies after another one, if that is constant."""
     if address is base:
         yield 0
     elif isinstance(address.owner, arith.AddiOp) and address.owner.lhs is base:
@@ -150,7 +150,7 @@ def _offsets(address: SSAValue, base: SSAValue) -> Iterator[int]:
 
 
 def _is_address(user: object) -> bool:
-    """Whether an op looks into the memory at its operand, directly or some bytes behind."""
+    """Whether an op looks into the memory at its operand, directly or some bytes after."""
     if isinstance(user, arith.AddiOp):
         return any(_is_address(use.operation) for use in user.result.uses)
     return isinstance(user, MemoryAtOp)

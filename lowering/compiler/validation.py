@@ -68,9 +68,17 @@ class Call:
         return f"@{self.function}{f' with {sizes}' if sizes else ''}"
 
 
+Mode: TypeAlias = Literal["native", "bytecode"]
+Build: TypeAlias = Callable[[ModuleOp, Mode, Mapping[str, Any]], Executable]
+"""Compiles a module whose constants are given by name."""
+
+
 @dataclass
 class Validation:
     """Compares a module with what it was at first, after each of its passes."""
+
+    build: Build
+    """What compiles modules of the levels that only run compiled."""
 
     weights: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The constants that the module refers to by name."""
@@ -160,11 +168,9 @@ class Validation:
 
     def _runner(self, module: ModuleOp) -> Runner:
         levels = {op.name for op in module.ops}
-        mode: Literal["native", "bytecode"] = "native" if "llvm.func" in levels else "bytecode"
+        mode: Mode = "native" if "llvm.func" in levels else "bytecode"
         if levels & {"vm.func", "llvm.func"}:
-            from lowering.compiler.build import build
-
-            return _machine(build(module, mode=mode, weights=self.weights, cache=False))
+            return _machine(self.build(module, mode, self.weights))
         from relax_dialect.interpreter import run
         from vm_dialect.builtins import register_globals
 
@@ -374,9 +380,9 @@ def _array_difference(found: object, expected: Array, where: str) -> str | None:
     wrong = np.argwhere(~_agrees(array, expected))
     if not len(wrong):
         return None
-    place = tuple(int(index) for index in wrong[0])
-    element = f" element {list(place)}" if place else ""
-    return f"{where}{element} is {array[place]}, was {expected[place]}"
+    position = tuple(int(index) for index in wrong[0])
+    element = f" element {list(position)}" if position else ""
+    return f"{where}{element} is {array[position]}, was {expected[position]}"
 
 
 def _agrees(found: Array, expected: Array) -> Array:

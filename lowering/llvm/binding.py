@@ -181,7 +181,7 @@ def load_ahead() -> None:
     read. llvmlite would hold the interpreter's lock for that time, and finds the library loaded afterwards.
 
     Other libraries that are loaded meanwhile wait, and so does a fork, whose child would have half of the library. Does
-    nothing where the library is not in its usual place.
+    nothing where the library is not in its usual position.
     """
     package = find_spec("llvmlite")
     folders = () if package is None else package.submodule_search_locations or ()

@@ -162,7 +162,7 @@ def _loops_are_done(text: str) -> bool:
 
 def _simplify(module: ModuleRef, machine: TargetMachine, level: int, text: str) -> None:
     """What every function needs, and what loops with a count of turns ask for. Nothing is inlined, and what does not
-    change in a loop is in front of it already: a tenth of the time of everything, for the same code in the loops that
+    change in a loop is before it already: a tenth of the time of everything, for the same code in the loops that
     count. Only where loops repeat work it takes a third to a half.
     """
     builder = llvm().create_pass_builder(machine, _tuning(level, loops=False))

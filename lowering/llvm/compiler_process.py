@@ -134,5 +134,5 @@ def _answer(work: Callable[..., Any], arguments: tuple[Any, ...], named: dict[st
         return _Answer(work(*arguments, **named))
     except CodegenError as error:
         return _Answer(rejected=str(error))
-    except Exception as error:  # whoever asked does it again, where the same error has its place and its class
+    except Exception as error:  # whoever asked does it again, where the same error has its position and its class
         return _Answer(failed=f"{type(error).__name__}: {error}")

@@ -54,7 +54,7 @@ class ConvertToDataflowPass(ModulePass):
     * A run is as long as it can be, and takes in the regions that are there; so no two regions follow each other.
     * A run of fewer than `min-size` ops stays as it is. What the specification calls leaves (constants, prims, strings,
       shapes, tuples) does not count.
-    * What is used behind the run is its output, and so is the witness of a symbol that is named there.
+    * What is used after the run is its output, and so is the witness of a symbol that is named there.
     * These stay outside: control flow, impure ops, calls of function values (which may recurse), calls of functions
       that call the current one, and closures that capture a value of the run, which then ends.
 
@@ -96,7 +96,7 @@ class _Rule:
 
 
 def _convert(block: Block, rule: _Rule, scopes: SymbolScopes, min_size: int) -> None:
-    """Wraps the runs of a block, the last one first: what is named behind each is known then."""
+    """Wraps the runs of a block, the last one first: what is named after each is known then."""
     named: set[str] = set()
     counted: Operation | None = None
     for run in reversed(_runs(block, rule)):
@@ -188,9 +188,9 @@ def _is_leaf(op: Operation) -> bool:
 
 
 def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScopes) -> Operation:
-    """Moves the ops of a run into a new region at its place, which it gives; regions among them dissolve.
+    """Moves the ops of a run into a new region at its position, which it gives; regions among them dissolve.
 
-    `named` are the symbols that are named behind the run. Those that a region among the ops binds for itself get other
+    `named` are the symbols that are named after the run. Those that a region among the ops binds for itself get other
     names where they would clash.
     """
     block, following = run[0].parent, run[-1].next_op
@@ -218,7 +218,7 @@ def _wrap(run: Sequence[Operation], named: AbstractSet[str], scopes: SymbolScope
 
 
 def _between(block: Block, start: Operation | None, end: Operation) -> list[Operation]:
-    """The ops behind `start`, or from the first one, up to `end`."""
+    """The ops after `start`, or from the first one, up to `end`."""
     ops: list[Operation] = []
     op = block.first_op if start is None else start.next_op
     while op is not None and op is not end:
@@ -228,7 +228,7 @@ def _between(block: Block, start: Operation | None, end: Operation) -> list[Oper
 
 
 def _outputs(ops: Sequence[Operation], block: Block, named: AbstractSet[str]) -> list[SSAValue]:
-    """The values that are used behind the ops, and the witnesses of symbols that are named there."""
+    """The values that are used after the ops, and the witnesses of symbols that are named there."""
     inside = set(ops)
     used = [
         result

@@ -93,7 +93,7 @@ def _is_private(func: Operation) -> bool:
 
 
 class _Sweep:
-    """One walk backwards; `symbols` are those that an op behind the current one names."""
+    """One walk backwards; `symbols` are those that an op after the current one names."""
 
     def __init__(self) -> None:
         self.symbols: set[str] = set()
@@ -129,7 +129,7 @@ class _Sweep:
 
 
 def _without_unread_results(op: Operation, symbols: set[str]) -> Operation:
-    """The op, or one in its place without the results of a dataflow region or branch that nothing reads."""
+    """The op, or one instead of it without the results of a dataflow region or branch that nothing reads."""
     if not isinstance(op, DataflowOp | IfOp):
         return op
     witnesses = {result for name, result in symbols_witnessed(op).items() if name in symbols}

@@ -46,7 +46,7 @@ class InferStructInfoPass(ModulePass):
       is inferred to a depth of four tuples, since a function may return a tuple around its own result.
 
     Parameters keep their types. Nothing is moved or removed, and no check is lost. Refuses ops that can never be right,
-    all at once, each at its place. Idempotent.
+    all at once, each at its position. Idempotent.
     """
 
     name = "infer-struct-info"

@@ -20,9 +20,8 @@ from relax_dialect.ops.guard import GuardOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.calls import partial_application
+from relax_dialect.struct_info.match import Verdict, is_subtype, partial_application
 from relax_dialect.struct_info.refine import refine
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ShapeType, TensorType
 
@@ -38,7 +37,7 @@ class ResultTypes:
         self._declared: dict[tuple[Operation, int], StructInfo] = {}
 
     def declared(self, op: Operation, index: int, info: StructInfo) -> StructInfo:
-        """What was declared at place `index` of `op` when it was first asked for; `info` is what is there now."""
+        """What was declared at position `index` of `op` when it was first asked for; `info` is what is there now."""
         return self._declared.setdefault((op, index), info)
 
     def set_types(self, values: Iterable[SSAValue], types: Iterable[StructInfo]) -> None:

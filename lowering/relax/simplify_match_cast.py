@@ -20,8 +20,7 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.match import Match, Mismatch
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype
 
 
 class SimplifyMatchCastPass(ModulePass):
@@ -141,7 +140,7 @@ def _implies(cast: MatchCastOp, inner: MatchCastOp) -> bool:
 
 
 def _scope(op: Operation, symbols: set[str]) -> Iterator[Operation]:
-    """The ops behind `op` that may name one of the symbols, which it binds; outside of a region too if that passes
+    """The ops after `op` that may name one of the symbols, which it binds; outside of a region too if that passes
     one on.
     """
     following = op.next_op

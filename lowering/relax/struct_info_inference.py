@@ -146,6 +146,6 @@ def _own_symbols(op: LoopOp) -> tuple[str, ...]:
 
 
 def with_result(func: FuncType, ret: StructInfo) -> FuncType:
-    """A function type with another result; what is not known of its parameters stays unknown."""
+    """A function type with another result; what is not known about its parameters stays unknown."""
     params = None if func.opaque else func.params
     return FuncType(params, ret, pure=func.pure, symbols=func.symbols, derive=func.derive)

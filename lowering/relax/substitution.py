@@ -17,7 +17,7 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import ClosureOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo, as_struct_infos
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute, substitute_shape
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
@@ -80,7 +80,7 @@ def substitute_in(ops: Iterable[Operation], mapping: Mapping[str, Dim]) -> None:
 
 
 def substitute_in_value(value: SSAValue, mapping: Mapping[str, Dim]) -> SSAValue:
-    """Replaces symbols in the type of a value; gives the value that takes its place."""
+    """Replaces symbols in the type of a value; gives the value that replaces it."""
     info = _substitute(value.type, mapping)
     return value if info == value.type else Rewriter.replace_value_with_new_type(value, info)
 

@@ -80,7 +80,7 @@ class SymbolScopes:
 
 
 def dissolve(dataflow: DataflowOp, scopes: SymbolScopes) -> None:
-    """Puts the ops of one region in its place, and its outputs in that of its results."""
+    """Puts the ops of one region instead of it, and its outputs in that of its results."""
     scopes.open(dataflow)
     output = dataflow.output
     values = output.values

@@ -20,7 +20,7 @@ from relax_dialect.scope import symbols_witnessed
 Order = Literal["depth-first", "breadth-first"]
 
 Edges = Sequence[Sequence[int]]
-"""For each op, by its place in the region, the places of others."""
+"""For each op, by its position in the region, the positions of others."""
 
 
 @dataclass(frozen=True)
@@ -89,63 +89,63 @@ def _sort(dataflow: DataflowOp, depth_first: bool, from_inputs: bool) -> None:
     needs = _needs(ops)
     end = len(ops) - 1
     if from_inputs:
-        order = [place for place in _ready_first(needs, _inverse(needs), depth_first) if place != end]
+        order = [index for index in _ready_first(needs, _inverse(needs), depth_first) if index != end]
     elif depth_first:
-        order = [place for place in _postorder([end, *_unneeded(needs)], needs) if place != end]
+        order = [index for index in _postorder([end, *_unneeded(needs)], needs) if index != end]
     else:
-        last_needed_first = [list(reversed(places)) for places in needs]
+        last_needed_first = [list(reversed(positions)) for positions in needs]
         order = list(reversed(_ready_first(_inverse(needs), last_needed_first, False, reverse=True)))
         order.remove(end)
     block = dataflow.body.block
     for op in ops:
         op.detach()
-    block.add_ops([*(ops[place] for place in order), ops[end]])
+    block.add_ops([*(ops[index] for index in order), ops[end]])
 
 
 def _needs(ops: Sequence[Operation]) -> list[list[int]]:
-    """For each op the places of the ops that have to come before it, in the order of its operands."""
-    place_of: Mapping[Operation, int] = {op: place for place, op in enumerate(ops)}
-    witnesses = {name: place for place, op in enumerate(ops) for name in symbols_witnessed(op)}
+    """For each op the positions of the ops that have to come before it, in the order of its operands."""
+    index_of: Mapping[Operation, int] = {op: index for index, op in enumerate(ops)}
+    witnesses = {name: index for index, op in enumerate(ops) for name in symbols_witnessed(op)}
     needs: list[list[int]] = []
-    for place, op in enumerate(ops):
+    for index, op in enumerate(ops):
         makers = (operand.owner for inner in op.walk() for operand in inner.operands)
-        found = [place_of[maker] for maker in makers if isinstance(maker, Operation) and maker in place_of]
+        found = [index_of[maker] for maker in makers if isinstance(maker, Operation) and maker in index_of]
         bound = dict.fromkeys(bindings(op)) if op.regions else {}
         found += [witnesses[name] for name in sorted(named_symbols(op)) if name in witnesses and name not in bound]
-        needs.append([each for each in dict.fromkeys(found) if each != place])
-    for place, op in enumerate(ops):
-        # A closure may bind a symbol for itself and the region bind one of that name behind it, but not before it.
+        needs.append([each for each in dict.fromkeys(found) if each != index])
+    for index, op in enumerate(ops):
+        # A closure may bind a symbol for itself and the region bind one of that name after it, but not before it.
         for name in bindings(op) if op.regions else ():
             if name in witnesses:
-                needs[witnesses[name]].append(place)
+                needs[witnesses[name]].append(index)
     return needs
 
 
 def _inverse(edges: Edges) -> list[list[int]]:
     inverse: list[list[int]] = [[] for _ in edges]
-    for place, targets in enumerate(edges):
+    for index, targets in enumerate(edges):
         for target in targets:
-            inverse[target].append(place)
+            inverse[target].append(index)
     return inverse
 
 
 def _unneeded(needs: Edges) -> Iterator[int]:
-    """The places of ops that no other op needs, the terminator aside."""
-    return (place for place, users in enumerate(_inverse(needs)[:-1]) if not users)
+    """The positions of ops that no other op needs, the terminator aside."""
+    return (index for index, users in enumerate(_inverse(needs)[:-1]) if not users)
 
 
 def _ready_first(waits_for: Edges, enables: Edges, depth_first: bool, *, reverse: bool = False) -> list[int]:
-    """Each place as soon as all that it waits for has come; of several the one that has been ready first or last."""
-    missing = [len(places) for places in waits_for]
-    ready = deque(place for place, count in enumerate(missing) if count == 0)
+    """Each position as soon as all that it waits for has come; of several the one that has been ready first or last."""
+    missing = [len(positions) for positions in waits_for]
+    ready = deque(index for index, count in enumerate(missing) if count == 0)
     if reverse:
         ready.reverse()
     order: list[int] = []
     while ready:
-        place = ready.popleft()
-        order.append(place)
+        index = ready.popleft()
+        order.append(index)
         enabled: list[int] = []
-        for other in enables[place]:
+        for other in enables[index]:
             missing[other] -= 1
             if missing[other] == 0:
                 enabled.append(other)
@@ -157,18 +157,18 @@ def _ready_first(waits_for: Edges, enables: Edges, depth_first: bool, *, reverse
 
 
 def _postorder(roots: Sequence[int], edges: Edges) -> list[int]:
-    """Each place behind all that its edges lead to."""
+    """Each position after all that its edges lead to."""
     order: list[int] = []
     entered: set[int] = set()
     for root in roots:
         path = [] if root in entered else [(root, iter(edges[root]))]
         entered.add(root)
         while path:
-            place, targets = path[-1]
+            position, targets = path[-1]
             target = next(targets, None)
             if target is None:
                 path.pop()
-                order.append(place)
+                order.append(position)
             elif target not in entered:
                 entered.add(target)
                 path.append((target, iter(edges[target])))

@@ -45,7 +45,7 @@ def softplus(kernel: Kernel, op: SoftplusOp) -> te.Tensor:
 
 @legalizes(PreluOp)
 def prelu(kernel: Kernel, op: PreluOp) -> te.Tensor:
-    """`slope * x` where x is not positive, with a slope for each place along the axis."""
+    """`slope * x` where x is not positive, with a slope for each position along the axis."""
     x, slope = kernel.tensor(op.x), kernel.tensor(op.slope)
     axis = axis_of(op.axis, x.ndim)
     same = slope.shape[0] is x.shape[axis]

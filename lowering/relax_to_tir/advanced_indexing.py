@@ -1,4 +1,6 @@
-"""Operators whose places are tensors that broadcast, and writes into slices. Places out of range: see `gather`."""
+"""Operators whose positions are tensors that broadcast, and writes into slices. Positions out of range: see
+`gather`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from lowering.relax_to_tir.gather import scattered
 from lowering.relax_to_tir.indices import axes, axis_of, clamped, from_front
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.ops.advanced_indexing import IndexPutOp, IndexTensorOp, SliceScatterOp
-from relax_dialect.ops.indexing import slice_place
+from relax_dialect.ops.indexing import slice_index
 from tir_dialect import te
 from tir_dialect.dims import Dim, broadcast, constant
 
 
-def _places(indices: Sequence[te.Tensor]) -> tuple[Dim, ...]:
+def _broadcast_shape(indices: Sequence[te.Tensor]) -> tuple[Dim, ...]:
     """The shape to which index tensors broadcast."""
     rank = max(tensor.ndim for tensor in indices)
     shape = [constant(1)] * rank
@@ -27,7 +29,7 @@ def _places(indices: Sequence[te.Tensor]) -> tuple[Dim, ...]:
 
 @legalizes(IndexTensorOp)
 def index_tensor(kernel: Kernel, op: IndexTensorOp) -> te.Tensor:
-    """The slice at the place that the index tensors name."""
+    """The slice at the position that the index tensors name."""
     x, indices = kernel.tensor(op.x), [kernel.tensor(each) for each in op.indices]
     shape = kernel.shape(op.result)
     rank = len(shape) - x.ndim + len(indices)
@@ -42,13 +44,13 @@ def index_tensor(kernel: Kernel, op: IndexTensorOp) -> te.Tensor:
 
 @legalizes(IndexPutOp)
 def index_put(kernel: Kernel, op: IndexPutOp) -> te.Tensor:
-    """The slices at the places that the index tensors name, written or added to in order."""
+    """The slices at the positions that the index tensors name, written or added to in order."""
     x, values = kernel.tensor(op.x), kernel.tensor(op.values)
     indices = [kernel.tensor(each) for each in op.indices]
-    outer = _places(indices)
+    outer = _broadcast_shape(indices)
     shape = (*outer, *x.shape[len(indices) :])
 
-    def place(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+    def position(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
         pairs = zip(indices, x.shape, strict=False)
         loads = (from_front(broadcast_load(tensor, outer, i[: len(outer)]), extent) for tensor, extent in pairs)
         return (*loads, *i[len(outer) :])
@@ -57,7 +59,7 @@ def index_put(kernel: Kernel, op: IndexPutOp) -> te.Tensor:
         x,
         [*indices, values],
         shape,
-        place,
+        position,
         lambda i: broadcast_load(values, shape, i),
         "update" if op.accumulate is None else "add",
         range(len(outer)),
@@ -67,10 +69,10 @@ def index_put(kernel: Kernel, op: IndexPutOp) -> te.Tensor:
 
 @legalizes(SliceScatterOp)
 def slice_scatter(kernel: Kernel, op: SliceScatterOp) -> te.Tensor:
-    """A copy, then the source in its place."""
+    """A copy, then the source instead of it."""
     x, source = kernel.tensor(op.x), kernel.tensor(op.source)
     axis, step = axis_of(op.axis, x.ndim), op.step.value.data
-    first = slice_place(x.shape[axis], op.start.data, step)
+    first = slice_index(x.shape[axis], op.start.data, step)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("copy", *axes(x.shape)) as i:

@@ -87,7 +87,7 @@ T = TypeVar("T")
 
 def _by_letter(layout: Layout, values: Sequence[T]) -> tuple[T, ...]:
     """What belongs to batch, sequence, head and feature."""
-    return tuple(values[layout.place(letter)] for letter in LAYOUT)
+    return tuple(values[layout.index(letter)] for letter in LAYOUT)
 
 
 def _ordered(layout: Layout, values: Sequence[T]) -> tuple[T, ...]:

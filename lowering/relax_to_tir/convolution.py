@@ -39,8 +39,8 @@ def convolution(kernel: Kernel, op: ForwardConvolutionOp) -> te.Tensor:
     steps = list(zip(windows.strides, windows.dilation, strict=True))
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        batch, out, places = taken_apart(i, out_layout)
-        sources = [at * stride + k * d for at, k, (stride, d) in zip(places, axes, steps, strict=True)]
+        batch, out, positions = taken_apart(i, out_layout)
+        sources = [at * stride + k * d for at, k, (stride, d) in zip(positions, axes, steps, strict=True)]
         left = x.at("NC" + spatial, (batch, seen.channel(out), *sources))
         right = w.at("OI" + spatial, (out, seen.member, *axes))
         products = widen(te.cast(left, dtype)) * widen(te.cast(right, dtype))
@@ -99,9 +99,9 @@ def _padded(x: Laid, padding: Sequence[int], spatial: str) -> te.Tensor:
     moved = [axis for axis in range(tensor.ndim) if before[axis] or after[axis]]
 
     def element(*i: te.Expr) -> te.Expr:
-        places = [each - low for each, low in zip(i, before, strict=True)]
-        inside = within([places[axis] for axis in moved], [tensor.shape[axis] for axis in moved])
-        return te.if_then_else(inside, tensor[tuple(places)], te.const(0, tensor.dtype))
+        positions = [each - low for each, low in zip(i, before, strict=True)]
+        inside = within([positions[axis] for axis in moved], [tensor.shape[axis] for axis in moved])
+        return te.if_then_else(inside, tensor[tuple(positions)], te.const(0, tensor.dtype))
 
     return te.compute(shape, element, name="padded")
 
@@ -111,7 +111,7 @@ for _op in (Conv1dOp, Conv2dOp, Conv3dOp):
 
 
 def transposed_convolution(kernel: Kernel, op: TransposedConvolutionOp) -> te.Tensor:
-    """Sums over the elements of the data whose windows reach a place."""
+    """Sums over the elements of the data whose windows reach a position."""
     spatial, windows = spatial_letters(op.RANK), op.windows
     data_layout, kernel_layout, out_layout = op.layouts
     dtype = str(kernel.dtype(op.result))
@@ -123,12 +123,12 @@ def transposed_convolution(kernel: Kernel, op: TransposedConvolutionOp) -> te.Te
     steps = list(zip(windows.strides, windows.dilation, windows.padding[: op.RANK], strict=True))
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        batch, made, places = taken_apart(i, out_layout)
+        batch, made, positions = taken_apart(i, out_layout)
         out = made.whole
         channel = axes[0] if groups == 1 else out // filters * inner + axes[0]
         filter = out if groups == 1 else out % filters
-        # The place before the stride spread it; only multiples of the stride come from an element.
-        spread = [at + low - k * d for at, k, (_, d, low) in zip(places, axes[1:], steps, strict=True)]
+        # The position before the stride spread it; only multiples of the stride come from an element.
+        spread = [at + low - k * d for at, k, (_, d, low) in zip(positions, axes[1:], steps, strict=True)]
         sources = [each // stride for each, (stride, _, _) in zip(spread, steps, strict=True)]
         whole = [each % stride == 0 for each, (stride, _, _) in zip(spread, steps, strict=True) if stride > 1]
         left = x.at("NC" + spatial, (batch, Channel(channel), *sources))

@@ -26,12 +26,12 @@ def reinterpret(kernel: Kernel, op: ReinterpretOp) -> te.Tensor:
     old, new = byte_size(kernel.dtype(op.x)), byte_size(dtype)
 
     def bits(*i: te.Expr) -> te.Expr:
-        place = ravel(i, shape) * new + op.offset.data
-        first = te.floordiv(place, old)
+        position = ravel(i, shape) * new + op.offset.data
+        first = te.floordiv(position, old)
         if new > old:
             parts = (te.cast(_bits(x, first + at, old), f"ui{8 * new}") << 8 * old * at for at in range(new // old))
             return reduce(lambda low, high: low | high, parts)
-        whole, rest = _bits(x, first, old), te.floormod(place, old) * 8
+        whole, rest = _bits(x, first, old), te.floormod(position, old) * 8
         return whole if new == old else te.cast(whole >> te.cast(rest, whole.dtype), f"ui{8 * new}")
 
     def typed(*i: te.Expr) -> te.Expr:
@@ -40,7 +40,7 @@ def reinterpret(kernel: Kernel, op: ReinterpretOp) -> te.Tensor:
     return te.compute(shape, typed, name="reinterpret")
 
 
-def _bits(x: te.Tensor, place: te.Expr, size: int) -> te.Expr:
-    """The element at a place in row-major order as an integer."""
-    value = x[unravel(place, x.shape)]
+def _bits(x: te.Tensor, position: te.Expr, size: int) -> te.Expr:
+    """The element at a position in row-major order as an integer."""
+    value = x[unravel(position, x.shape)]
     return te.cast(value, "ui8") if is_bool(x.dtype) else te.reinterpret(value, f"ui{8 * size}")

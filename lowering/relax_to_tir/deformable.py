@@ -16,7 +16,7 @@ from tir_dialect.dims import Dim, constant, floordiv
 
 @legalizes(DeformConv2dOp)
 def deform_conv2d(kernel: Kernel, op: DeformConv2dOp) -> te.Tensor:
-    """The elements at the moved places of windows, then sums over channels and window."""
+    """The elements at the moved positions of windows, then sums over channels and window."""
     x, w, mask = kernel.tensor(op.x), kernel.tensor(op.w), kernel.tensor(op.mask)
     shape, groups = kernel.shape(op.result), op.groups.value.data
     filters, channels, height, width = w.shape
@@ -33,7 +33,7 @@ def deform_conv2d(kernel: Kernel, op: DeformConv2dOp) -> te.Tensor:
 
 
 def _taken(kernel: Kernel, op: DeformConv2dOp, shape: tuple[Dim, ...]) -> te.Tensor:
-    """The elements that the places of all windows see; by batch, channel, place in the window and window."""
+    """The elements that the positions of all windows see; by batch, channel, position in the window and window."""
     x, offsets, mask = (kernel.tensor(each) for each in (op.x, op.offsets, op.mask))
     windows, parts = op.windows, op.offset_groups.value.data
     size = floordiv(x.shape[1], parts)
@@ -41,21 +41,21 @@ def _taken(kernel: Kernel, op: DeformConv2dOp, shape: tuple[Dim, ...]) -> te.Ten
     def element(*i: te.Expr) -> te.Expr:
         batch, channel, ky, kx, row, column = i
         part = channel // size if parts > 1 else te.cast(constant(0), "index")
-        place = ravel((part, ky, kx), (constant(parts), shape[2], shape[3]))
+        position = ravel((part, ky, kx), (constant(parts), shape[2], shape[3]))
         moved: list[te.Expr] = []
         for axis, (tap, at) in enumerate(((ky, row), (kx, column))):
-            offset = widen(offsets[batch, place * 2 + axis, row, column])
+            offset = widen(offsets[batch, position * 2 + axis, row, column])
             start = at * windows.strides[axis] + tap * windows.dilation[axis] - windows.padding[axis]
             moved.append(te.cast(start, offset.dtype) + offset)
-        return _between(x, (batch, channel), moved) * widen(mask[batch, place, row, column])
+        return _between(x, (batch, channel), moved) * widen(mask[batch, position, row, column])
 
     return te.compute(shape, element, name="taken")
 
 
-def _between(x: te.Tensor, outer: tuple[te.Expr, te.Expr], place: list[te.Expr]) -> te.Expr:
-    """An image at a place between its elements, zeros outside."""
+def _between(x: te.Tensor, outer: tuple[te.Expr, te.Expr], position: list[te.Expr]) -> te.Expr:
+    """An image at a position between its elements, zeros outside."""
     sides: list[list[tuple[te.Expr, te.Expr, te.Expr]]] = []
-    for at, length in zip(place, x.shape[2:], strict=True):
+    for at, length in zip(position, x.shape[2:], strict=True):
         size = te.cast(te.cast(length, "index"), at.dtype)
         # Far outside, so that the conversion to an integer is defined.
         bounded = te.maximum(te.minimum(at, size + 1), -2)
@@ -74,7 +74,7 @@ def _between(x: te.Tensor, outer: tuple[te.Expr, te.Expr], place: list[te.Expr])
 
 @legalizes(Col2ImOp)
 def col2im(kernel: Kernel, op: Col2ImOp) -> te.Tensor:
-    """Sums over the windows that reach a place."""
+    """Sums over the windows that reach a position."""
     x, shape = kernel.tensor(op.x), kernel.shape(op.result)
     window, windows = tuple(op.window.get_values()), op.windows
     found = [windows.count(axis, length, constant(window[axis])) for axis, length in enumerate(shape[2:])]
@@ -82,16 +82,16 @@ def col2im(kernel: Kernel, op: Col2ImOp) -> te.Tensor:
     axes = [te.reduce_axis(constant(extent), f"k{axis}") for axis, extent in enumerate(window)]
 
     def element(*i: te.Expr) -> te.Expr:
-        batch, channel, *place = i
+        batch, channel, *position = i
         starts = [
             at + low - tap * dilation
-            for at, tap, low, dilation in zip(place, axes, windows.padding, windows.dilation, strict=False)
+            for at, tap, low, dilation in zip(position, axes, windows.padding, windows.dilation, strict=False)
         ]
-        places = [start // stride for start, stride in zip(starts, windows.strides, strict=True)]
+        positions = [start // stride for start, stride in zip(starts, windows.strides, strict=True)]
         whole = [start % stride == 0 for start, stride in zip(starts, windows.strides, strict=True) if stride > 1]
         row = ravel((channel, *axes), (shape[1], *map(constant, window)))
-        reached = te.logical_and(within(places, counts), *whole)
-        value = te.if_then_else(reached, x[batch, row, ravel(places, counts)], te.const(0, x.dtype))
+        reached = te.logical_and(within(positions, counts), *whole)
+        value = te.if_then_else(reached, x[batch, row, ravel(positions, counts)], te.const(0, x.dtype))
         total = te.sum(widen(value), axes)
         return te.cast(total, x.dtype)
 

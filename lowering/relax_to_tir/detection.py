@@ -25,7 +25,7 @@ def get_valid_counts(kernel: Kernel, op: GetValidCountsOp) -> Sequence[te.Tensor
     column, kind = op.score_index.value.data, op.id_index.value.data
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        total, rows, places = outs
+        total, rows, positions = outs
         with b.block("get_valid_counts", *axes((batches,))) as (batch,):
             count, valid = b.alloc((), "i32", "count"), b.alloc((), "i1", "valid")
             b.store(count, (), 0)
@@ -35,22 +35,22 @@ def get_valid_counts(kernel: Kernel, op: GetValidCountsOp) -> Sequence[te.Tensor
                 if kind >= 0:
                     b.store(valid, (), te.logical_and(valid[()], x[batch, row, kind] >= 0))
                 _fill(b, rows, (batch, row), columns)
-                b.store(places, (batch, row), -1)
+                b.store(positions, (batch, row), -1)
                 with b.if_(valid[()]):
                     target = te.cast(count[()], "index")
                     with b.for_range(0, columns, "column") as at:
                         b.store(rows, (batch, target, at), x[batch, row, at])
-                    b.store(places, (batch, target), te.cast(row, "i32"))
+                    b.store(positions, (batch, target), te.cast(row, "i32"))
                     b.store(count, (), count[()] + 1)
             b.store(total, batch, count[()])
 
     return te.extern(outputs, [x], body, name="get_valid_counts")
 
 
-def _fill(b: te.ExternBuilder, rows: te.Tensor, place: Sequence[te.Expr], columns: Dim) -> None:
+def _fill(b: te.ExternBuilder, rows: te.Tensor, position: Sequence[te.Expr], columns: Dim) -> None:
     """A row of -1."""
     with b.for_range(0, columns, "column") as at:
-        b.store(rows, (*place, at), te.const(-1.0, rows.dtype))
+        b.store(rows, (*position, at), te.const(-1.0, rows.dtype))
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,17 @@ class _Rows:
 
     x: te.Tensor
     batch: te.Expr
-    places: te.Tensor
+    positions: te.Tensor
     scores: te.Tensor
     left: te.Tensor
     count: te.Expr
 
     def box(self, b: te.ExternBuilder, rank: te.Expr, start: int) -> Box:
         """The least and greatest coordinates of a box."""
-        place = self.places[rank]
-        return box_between(*(b.let(widen(self.x[self.batch, place, start + at]), "side") for at in range(COORDINATES)))
+        position = self.positions[rank]
+        return box_between(
+            *(b.let(widen(self.x[self.batch, position, start + at]), "side") for at in range(COORDINATES))
+        )
 
 
 @legalizes(BoxNMSOp)
@@ -96,7 +98,7 @@ def box_nms(kernel: Kernel, op: BoxNMSOp) -> Sequence[te.Tensor]:
 
 
 def _sorted(b: te.ExternBuilder, op: BoxNMSOp, x: te.Tensor, batch: te.Expr, given: te.Expr) -> _Rows:
-    """The rows that count in the order of their scores; behind them the others."""
+    """The rows that count in the order of their scores; after them the others."""
     length, column = x.shape[1], op.score_index.value.data
     valid = b.let(te.maximum(te.minimum(te.cast(given, "index"), length), 0), "valid")
     lowest = te.min_value(wide_dtype(x.dtype))
@@ -111,7 +113,7 @@ def _sorted(b: te.ExternBuilder, op: BoxNMSOp, x: te.Tensor, batch: te.Expr, giv
         b.let(te.minimum(valid, limit), "count") if limit > 0 else valid,
     )
     with b.for_range(0, length, "rank") as rank:
-        b.store(rows.places, rank, lane.place(rank))
+        b.store(rows.positions, rank, lane.index(rank))
         b.store(rows.scores, rank, lane.key(rank))
         b.store(rows.left, rank, rank < rows.count)
     return rows
@@ -141,12 +143,12 @@ def _take(
     outs: Sequence[te.Tensor],
 ) -> None:
     """Writes a row and its index to the results."""
-    place, at = b.let(rows.places[rank], "place"), te.cast(taken[()], "index")
+    position, at = b.let(rows.positions[rank], "place"), te.cast(taken[()], "index")
     target = b.let(at if op.is_compact else rank, "target")
     with b.for_range(0, rows.x.shape[2], "column") as column:
-        b.store(outs[0], (rows.batch, target, column), rows.x[rows.batch, place, column])
+        b.store(outs[0], (rows.batch, target, column), rows.x[rows.batch, position, column])
     b.store(outs[0], (rows.batch, target, op.score_index.value.data), te.cast(rows.scores[rank], outs[0].dtype))
-    b.store(outs[1], (rows.batch, at), indices[rows.batch, place])
+    b.store(outs[1], (rows.batch, at), indices[rows.batch, position])
     b.store(rows.left, rank, False)
     b.store(taken, (), taken[()] + 1)
 
@@ -158,7 +160,7 @@ def _suppress(b: te.ExternBuilder, op: BoxNMSOp, rows: _Rows, best: te.Expr) -> 
     with b.for_range(0, rows.count, "rank") as rank:
         b.store(near, (), rows.left[rank])
         if kind is not None:
-            mine, its = (rows.x[rows.batch, rows.places[each], kind] for each in (rank, best))
+            mine, its = (rows.x[rows.batch, rows.positions[each], kind] for each in (rank, best))
             b.store(near, (), te.logical_and(near[()], mine == its))
         with b.if_(near[()]):
             share = b.let(overlap(box, rows.box(b, rank, start)), "share")

@@ -1,7 +1,7 @@
 """Gather and scatter.
 
-Places are data. A negative one counts from the back. One out of range is read as the nearest place and not written at
-all, so that no kernel leaves its tensors; what it gives is not defined.
+Positions are data. A negative one counts from the back. One out of range is read as the nearest position and not
+written at all, so that no kernel leaves its tensors; what it gives is not defined.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _COMBINE: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
 
 @legalizes(GatherElementsOp)
 def gather_elements(kernel: Kernel, op: GatherElementsOp) -> te.Tensor:
-    """The element at the place of each index, but along the axis at the index."""
+    """The element at the position of each index, but along the axis at the index."""
     x, indices = kernel.tensor(op.x), kernel.tensor(op.indices)
     axis = axis_of(op.axis, x.ndim)
 
     def element(*i: te.Expr) -> te.Expr:
-        place = clamped(from_front(indices[i], x.shape[axis]), x.shape[axis])
-        return x[(*i[:axis], place, *i[axis + 1 :])]
+        position = clamped(from_front(indices[i], x.shape[axis]), x.shape[axis])
+        return x[(*i[:axis], position, *i[axis + 1 :])]
 
     return te.compute(indices.shape, element, name="gather_elements")
 
@@ -46,23 +46,30 @@ def gather_nd(kernel: Kernel, op: GatherNDOp) -> te.Tensor:
 
     def element(*i: te.Expr) -> te.Expr:
         extents = x.shape[batch : batch + count]
-        places = (clamped(from_front(indices[(*i[:outer], at)], extent), extent) for at, extent in enumerate(extents))
-        return x[(*i[:batch], *places, *i[outer:])]
+        index = (clamped(from_front(indices[(*i[:outer], at)], extent), extent) for at, extent in enumerate(extents))
+        return x[(*i[:batch], *index, *i[outer:])]
 
     return te.compute(kernel.shape(op.result), element, name="gather_nd")
 
 
 @legalizes(ScatterElementsOp)
 def scatter_elements(kernel: Kernel, op: ScatterElementsOp) -> te.Tensor:
-    """The elements at the places of indices changed; along the axis in order of the updates."""
+    """The elements at the positions of indices changed; along the axis in order of the updates."""
     x, indices, updates = (kernel.tensor(operand) for operand in op.operands)
     axis = axis_of(op.axis, x.ndim)
 
-    def place(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+    def target(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
         return (*i[:axis], from_front(indices[tuple(i)], x.shape[axis]), *i[axis + 1 :])
 
     return scattered(
-        x, [indices, updates], updates.shape, place, lambda i: updates[i], op.reduction.data, [axis], "scatter_elements"
+        x,
+        [indices, updates],
+        updates.shape,
+        target,
+        lambda i: updates[i],
+        op.reduction.data,
+        [axis],
+        "scatter_elements",
     )
 
 
@@ -72,13 +79,20 @@ def scatter_nd(kernel: Kernel, op: ScatterNDOp) -> te.Tensor:
     x, indices, updates = (kernel.tensor(operand) for operand in op.operands)
     outer, count = indices.ndim - 1, indices.shape[-1].constant_term
 
-    def place(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+    def target(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
         extents = x.shape[:count]
         coordinates = (from_front(indices[(*i[:outer], at)], extent) for at, extent in enumerate(extents))
         return (*coordinates, *i[outer:])
 
     return scattered(
-        x, [indices, updates], updates.shape, place, lambda i: updates[i], op.reduction.data, range(outer), "scatter_nd"
+        x,
+        [indices, updates],
+        updates.shape,
+        target,
+        lambda i: updates[i],
+        op.reduction.data,
+        range(outer),
+        "scatter_nd",
     )
 
 
@@ -86,7 +100,7 @@ def scattered(
     x: te.Tensor,
     operands: Sequence[te.Tensor],
     shape: Sequence[Dim],
-    place: Callable[[Sequence[te.Expr]], tuple[te.Expr, ...]],
+    target_of: Callable[[Sequence[te.Expr]], tuple[te.Expr, ...]],
     update: Callable[[tuple[te.Expr, ...]], te.Expr],
     reduction: str,
     ordered: Sequence[int],
@@ -103,7 +117,7 @@ def scattered(
         with b.block("copy", *axes(x.shape)) as i:
             b.store(y, i, widen(x[i]))
         with b.block(name, *axes(shape, ordered)) as i:
-            target = tuple(b.let(each, "place") for each in place(i))
+            target = tuple(b.let(each, "place") for each in target_of(i))
             inside = (te.logical_and(each >= 0, each < extent) for each, extent in zip(target, x.shape, strict=True))
             with b.if_(te.logical_and(*inside)):
                 b.store(y, target, combine(y[target], widen(update(i))))

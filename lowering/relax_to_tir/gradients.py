@@ -18,7 +18,7 @@ from relax_dialect.ops.layouts import Layout
 from tir_dialect import te
 
 _Share = Callable[[te.Expr, Channel, Sequence[te.Expr]], te.Expr]
-"""What the window at a place gives to the element at the reduction's current place in it."""
+"""What the window at a position gives to the element at the reduction's current position in it."""
 
 
 @legalizes(MaxPool2dBackwardOp)
@@ -33,14 +33,14 @@ def max_pool_backward(kernel: Kernel, op: MaxPool2dBackwardOp) -> Sequence[te.Te
         sources = pool.sources(window)
         value = wide(pool.value(batch, channel, sources))
         where = within(sources, pool.lengths) if pool.reaches_out(op) else None
-        return FIRST_GREATEST((value, _place(pool)), pool.axes, where)[1]
+        return FIRST_GREATEST((value, _linear_index(pool)), pool.axes, where)[1]
 
-    places = Laid(laid_out(gradient.tensor.shape, out, letters, first, "places"), out)
+    positions = Laid(laid_out(gradient.tensor.shape, out, letters, first, "places"), out)
 
     def share(batch: te.Expr, channel: Channel, window: Sequence[te.Expr]) -> te.Expr:
         index = ("NC" + pool.spatial, (batch, channel, *window))
         value = wide(gradient.at(*index))
-        return te.select(places.at(*index) == _place(pool), value, te.const(0.0, value.dtype))
+        return te.select(positions.at(*index) == _linear_index(pool), value, te.const(0.0, value.dtype))
 
     return _gathered(kernel, op, pool, gradient, share)
 
@@ -59,14 +59,16 @@ def avg_pool_backward(kernel: Kernel, op: AvgPool2dBackwardOp) -> Sequence[te.Te
 
 
 def _gathered(kernel: Kernel, op: PoolGradientOp, pool: Pool, gradient: Laid, share: _Share) -> Sequence[te.Tensor]:
-    """For each element of the data the sum over the places that it may have in a window, of which each is in one."""
+    """For each element of the data the sum over the positions that it may have in a window, of which each is in one."""
     data, counts = op.layouts[0], gradient.extents(pool.spatial)
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        batch, channel, place = taken_apart(i, data)
+        batch, channel, spatial = taken_apart(i, data)
         starts = [
             at + low - k * dilation
-            for at, low, k, dilation in zip(place, pool.windows.padding, pool.axes, pool.windows.dilation, strict=False)
+            for at, low, k, dilation in zip(
+                spatial, pool.windows.padding, pool.axes, pool.windows.dilation, strict=False
+            )
         ]
         steps = list(zip(starts, pool.windows.strides, strict=True))
         window = [start // stride for start, stride in steps]
@@ -81,5 +83,5 @@ def _letters(op: PoolGradientOp, layout: Layout) -> str:
     return "N" + layout.parts("C") + "HW"
 
 
-def _place(pool: Pool) -> te.Expr:
+def _linear_index(pool: Pool) -> te.Expr:
     return te.cast(ravel(pool.axes, pool.sizes), "i64")

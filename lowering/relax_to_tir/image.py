@@ -1,4 +1,4 @@
-"""Operators on images. Places are computed in `f64`, weights and sums in the dtype of the data, at least `f32`."""
+"""Operators on images. Positions are computed in `f64`, weights and sums in the dtype of the data, at least `f32`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tir_dialect.dims import Dim
 
 @legalizes(Resize2dOp)
 def resize2d(kernel: Kernel, op: Resize2dOp) -> te.Tensor:
-    """The elements near the place that each element comes from, weighed."""
+    """The elements near the position that each element comes from, weighed."""
     layout, dtype = op.data_layout, str(kernel.dtype(op.result))
     x = Laid(kernel.tensor(op.x), layout)
     shape = kernel.shape(op.result)
-    sizes, counts = x.extents("HW"), [shape[layout.place(letter)] for letter in "HW"]
+    sizes, counts = x.extents("HW"), [shape[layout.index(letter)] for letter in "HW"]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        places = [_source(op, *axis) for axis in zip((0, 1), i[2:], sizes, counts, strict=True)]
-        rows, columns = (_taps(op, place, size) for place, size in zip(places, sizes, strict=True))
+        positions = [_source(op, *axis) for axis in zip((0, 1), i[2:], sizes, counts, strict=True)]
+        rows, columns = (_taps(op, position, size) for position, size in zip(positions, sizes, strict=True))
         value = _weighed(
             [
                 (_weighed([(x.at("NCHW", (*i[:2], row, column)), weight) for column, weight in columns]), above)
@@ -33,7 +33,7 @@ def resize2d(kernel: Kernel, op: Resize2dOp) -> te.Tensor:
             ]
         )
         if op.coordinates.data == "tf_crop_and_resize":
-            beyond = (te.logical_or(p < 0, p > double(n - 1)) for p, n in zip(places, sizes, strict=True))
+            beyond = (te.logical_or(p < 0, p > double(n - 1)) for p, n in zip(positions, sizes, strict=True))
             value = te.select(te.logical_or(*beyond), number(op.extrapolation_value.value.data, value), value)
         return te.cast(value, dtype)
 
@@ -41,34 +41,34 @@ def resize2d(kernel: Kernel, op: Resize2dOp) -> te.Tensor:
 
 
 def _source(op: Resize2dOp, axis: int, index: te.Expr, length: Dim, count: Dim) -> te.Expr:
-    """Where a place of the result comes from, along one axis (0: height, 1: width)."""
-    at, size, places = te.cast(index, "f64"), double(length), double(count)
+    """Where an index of the result comes from, along one axis (0: height, 1: width)."""
+    at, size, positions = te.cast(index, "f64"), double(length), double(count)
     several = count.constant_value is None or count.constant_value > 1
-    steps = te.maximum(places - 1, 1)
+    steps = te.maximum(positions - 1, 1)
     match op.coordinates.data:
         case "align_corners":
             return at * (size - 1) / steps if several else at * 0
         case "asymmetric":
-            return at * size / places
+            return at * size / positions
         case "tf_crop_and_resize":
             roi = (0.0, 0.0, 1.0, 1.0) if op.roi is None else tuple(op.roi.get_values())
             start, end = roi[axis], roi[axis + 2]
             spread = start * (size - 1) + at * (end - start) * (size - 1) / steps
-            return te.select(places > 1, spread, at * 0 + 0.5 * (start + end) * (size - 1))
+            return te.select(positions > 1, spread, at * 0 + 0.5 * (start + end) * (size - 1))
         case coordinates:
-            half = (at + 0.5) * size / places - 0.5
-            return te.select(places > 1, half, at * 0) if coordinates == "pytorch_half_pixel" else half
+            half = (at + 0.5) * size / positions - 0.5
+            return te.select(positions > 1, half, at * 0) if coordinates == "pytorch_half_pixel" else half
 
 
 Tap = tuple[te.Expr, te.Expr | None]
 
 
-def _taps(op: Resize2dOp, place: te.Expr, length: Dim) -> list[Tap]:
-    """The neighbours of a place along an axis, and their weights; `None` weighs 1."""
+def _taps(op: Resize2dOp, position: te.Expr, length: Dim) -> list[Tap]:
+    """The neighbours of a position along an axis, and their weights; `None` weighs 1."""
     if op.method.data == "nearest_neighbor":
-        return [(_nearest(ROUND[op.rounding.data](place), length), None)]
-    first = te.floor(place)
-    rest = place - first
+        return [(_nearest(ROUND[op.rounding.data](position), length), None)]
+    first = te.floor(position)
+    rest = position - first
     if op.method.data == "linear":
         return [(_nearest(first, length), 1 - rest), (_nearest(first + 1, length), rest)]
     weights = cubic_weights(op.cubic_alpha.value.data, rest)
@@ -81,8 +81,8 @@ def _taps(op: Resize2dOp, place: te.Expr, length: Dim) -> list[Tap]:
     return [(_nearest(each, length), weight) for each, weight in zip(offsets, weights, strict=True)]
 
 
-def _nearest(place: te.Expr, length: Dim) -> te.Expr:
-    return clamped(te.cast(te.cast(place, "i64"), "index"), length)
+def _nearest(position: te.Expr, length: Dim) -> te.Expr:
+    return clamped(te.cast(te.cast(position, "i64"), "index"), length)
 
 
 def _weighed(taps: Sequence[Tap]) -> te.Expr:
@@ -100,7 +100,7 @@ def _weighed(taps: Sequence[Tap]) -> te.Expr:
 
 
 def cubic_weights(alpha: float, rest: te.Expr) -> list[te.Expr]:
-    """The weights of four neighbours of a place that is `rest` behind the second (Keys, 1981)."""
+    """The weights of four neighbours of a position that is `rest` after the second (Keys, 1981)."""
 
     def near(t: te.Expr) -> te.Expr:
         return ((alpha + 2) * t - (alpha + 3)) * t * t + 1

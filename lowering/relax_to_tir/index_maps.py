@@ -16,14 +16,14 @@ from tir_dialect.dims import product
 
 @legalizes(MapIndicesOp)
 def map_indices(kernel: Kernel, op: MapIndicesOp) -> te.Tensor:
-    """The value in all places, unless each has an element; then every element to its own."""
+    """The value in all positions, unless each has an element; then every element to its own."""
     x, shape, dtype = kernel.tensor(op.x), kernel.shape(op.result), str(kernel.dtype(op.result))
     is_full = DEFAULT_PROVER.equal(product(x.shape), product(shape)) is True
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         if not is_full:
-            with b.block("pad_value", *axes(shape)) as place:
-                b.store(outs[0], place, element(op.pad_value.value.data, x.dtype))
+            with b.block("pad_value", *axes(shape)) as position:
+                b.store(outs[0], position, element(op.pad_value.value.data, x.dtype))
         with b.block("map_indices", *axes(x.shape)) as index:
             b.store(outs[0], mapped(op.index_map.data, index), x[index])
 

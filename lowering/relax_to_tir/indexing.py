@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lowering.relax_to_tir.context import legalizes, sizes
 from lowering.relax_to_tir.indices import axes_of, axis_of, clamped, from_front
 from lowering.relax_to_tir.kernel import Kernel
-from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_place
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_index
 from tir_dialect import te
 from tir_dialect.dims import Dim
 
@@ -22,11 +22,11 @@ def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
     def element(*i: te.Expr) -> te.Expr:
         index = indices[i[axis : axis + indices.ndim]]
         if mode == "wrap":
-            place = _wrapped(index, extent)
+            position = _wrapped(index, extent)
         else:
             index = te.minimum(index, 2**63 - 1) if str(index.dtype) == "ui64" else index  # the most that an index is
-            place = clamped(te.cast(index, "index") if mode == "clip" else from_front(index, extent), extent)
-        return x[(*i[:axis], place, *i[axis + indices.ndim :])]
+            position = clamped(te.cast(index, "index") if mode == "clip" else from_front(index, extent), extent)
+        return x[(*i[:axis], position, *i[axis + indices.ndim :])]
 
     return te.compute(kernel.shape(op.result), element, name="take")
 
@@ -45,31 +45,33 @@ def strided_slice(kernel: Kernel, op: StridedSliceOp) -> te.Tensor:
     axes = axes_of(op.axes, x.ndim)
     strides = (1,) * len(axes) if op.strides is None else tuple(op.strides.get_values())
     steps = {
-        axis: (begin.data if op.assume_inbound is not None else slice_place(x.shape[axis], begin.data, stride), stride)
+        axis: (begin.data if op.assume_inbound is not None else slice_index(x.shape[axis], begin.data, stride), stride)
         for axis, begin, stride in zip(axes, op.begin, strides, strict=True)
     }
 
-    def place(axis: int, index: te.Expr) -> te.Expr:
+    def position(axis: int, index: te.Expr) -> te.Expr:
         if axis not in steps:
             return index
         first, stride = steps[axis]
         return index * stride + first
 
     return te.compute(
-        kernel.shape(op.result), lambda *i: x[tuple(place(*each) for each in enumerate(i))], name="strided_slice"
+        kernel.shape(op.result), lambda *i: x[tuple(position(*each) for each in enumerate(i))], name="strided_slice"
     )
 
 
 @sizes(DynamicStridedSliceOp)
 def dynamic_slice_sizes(kernel: Kernel, op: DynamicStridedSliceOp) -> Sequence[te.Tensor]:
-    """The number of elements along each axis; kept: the first places. A stride of 0 gives a size that no shape has."""
+    """The number of elements along each axis; kept: the first positions. A stride of 0 gives a size that no
+    shape has.
+    """
     x, begin, end, strides = (kernel.tensor(operand) for operand in op.operands)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         for axis, extent in enumerate(x.shape):
             size = b.let(te.cast(te.cast(extent, "index"), "i64"), "size")
             stride = b.let(strides[axis], "stride")
-            first, last = (b.let(_clipped(place[axis], size, stride), "place") for place in (begin, end))
+            first, last = (b.let(_clipped(position[axis], size, stride), "place") for position in (begin, end))
             span = te.select(stride > 0, last - first, first - last)
             step = te.select(stride == 0, 1, te.abs(te.maximum(stride, -(1 << 62))))
             count = te.select(span > 0, (span - 1) // step + 1, 0)
@@ -80,15 +82,15 @@ def dynamic_slice_sizes(kernel: Kernel, op: DynamicStridedSliceOp) -> Sequence[t
     return te.extern([vector, vector], [x, begin, end, strides], body, name="slice_sizes")
 
 
-def _clipped(place: te.Expr, size: te.Expr, stride: te.Expr) -> te.Expr:
-    """A place counted from the front and within reach, as Python's slices have it."""
+def _clipped(position: te.Expr, size: te.Expr, stride: te.Expr) -> te.Expr:
+    """A position counted from the front and within reach, as Python's slices have it."""
     low = te.select(stride < 0, te.const(-1, "i64"), 0)
-    return te.maximum(te.minimum(te.select(place < 0, place + size, place), size + low), low)
+    return te.maximum(te.minimum(te.select(position < 0, position + size, position), size + low), low)
 
 
 @legalizes(DynamicStridedSliceOp)
 def dynamic_strided_slice(kernel: Kernel, op: DynamicStridedSliceOp) -> te.Tensor:
-    """The elements at the first place, one stride further, ..."""
+    """The elements at the first position, one stride further, ..."""
     x, strides, first = kernel.tensor(op.x), kernel.tensor(op.strides), kernel.kept(0)
 
     def element(*i: te.Expr) -> te.Expr:

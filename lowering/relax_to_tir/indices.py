@@ -31,9 +31,9 @@ def without(items: Sequence[T], *axes: int) -> tuple[T, ...]:
 
 
 def put(items: Sequence[T], axes: Sequence[int], inner: Sequence[T]) -> tuple[T, ...]:
-    """`items` with those of `inner` at the places `axes`: the inverse of `without`."""
-    rest, placed = iter(items), dict(zip(axes, inner, strict=True))
-    return tuple(placed[axis] if axis in placed else next(rest) for axis in range(len(items) + len(inner)))
+    """`items` with those of `inner` at the positions `axes`: the inverse of `without`."""
+    rest, inserted = iter(items), dict(zip(axes, inner, strict=True))
+    return tuple(inserted[axis] if axis in inserted else next(rest) for axis in range(len(items) + len(inner)))
 
 
 def axes(shape: Sequence[Dim], ordered: Sequence[int] = ()) -> list[tuple[IterKind, Dim, str]]:
@@ -42,7 +42,7 @@ def axes(shape: Sequence[Dim], ordered: Sequence[int] = ()) -> list[tuple[IterKi
 
 
 def unravel(flat: te.Expr, shape: Sequence[Dim]) -> tuple[te.Expr, ...]:
-    """The index of the element at a place in row-major order."""
+    """The index of the element at a position in row-major order."""
     index: list[te.Expr] = []
     for extent in reversed(shape[1:]):
         index.append(te.floormod(flat, extent))
@@ -51,7 +51,7 @@ def unravel(flat: te.Expr, shape: Sequence[Dim]) -> tuple[te.Expr, ...]:
 
 
 def ravel(index: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:
-    """The place of an element in row-major order."""
+    """The index of an element in row-major order."""
     flat = te.cast(constant(0), "index")
     for extent, each in zip(shape, index, strict=True):
         flat = flat * extent + each
@@ -59,13 +59,13 @@ def ravel(index: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:
 
 
 def from_front(index: te.Expr, extent: Dim) -> te.Expr:
-    """An index that is data, as a place: a negative one counts from the back."""
-    place = te.cast(index, "index")
+    """An index that is data, as a position: a negative one counts from the back."""
+    position = te.cast(index, "index")
     if isinstance(index.dtype, IndexType) or is_unsigned(index.dtype):
-        return place
-    return te.select(place < 0, place + extent, place)
+        return position
+    return te.select(position < 0, position + extent, position)
 
 
-def clamped(place: te.Expr, extent: Dim) -> te.Expr:
-    """The nearest place within an extent that is not 0."""
-    return te.maximum(te.minimum(place, extent - 1), 0)
+def clamped(position: te.Expr, extent: Dim) -> te.Expr:
+    """The nearest position within an extent that is not 0."""
+    return te.maximum(te.minimum(position, extent - 1), 0)

@@ -20,8 +20,8 @@ from tir_dialect.dims import Dim, constant, minimum, product
 
 @legalizes(ConcatOp)
 def concat(kernel: Kernel, op: ConcatOp) -> te.Tensor:
-    """One block per operand, each copying it to its place: with the other sizes of the result, so as to copy whole rows
-    of the axis at a time.
+    """One block per operand, each copying it to its position: with the other sizes of the result, so as to copy whole
+    rows of the axis at a time.
     """
     shape = kernel.shape(op.result)
     axis = axis_of(op.axis, len(shape))
@@ -41,15 +41,15 @@ def concat(kernel: Kernel, op: ConcatOp) -> te.Tensor:
 
 @legalizes(StackOp)
 def stack(kernel: Kernel, op: StackOp) -> te.Tensor:
-    """One block per operand, each copying it to its place, with the sizes of the result."""
+    """One block per operand, each copying it to its position, with the sizes of the result."""
     shape = kernel.shape(op.result)
     axis = axis_of(op.axis, len(shape))
     tensors = [kernel.tensor(operand, (*shape[:axis], *shape[axis + 1 :])) for operand in op.inputs]
 
     def copy(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        for place, x in enumerate(tensors):
+        for index, x in enumerate(tensors):
             with b.block("copy", *axes(x.shape)) as i:
-                b.store(outs[0], (*i[:axis], constant(place), *i[axis:]), x[i])
+                b.store(outs[0], (*i[:axis], constant(index), *i[axis:]), x[i])
 
     return te.extern([(shape, str(kernel.dtype(op.result)))], list(dict.fromkeys(tensors)), copy, name="stack")[0]
 

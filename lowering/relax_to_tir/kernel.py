@@ -104,10 +104,10 @@ class Kernel:
         shapes = [self.shape(value) for value in self._shapes]
         dims = tuple(tuple(str(dim.substitute(numbers)) for dim in shape) for shape in (*shapes, self._others))
         dtypes = tuple(self.dtype(value) for value in self._shapes)
-        places = tuple(self._place(value) for value in (*self._op.operands, *self._kept))
+        positions = tuple(self._identity(value) for value in (*self._op.operands, *self._kept))
         properties = sorted(self._op.properties.items(), key=lambda item: item[0])
         fixed = tuple((name, value) for name, value in properties if not any(dims_in(value)))
-        return (type(self._op), len(self._results), fixed, places, dtypes, dims)
+        return (type(self._op), len(self._results), fixed, positions, dtypes, dims)
 
     def build(self, outputs: te.Tensor | Sequence[te.Tensor], name: str) -> Made:
         """The PrimFunc over all operands and the outputs."""
@@ -145,7 +145,7 @@ class Kernel:
     def _name(self, value: SSAValue) -> str:
         return value.name_hint or f"X{self._parameters.index(value)}"
 
-    def _place(self, value: SSAValue) -> Hashable:
+    def _identity(self, value: SSAValue) -> Hashable:
         """Which parameter an operand is, or which constant."""
         index = self._parameters.index(value) if value in self._parameters else None
         return (index, value.type.dtype, repr(literal(value))) if isinstance(value.type, PrimType) else index

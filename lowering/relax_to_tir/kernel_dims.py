@@ -15,7 +15,7 @@ class KernelDims:
     A symbol that is a dimension of a buffer by itself keeps its name; so does every expression over such symbols. Any
     other dimension of a buffer, such as the only dimension `m * n` of a flattened tensor, gets a symbol of its own:
     inside the kernel it does not matter how the caller came by the size. Dimensions that are no buffer's, such as the
-    places of a slice, stay as they are; the caller gives the values of their symbols.
+    positions of a slice, stay as they are; the caller gives the values of their symbols.
     """
 
     _known: set[str] = field(default_factory=set[str])

@@ -36,7 +36,7 @@ class Kernels:
             self._names.add(unique)
             found = self._made[kernel.key] = kernel.build(outputs(), unique)
             block = self.module.body.block
-            place = InsertPoint.at_start(block) if self._last is None else InsertPoint.after(self._last)
-            Rewriter.insert_op(found.func, place)
+            insert_point = InsertPoint.at_start(block) if self._last is None else InsertPoint.after(self._last)
+            Rewriter.insert_op(found.func, insert_point)
             self._last = found.func
         return kernel.call(found)

@@ -40,7 +40,7 @@ def pixel_shuffle(kernel: Kernel, op: PixelShuffleOp) -> te.Tensor:
 
     def element(*i: te.Expr) -> te.Expr:
         *outer, channel, row, column = i
-        place = channel * factor * factor + (row % factor) * factor + column % factor
-        return x[(*outer, place, row // factor, column // factor)]
+        position = channel * factor * factor + (row % factor) * factor + column % factor
+        return x[(*outer, position, row // factor, column // factor)]
 
     return te.compute(kernel.shape(op.result), element, name="pixel_shuffle")

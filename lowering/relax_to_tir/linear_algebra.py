@@ -52,10 +52,10 @@ def einsum(kernel: Kernel, op: EinsumOp) -> te.Tensor:
     summed = {letter: te.reduce_axis(extent, letter) for letter, extent in extents.items() if letter not in output}
 
     def element(*i: te.Expr) -> te.Expr:
-        places: dict[str, te.Expr] = {**summed, **dict(zip(output, i, strict=True))}
+        positions: dict[str, te.Expr] = {**summed, **dict(zip(output, i, strict=True))}
         factors: list[te.Expr] = []
         for tensor, letters in zip(tensors, groups, strict=True):
-            shape, index = [extents[letter] for letter in letters], [places[letter] for letter in letters]
+            shape, index = [extents[letter] for letter in letters], [positions[letter] for letter in letters]
             factors.append(widen(broadcast_load(tensor, shape, index)))
         value = reduce(lambda a, b: a * b, factors)
         return narrow(te.sum(value, list(summed.values())) if summed else value, tensors[0])

@@ -15,9 +15,9 @@ def permute_dims(kernel: Kernel, op: PermuteDimsOp) -> te.Tensor:
     """The dimensions in another order."""
     x = kernel.tensor(op.x)
     axes = tuple(reversed(range(x.ndim))) if op.axes is None else axes_of(op.axes, x.ndim)
-    places = [axes.index(axis) for axis in range(x.ndim)]
+    indices = [axes.index(axis) for axis in range(x.ndim)]
     shape = tuple(x.shape[axis] for axis in axes)
-    return te.compute(shape, lambda *i: x[tuple(i[place] for place in places)], name="transpose")
+    return te.compute(shape, lambda *i: x[tuple(i[index] for index in indices)], name="transpose")
 
 
 @legalizes(BroadcastToOp)

@@ -38,30 +38,30 @@ def less(x: te.Expr, y: te.Expr) -> te.Expr:
 
 @dataclass(frozen=True)
 class Lane:
-    """Elements in order, and the places that they come from; `side` is the half of the buffers in which they are."""
+    """Elements in order, and the indices that they come from; `side` is the half of the buffers in which they are."""
 
     keys: te.Tensor
-    places: te.Tensor | None
+    indices: te.Tensor | None
     side: te.Tensor
 
     def key(self, index: te.Expr) -> te.Expr:
         """The element with this rank."""
         return self.keys[self.side[()], index]
 
-    def place(self, index: te.Expr) -> te.Expr:
+    def index(self, rank: te.Expr) -> te.Expr:
         """Where the element with this rank comes from, as `i64`."""
-        if self.places is None:
-            raise ValueError("the places were not asked for")
-        return self.places[self.side[()], index]
+        if self.indices is None:
+            raise ValueError("the indices were not sorted along")
+        return self.indices[self.side[()], rank]
 
 
 def merge_sort(
-    b: te.ExternBuilder, length: Dim, load: Callable[[te.Expr], te.Expr], order: Order, *, places: bool = True
+    b: te.ExternBuilder, length: Dim, load: Callable[[te.Expr], te.Expr], order: Order, *, indices: bool = True
 ) -> Lane:
     """Sorts `load(0)`, `load(1)`, ... `load(length - 1)`."""
     first = te.cast(length, "index")
     keys = b.alloc((2, length), load(first).dtype, "keys")
-    origins = b.alloc((2, length), "i64", "places") if places else None
+    origins = b.alloc((2, length), "i64", "places") if indices else None
     lane = Lane(keys, origins, b.alloc((), "i64", "side"))
     width = b.alloc((), "i64", "width")
     b.store(lane.side, (), 0)
@@ -103,7 +103,7 @@ def _merge(b: te.ExternBuilder, lane: Lane, start: te.Expr, middle: te.Expr, end
 def _move(b: te.ExternBuilder, lane: Lane, source: te.Tensor, rank: te.Expr) -> None:
     """The element at `source`, which then points at the next one, gets its rank in the other half."""
     side = lane.side[()]
-    for buffer in (lane.keys, lane.places):
+    for buffer in (lane.keys, lane.indices):
         if buffer is not None:
             b.store(buffer, (1 - side, rank), buffer[side, source[()]])
     b.store(source, (), source[()] + 1)
@@ -135,10 +135,10 @@ def select_first(
 
 
 def _shift(b: te.ExternBuilder, lane: Lane, at: te.Expr) -> None:
-    _put(b, lane, at, lane.keys[0, at - 1], lane.place(at - 1))
+    _put(b, lane, at, lane.keys[0, at - 1], lane.index(at - 1))
 
 
-def _put(b: te.ExternBuilder, lane: Lane, at: te.Expr, key: te.Expr, place: te.Expr) -> None:
+def _put(b: te.ExternBuilder, lane: Lane, at: te.Expr, key: te.Expr, position: te.Expr) -> None:
     b.store(lane.keys, (0, at), key)
-    if lane.places is not None:
-        b.store(lane.places, (0, at), place)
+    if lane.indices is not None:
+        b.store(lane.indices, (0, at), position)

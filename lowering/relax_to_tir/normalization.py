@@ -32,7 +32,7 @@ def _weight(weight: te.Tensor, axes: Sequence[int]) -> Element:
 
 
 def _affine(x: te.Tensor, element: Element, gamma: Element | None, beta: Element | None, name: str) -> te.Tensor:
-    """`element * gamma + beta` on every place of `x`."""
+    """`element * gamma + beta` on every position of `x`."""
 
     def affine(*i: te.Expr) -> te.Expr:
         value = element(i)

@@ -1,4 +1,4 @@
-"""What is known of an op's operands and properties besides tensors."""
+"""What is known about an op's operands and properties besides tensors."""
 
 from __future__ import annotations
 

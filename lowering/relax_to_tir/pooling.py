@@ -31,7 +31,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, product
 
 
 class Pool:
-    """The data of a pooling op, and the places of its windows."""
+    """The data of a pooling op, and the positions of its windows."""
 
     def __init__(self, kernel: Kernel, op: WindowPoolOp):
         self.spatial = spatial_letters(op.RANK)
@@ -47,7 +47,7 @@ class Pool:
         return [each * stride - low for each, stride, low in steps]
 
     def sources(self, window: Sequence[te.Expr]) -> list[te.Expr]:
-        """The place of the reduction's current element."""
+        """The position of the reduction's current element."""
         steps = zip(self.first(window), self.axes, self.windows.dilation, strict=True)
         return [first + k * dilation for first, k, dilation in steps]
 
@@ -56,12 +56,12 @@ class Pool:
         return self.x.at("NC" + self.spatial, (batch, channel, *sources))
 
     def reaches_out(self, op: WindowPoolOp) -> bool:
-        """Whether a window may have places outside of the data."""
+        """Whether a window may have positions outside of the data."""
         return any(self.windows.padding) or op.ceil_mode is not None
 
 
 def _letters(op: PoolBase) -> str:
-    """Batch, channels, the place in a block of them if there is one, and places."""
+    """Batch, channels, the position in a block of them if there is one, and positions."""
     return "N" + op.layouts[1].parts("C") + spatial_letters(op.RANK)
 
 
@@ -110,7 +110,7 @@ def mean(total: te.Expr, count: te.Expr) -> te.Expr:
 
 
 def counted(pool: Pool, op: WindowPoolOp, window: Sequence[te.Expr]) -> te.Expr:
-    """How many places of a window count: for all but those at the border a number that is known."""
+    """How many positions of a window count: for all but those at the border a number that is known."""
     rank, padding, includes_padding = op.RANK, pool.windows.padding, op.count_include_pad is not None
     whole = product(pool.sizes)
     dtype = "i32" if (whole.constant_value or 1 << 31) < 1 << 31 else "i64"

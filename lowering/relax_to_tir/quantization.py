@@ -32,8 +32,8 @@ def quantize(kernel: Kernel, op: QuantizeOp) -> te.Tensor:
     def element(*i: te.Expr) -> te.Expr:
         value, step = widen(x[i]), widen(_parameter(scale, i, axis, x))
         wide = "f64" if "f64" in (str(value.dtype), str(step.dtype)) else "f32"
-        place = te.cast(te.round(te.cast(value, wide) / te.cast(step, wide)), "f64")
-        moved = place + te.cast(_parameter(zero, i, axis, x), "f64")
+        position = te.cast(te.round(te.cast(value, wide) / te.cast(step, wide)), "f64")
+        moved = position + te.cast(_parameter(zero, i, axis, x), "f64")
         return te.cast(te.minimum(te.maximum(moved, low), high), str(dtype))
 
     return te.compute(x.shape, element, name="quantize")

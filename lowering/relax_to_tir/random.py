@@ -1,4 +1,4 @@
-"""Random numbers: each element by its place in row-major order."""
+"""Random numbers: each element by its position in row-major order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def uniform(kernel: Kernel, op: RandomUniformOp) -> te.Tensor:
             part = te.cast(random[0] >> 8, dtype) * 2.0**-24
         return part * te.const(high - low, dtype) + te.const(low, dtype)
 
-    return _by_place(kernel, op, element)
+    return _by_index(kernel, op, element)
 
 
 @legalizes(RandomNormalOp)
@@ -46,23 +46,23 @@ def normal(kernel: Kernel, op: RandomNormalOp) -> te.Tensor:
         distance = te.sqrt(te.log(part) * -2.0)
         return distance * te.cos(turn * (2 * math.pi)) * te.const(scale, dtype) + te.const(mean, dtype)
 
-    return _by_place(kernel, op, element)
+    return _by_index(kernel, op, element)
 
 
-def _by_place(kernel: Kernel, op: RandomOp, element: Callable[[WordContraction, str], te.Expr]) -> te.Tensor:
+def _by_index(kernel: Kernel, op: RandomOp, element: Callable[[WordContraction, str], te.Expr]) -> te.Tensor:
     shape, dtype = kernel.shape(op.result), str(kernel.dtype(op.result))
     seed, stream = kernel.scalar(op.seed), op.stream.value.data
 
     def value(*i: te.Expr) -> te.Expr:
-        random = words(te.cast(seed, "ui64"), stream, _place(i, shape))
+        random = words(te.cast(seed, "ui64"), stream, _linear_index(i, shape))
         return te.cast(element(random, wide_dtype(dtype)), dtype)
 
     return te.compute(shape, value, name="random")
 
 
-def _place(indices: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:
+def _linear_index(indices: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:
     """The number of an element in row-major order."""
     sizes = [te.cast(te.cast(dim, "index"), "i64") for dim in shape]
     steps = zip(indices, sizes, strict=True)
-    place = reduce(lambda before, step: before * step[1] + te.cast(step[0], "i64"), steps, te.const(0, "i64"))
-    return te.cast(place, "ui64")
+    position = reduce(lambda before, step: before * step[1] + te.cast(step[0], "i64"), steps, te.const(0, "i64"))
+    return te.cast(position, "ui64")

@@ -21,14 +21,14 @@ from tir_dialect.dims import Dim, ceildiv, constant
 
 @legalizes(ReverseSequenceOp)
 def reverse_sequence(kernel: Kernel, op: ReverseSequenceOp) -> te.Tensor:
-    """The element as far from the end of the sequence as the place is from its start."""
+    """The element as far from the end of the sequence as the position is from its start."""
     x, lengths = kernel.tensor(op.x), kernel.tensor(op.lengths)
     sequence, batch = axis_of(op.seq_axis, x.ndim), axis_of(op.batch_axis, x.ndim)
 
     def element(*i: te.Expr) -> te.Expr:
         length = te.minimum(te.cast(lengths[i[batch]], "index"), x.shape[sequence])
-        place = te.select(i[sequence] < length, length - 1 - i[sequence], i[sequence])
-        return x[(*i[:sequence], clamped(place, x.shape[sequence]), *i[sequence + 1 :])]
+        position = te.select(i[sequence] < length, length - 1 - i[sequence], i[sequence])
+        return x[(*i[:sequence], clamped(position, x.shape[sequence]), *i[sequence + 1 :])]
 
     return te.compute(x.shape, element, name="reverse_sequence")
 
@@ -37,17 +37,17 @@ def reverse_sequence(kernel: Kernel, op: ReverseSequenceOp) -> te.Tensor:
 def meshgrid(kernel: Kernel, op: MeshgridOp) -> Sequence[te.Tensor]:
     """Each vector along its dimension."""
     vectors, shape = [kernel.tensor(vector) for vector in op.vectors], kernel.shape(op.res[0])
-    pairs = zip(vectors, op.places, strict=True)
+    pairs = zip(vectors, op.vectorized_axes, strict=True)
     return [_along(vector, shape, at) for vector, at in pairs]
 
 
-def _along(vector: te.Tensor, shape: Sequence[Dim], place: int) -> te.Tensor:
-    return te.compute(shape, lambda *i: vector[i[place]], name="meshgrid")
+def _along(vector: te.Tensor, shape: Sequence[Dim], index: int) -> te.Tensor:
+    return te.compute(shape, lambda *i: vector[i[index]], name="meshgrid")
 
 
 @legalizes(LayoutTransformOp)
 def layout_transform(kernel: Kernel, op: LayoutTransformOp) -> te.Tensor:
-    """The element whose whole coordinates are those of the place; zero beyond the end."""
+    """The element whose whole coordinates are those of the position; zero beyond the end."""
     x, shape = kernel.tensor(op.x), kernel.shape(op.result)
     source, target = (parse_layout(text.data) or () for text in (op.source, op.target))
     blocks, inner = dict(source), dict(target)
@@ -69,8 +69,8 @@ def layout_transform(kernel: Kernel, op: LayoutTransformOp) -> te.Tensor:
         index: list[te.Expr] = []
         for letter, size in source:
             block = blocks.get(letter.lower(), 0)
-            place = whole[letter.upper()]
-            index.append(place % size if letter.islower() else place // block if block else place)
+            position = whole[letter.upper()]
+            index.append(position % size if letter.islower() else position // block if block else position)
         value = x[tuple(index)]
         return te.if_then_else(te.logical_and(*inside), value, te.const(0, x.dtype)) if inside else value
 
@@ -82,7 +82,7 @@ def multinomial(kernel: Kernel, op: MultinomialFromUniformOp) -> te.Tensor:
     """A running sum for each sample, which counts how often it is not greater than the number."""
     probabilities, uniform, rows = (kernel.tensor(operand) for operand in op.operands)
     dtype, wide = str(kernel.dtype(op.result)), wide_dtype(probabilities.dtype)
-    places = probabilities.shape[1]
+    positions = probabilities.shape[1]
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("multinomial", *axes((uniform.shape[0],))) as (i,):
@@ -90,11 +90,11 @@ def multinomial(kernel: Kernel, op: MultinomialFromUniformOp) -> te.Tensor:
             b.store(total, (), 0)
             b.store(found, (), 0)
             row = b.let(clamped(te.cast(rows[i, 0], "index"), probabilities.shape[0]), "row")
-            with b.for_range(0, places, "place") as place:
-                b.store(total, (), total[()] + widen(probabilities[row, place]))
+            with b.for_range(0, positions, "place") as position:
+                b.store(total, (), total[()] + widen(probabilities[row, position]))
                 below = te.cast(total[()], "f64") <= te.cast(widen(uniform[i, 0]), "f64")
                 b.store(found, (), found[()] + te.cast(below, "i64"))
-            last = te.cast(te.cast(places - 1, "index"), "i64")
+            last = te.cast(te.cast(positions - 1, "index"), "i64")
             b.store(outs[0], (i, 0), te.cast(te.minimum(found[()], last), dtype))
 
     inputs = list(dict.fromkeys((probabilities, uniform, rows)))

@@ -57,7 +57,7 @@ class _Layer:
         return self.add(ReshapeOp(value, self.add(ShapeOp(dims))))
 
     def swapped(self, value: SSAValue) -> SSAValue:
-        """Batch and time, or direction, change places if batch comes first."""
+        """Batch and time, or direction, are swapped if batch comes first."""
         return self.add(PermuteDimsOp(value, (1, 0, 2))) if self.first and len(_shape(value)) == 3 else value
 
     def products(self) -> SSAValue:
@@ -213,13 +213,13 @@ class _Steps:
         """A cell that forgets and takes in, seen through the output gate."""
         with b.for_range(0, self.units, "u") as u:
             i, o, forget, c = (self.gates[n, u + at * self.units] for at in range(4))
-            cell, place = self.last[1], (direction, n, u)
+            cell, index = self.last[1], (direction, n, u)
             pi, po, pf = (widen(self.states[2][direction, u + at * self.units]) for at in range(3))
-            old = b.let(cell[place], "old")
+            old = b.let(cell[index], "old")
             gate = b.let(self.f(direction, 0, i + pi * old), "input")
             keeps = 1 - gate if self.op.input_forget is not None else self.f(direction, 0, forget + pf * old)
             new = b.let(keeps * old + gate * self.f(direction, 1, c), "cell")
-            b.store(cell, place, new)
+            b.store(cell, index, new)
             output = self.f(direction, 0, o + po * new) * self.f(direction, 2, new)
             self.emit(b, direction, time, (n, u), output)
 

@@ -138,7 +138,7 @@ def median(kernel: Kernel, op: MedianOp) -> te.Tensor:
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("median", *blocks(outer)) as i:
-            lane = merge_sort(b, count, lambda r: widen(x[put(i, axes, unravel(r, inner))]), ascending, places=False)
+            lane = merge_sort(b, count, lambda r: widen(x[put(i, axes, unravel(r, inner))]), ascending, indices=False)
             size = te.cast(count, "index")
             middle = (lane.key((size - 1) // 2) + lane.key(size // 2)) / 2
             last = te.if_then_else(size > 0, lane.key(size - 1), nan)

@@ -1,4 +1,4 @@
-"""Resizing along one axis: places and weights are tables, computed once in `f64`."""
+"""Resizing along one axis: positions and weights are tables, computed once in `f64`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, maximum
 
 @legalizes(Resize1dOp)
 def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
-    """The elements near the place that each place comes from, weighed."""
+    """The elements near the position that each position comes from, weighed."""
     x, shape = kernel.tensor(op.x), kernel.shape(op.result)
     axis = axis_of(op.axis, x.ndim)
     length, count = x.shape[axis], shape[axis]
@@ -26,17 +26,17 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
     if times is not None:
         return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] // times, *i[axis + 1 :])], name="resize1d")
     row = _axis(op, length, count)
-    places = te.compute((count,), lambda *i: row.source(op.coordinates.data, i[0]), name="places")
+    positions = te.compute((count,), lambda *i: row.source(op.coordinates.data, i[0]), name="places")
     if op.method.data == "nearest_neighbor":
-        value = _nearest(op, x, axis, places)
+        value = _nearest(op, x, axis, positions)
     else:
-        value = _Weighed(op, x, axis, places, count).element
+        value = _Weighed(op, x, axis, positions, count).element
 
     def element(*i: te.Expr) -> te.Expr:
         found = value(i)
         if op.coordinates.data == "tf_crop_and_resize":
             found = te.select(
-                row.is_beyond(places[i[axis]]), te.const(op.extrapolation_value.value.data, found.dtype), found
+                row.is_beyond(positions[i[axis]]), te.const(op.extrapolation_value.value.data, found.dtype), found
             )
         return te.cast(found, x.dtype)
 
@@ -44,11 +44,11 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
 
 
 MOST_TIMES = 64
-"""Of a greater number of copies the rounding of places in f32 is not known to lead to the same elements."""
+"""Of a greater number of copies the rounding of positions in f32 is not known to lead to the same elements."""
 
 
 def _times(op: Resize1dOp, length: Dim, count: Dim) -> int | None:
-    """How often each element stands in the result, if the nearest one is the quotient of place and scale.
+    """How often each element stands in the result, if the nearest one is the quotient of position and scale.
 
     From middles of elements the distance to the nearest is at most `1/2 - 1/(2 * times)`: no rounding has a choice.
     """
@@ -61,27 +61,27 @@ def _times(op: Resize1dOp, length: Dim, count: Dim) -> int | None:
 
 
 def _axis(op: Resize1dOp, length: Dim, count: Dim) -> Axis:
-    size, places = double(length), double(count)
-    scale = te.const(op.scale.value.data, "f64") if op.scale is not None else places / size
-    return Axis(size, places, scale, scale * size if op.scale is not None else places, *op.part)
+    size, positions = double(length), double(count)
+    scale = te.const(op.scale.value.data, "f64") if op.scale is not None else positions / size
+    return Axis(size, positions, scale, scale * size if op.scale is not None else positions, *op.part)
 
 
-def _nearest(op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor) -> Element:
-    """The element at a rounded place: these are a table too."""
+def _nearest(op: Resize1dOp, x: te.Tensor, axis: int, positions: te.Tensor) -> Element:
+    """The element at a rounded position: these are a table too."""
     rounded, length = ROUND[op.rounding.data], x.shape[axis]
 
     def nearest(i: te.Expr) -> te.Expr:
-        return te.cast(clamped(te.cast(te.cast(rounded(single(places[i])), "i64"), "index"), length), "i64")
+        return te.cast(clamped(te.cast(te.cast(rounded(single(positions[i])), "i64"), "index"), length), "i64")
 
-    table = te.compute(places.shape, nearest, name="nearest")
+    table = te.compute(positions.shape, nearest, name="nearest")
     return lambda i: x[(*i[:axis], te.cast(table[i[axis]], "index"), *i[axis + 1 :])]
 
 
 class _Weighed:
     """Elements with weights that fall off with their distance."""
 
-    def __init__(self, op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor, count: Dim):
-        self.op, self.x, self.axis, self.places = op, x, axis, places
+    def __init__(self, op: Resize1dOp, x: te.Tensor, axis: int, positions: te.Tensor, count: Dim):
+        self.op, self.x, self.axis, self.positions = op, x, axis, positions
         self.squeeze = self._squeeze(count)
         self.taps = self._taps(count)
         data = x[tuple(te.cast(constant(0), "index") for _ in x.shape)]
@@ -103,7 +103,7 @@ class _Weighed:
         return te.minimum(double(count) / double(self.x.shape[self.axis]), 1.0)
 
     def _taps(self, count: Dim) -> Dim:
-        """How many elements a place of the result is made of."""
+        """How many elements an index of the result is made of."""
         reach = 1 if self.op.method.data == "linear" else 2
         if self.op.antialias is None:
             return constant(2 * reach)
@@ -113,11 +113,11 @@ class _Weighed:
 
     def _first(self, i: te.Expr) -> te.Expr:
         half = te.cast(te.cast(self.taps // 2, "index"), "i64")
-        return te.cast(te.floor(self.places[i]), "i64") - half + 1
+        return te.cast(te.floor(self.positions[i]), "i64") - half + 1
 
     def _weight(self, i: te.Expr, tap: te.Expr) -> te.Expr:
         at = self._first(i) + te.cast(tap, "i64")
-        distance = te.abs(te.cast(at, "f64") - self.places[i])
+        distance = te.abs(te.cast(at, "f64") - self.positions[i])
         distance = distance if self.squeeze is None else distance * self.squeeze
         weight = falls_off(self.op.method.data, self.op.cubic_alpha.value.data, distance)
         if self.op.exclude_outside is None:
@@ -135,7 +135,7 @@ class _Weighed:
 
     def _part(self, i: tuple[te.Expr, ...], tap: te.Expr) -> te.Expr:
         at = self._first(i[self.axis]) + te.cast(tap, "i64")
-        place = clamped(te.cast(at, "index"), self.x.shape[self.axis])
-        value = self.x[(*i[: self.axis], place, *i[self.axis + 1 :])]
+        position = clamped(te.cast(at, "index"), self.x.shape[self.axis])
+        value = self.x[(*i[: self.axis], position, *i[self.axis + 1 :])]
         weight = te.cast(self.weights[i[self.axis], tap], self.dtype)
         return te.cast(value, self.dtype) * weight

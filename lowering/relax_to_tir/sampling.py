@@ -16,12 +16,12 @@ from tir_dialect import te
 from tir_dialect.dims import Dim
 
 Tap = tuple[te.Expr, te.Expr | None, te.Expr | None]
-"""A neighbour along an axis: its place, whether it is in the image, its weight."""
+"""A neighbour along an axis: its position, whether it is in the image, its weight."""
 
 
 @legalizes(GridSampleOp)
 def grid_sample(kernel: Kernel, op: GridSampleOp) -> te.Tensor:
-    """The weighted neighbours of each place; weights are computed once for all channels."""
+    """The weighted neighbours of each position; weights are computed once for all channels."""
     x, grid, shape = kernel.tensor(op.x), kernel.tensor(op.grid), kernel.shape(op.result)
     dtype = _work_dtype(op, x)
 
@@ -48,7 +48,7 @@ def _work_dtype(op: GridSampleOp, x: te.Tensor) -> str:
 
 def _part(x: te.Tensor, outer: tuple[te.Expr, te.Expr], chosen: Sequence[Tap], dtype: str) -> te.Expr:
     """A neighbour with its weight; 0 outside of the image."""
-    value = te.cast(x[(*outer, *(place for place, _, _ in chosen))], dtype)
+    value = te.cast(x[(*outer, *(position for position, _, _ in chosen))], dtype)
     weights = [te.cast(weight, dtype) for _, _, weight in chosen if weight is not None]
     if weights:
         value = value * reduce(lambda p, q: p * q, weights)
@@ -59,17 +59,17 @@ def _part(x: te.Tensor, outer: tuple[te.Expr, te.Expr], chosen: Sequence[Tap], d
 def _taps(b: te.ExternBuilder, op: GridSampleOp, coordinate: te.Expr, length: Dim) -> list[Tap]:
     """The neighbours along an axis."""
     size, corners, mode = te.cast(te.cast(length, "index"), coordinate.dtype), op.align_corners, op.padding_mode.data
-    place = (coordinate + 1) / 2 * (size - 1) if corners is not None else ((coordinate + 1) * size - 1) / 2
-    low, high = (number(0, place), size - 1) if corners is not None else (number(-0.5, place), size - 0.5)
+    position = (coordinate + 1) / 2 * (size - 1) if corners is not None else ((coordinate + 1) * size - 1) / 2
+    low, high = (number(0, position), size - 1) if corners is not None else (number(-0.5, position), size - 0.5)
     if op.method.data == "nearest":
-        place = te.round(place)
+        position = te.round(position)
     if mode == "border" and op.method.data != "cubic":
-        place = te.maximum(te.minimum(place, size - 1), 0)
+        position = te.maximum(te.minimum(position, size - 1), 0)
     elif mode == "reflection":
-        place = _mirrored(b, b.let(place, "place"), low, high)
-    place = b.let(place, "place")
-    first = b.let(place if op.method.data == "nearest" else te.floor(place), "first")
-    rest = b.let(place - first, "rest")
+        position = _mirrored(b, b.let(position, "place"), low, high)
+    position = b.let(position, "place")
+    first = b.let(position if op.method.data == "nearest" else te.floor(position), "first")
+    rest = b.let(position - first, "rest")
     weights: Sequence[te.Expr | None] = [None]
     offsets = [0]
     if op.method.data == "linear":
@@ -86,20 +86,22 @@ def _taps(b: te.ExternBuilder, op: GridSampleOp, coordinate: te.Expr, length: Di
     return taps
 
 
-def _mirrored(b: te.ExternBuilder, place: te.Expr, low: te.Expr, high: te.Expr) -> te.Expr:
-    """A place mirrored at both ends until it lies between them."""
-    span, zero = high - low, number(0, place)
-    beyond = b.let(te.select(place < low, low - place, te.select(place > high, place - high, zero)), "beyond")
+def _mirrored(b: te.ExternBuilder, position: te.Expr, low: te.Expr, high: te.Expr) -> te.Expr:
+    """A position mirrored at both ends until it lies between them."""
+    span, zero = high - low, number(0, position)
+    beyond = b.let(
+        te.select(position < low, low - position, te.select(position > high, position - high, zero)), "beyond"
+    )
     times = b.let(te.select(span > 0, te.trunc(beyond / te.maximum(span, number(1e-30, span))), zero), "times")
     rest = te.select(span > 0, beyond - times * span, zero)
     even = times - 2 * te.trunc(times / 2) == 0
-    from_low = (place < low) == even
-    return te.select(beyond > 0, te.select(from_low, low + rest, high - rest), place)
+    from_low = (position < low) == even
+    return te.select(beyond > 0, te.select(from_low, low + rest, high - rest), position)
 
 
 @legalizes(AffineGridOp)
 def affine_grid(kernel: Kernel, op: AffineGridOp) -> te.Tensor:
-    """The maps of evenly spaced places."""
+    """The maps of evenly spaced positions."""
     theta, shape = kernel.tensor(op.theta), kernel.shape(op.result)
     corners, count = op.align_corners is not None, len(shape) - 2
 

@@ -35,7 +35,7 @@ def is_nan(x: te.Expr) -> te.Expr:
 
 
 def _first(better: Callable[[te.Expr, te.Expr], te.Expr], worst: Callable[[DType], te.Expr], name: str) -> te.Reducer:
-    """The best value and its place; NaN is better than all numbers, and of equals the first one counts."""
+    """The best value and its position; NaN is better than all numbers, and of equals the first one counts."""
 
     def combine(a: Pair, b: Pair) -> Pair:
         earlier = b[1] < a[1]
@@ -44,27 +44,27 @@ def _first(better: Callable[[te.Expr, te.Expr], te.Expr], worst: Callable[[DType
             takes = te.select(te.isnan(b[0]), te.logical_or(te.logical_not(te.isnan(a[0])), earlier), takes)
         return te.select(takes, b[0], a[0]), te.select(takes, b[1], a[1])
 
-    def identity(value: DType, place: DType) -> Pair:
-        return worst(value), te.max_value(place)
+    def identity(value: DType, position: DType) -> Pair:
+        return worst(value), te.max_value(position)
 
     return te.comm_reducer(combine, identity, name=name)
 
 
 FIRST_GREATEST = _first(lambda a, b: a > b, te.min_value, "argmax")
-"""The greatest value and the place where it is first."""
+"""The greatest value and the position where it is first."""
 
 _ARGMIN = _first(lambda a, b: a < b, te.max_value, "argmin")
 
 
 @legalizes(ArgmaxOp)
 def argmax(kernel: Kernel, op: ArgmaxOp) -> te.Tensor:
-    """The first place of the greatest element."""
+    """The first position of the greatest element."""
     return _arg_reduction(kernel, op, FIRST_GREATEST)
 
 
 @legalizes(ArgminOp)
 def argmin(kernel: Kernel, op: ArgminOp) -> te.Tensor:
-    """The first place of the least element."""
+    """The first position of the least element."""
     return _arg_reduction(kernel, op, _ARGMIN)
 
 
@@ -73,12 +73,12 @@ def _arg_reduction(kernel: Kernel, op: ArgReductionOp, reducer: te.Reducer) -> t
     reduced = tuple(range(x.ndim)) if op.axis is None else (axis_of(op.axis, x.ndim),)
     keep = op.keepdims is not None
     variables = [te.reduce_axis(x.shape[axis], f"r{axis}") for axis in reduced]
-    place = te.cast(ravel(variables, [x.shape[axis] for axis in reduced]), "i64")
+    position = te.cast(ravel(variables, [x.shape[axis] for axis in reduced]), "i64")
 
     def element(*i: te.Expr) -> te.Expr:
         outer = without(i, *reduced) if keep else i
         value = widen(x[put(outer, reduced, variables)])
-        return reducer((value, place), variables)[1] if variables else te.const(0, "i64")
+        return reducer((value, position), variables)[1] if variables else te.const(0, "i64")
 
     return te.compute(kernel.shape(op.result), element, name=reducer.name)
 

@@ -25,15 +25,15 @@ def nonzero_count(kernel: Kernel, op: NonzeroOp) -> te.Tensor:
 
 @legalizes(NonzeroOp)
 def nonzero(kernel: Kernel, op: NonzeroOp) -> te.Tensor:
-    """The places of these elements, one after the other."""
+    """The positions of these elements, one after the other."""
     x = kernel.tensor(op.x)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         found = b.alloc((), "i64", "found")
         b.store(found, (), 0)
         with b.block("nonzero", *axes(x.shape, range(x.ndim))) as i, b.if_(truth(x[i])):
-            for axis, place in enumerate(i):
-                b.store(outs[0], (axis, found[()]), te.cast(place, "i64"))
+            for axis, position in enumerate(i):
+                b.store(outs[0], (axis, found[()]), te.cast(position, "i64"))
             b.store(found, (), found[()] + 1)
 
     return te.extern([(kernel.shape(op.result), "i64")], [x], body, name="nonzero")[0]
@@ -50,13 +50,13 @@ class _Slices:
         self.inner: Sequence[Dim] = () if axis is None else without(x.shape, axis)
         """The shape of one of them."""
 
-    def element(self, place: te.Expr, index: Sequence[te.Expr] = ()) -> te.Expr:
-        """An element of the slice at a place."""
-        at = te.cast(place, "index")
+    def element(self, position: te.Expr, index: Sequence[te.Expr] = ()) -> te.Expr:
+        """An element of the slice at a position."""
+        at = te.cast(position, "index")
         return self.x[unravel(at, self.x.shape) if self.axis is None else put(index, [self.axis], [at])]
 
     def order(self, b: te.ExternBuilder, first: te.Expr, second: te.Expr) -> te.Expr:
-        """Whether the slice at the second place is less than that at the first, in lexicographic order."""
+        """Whether the slice at the second position is less than that at the first, in lexicographic order."""
         if not self.inner:
             return less(self.element(second), self.element(first))
         size = te.cast(te.cast(product(self.inner), "index"), "i64")
@@ -66,7 +66,7 @@ class _Slices:
         b.store(result, (), False)
         with b.while_(te.logical_and(at[()] < size, te.logical_not(decided[()]))):
             index = unravel(te.cast(at[()], "index"), self.inner)
-            x, y = (b.let(self.element(place, index)) for place in (first, second))
+            x, y = (b.let(self.element(position, index)) for position in (first, second))
             b.store(result, (), less(y, x))
             b.store(decided, (), te.logical_or(less(x, y), result[()]))
             b.store(at, (), at[()] + 1)
@@ -80,43 +80,45 @@ def _slices(kernel: Kernel, op: UniqueOp) -> _Slices:
 
 @sizes(UniqueOp)
 def unique_count(kernel: Kernel, op: UniqueOp) -> Sequence[te.Tensor]:
-    """How many are different; kept: the places in the order of their elements, and the number of each one's group."""
+    """How many are different; kept: the positions in the order of their elements, and the number of each one's
+    group.
+    """
     slices = _slices(kernel, op)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        count, places, groups = outs
+        count, positions, groups = outs
         if slices.inner:
-            lane = merge_sort(b, slices.count, lambda i: te.cast(i, "i64"), slices.order, places=False)
-            place = lane.key
+            lane = merge_sort(b, slices.count, lambda i: te.cast(i, "i64"), slices.order, indices=False)
+            position = lane.key
         else:
             lane = merge_sort(b, slices.count, slices.element, ascending)
-            place = lane.place
+            position = lane.index
         b.store(count, 0, 0)
         with b.for_range(0, slices.count, "rank") as rank:
-            b.store(places, rank, place(rank))
+            b.store(positions, rank, position(rank))
             with b.if_(rank > 0):
                 # In order, a slice that is greater than the one before it is a new one.
-                differs = slices.order(b, place(rank), places[rank - 1])
+                differs = slices.order(b, position(rank), positions[rank - 1])
                 b.store(count, 0, count[0] + te.cast(differs, "i64"))
             b.store(groups, rank, count[0])
         if op.unsorted is not None:
-            _number_by_occurrence(b, slices.count, places, groups)
+            _number_by_occurrence(b, slices.count, positions, groups)
         b.store(count, 0, te.if_then_else(te.cast(slices.count, "index") > 0, count[0] + 1, 0))
 
     length = (slices.count,)
     return te.extern([((1,), "i64"), (length, "i64"), (length, "i64")], [slices.x], body, name="unique_sizes")
 
 
-def _number_by_occurrence(b: te.ExternBuilder, count: Dim, places: te.Tensor, groups: te.Tensor) -> None:
+def _number_by_occurrence(b: te.ExternBuilder, count: Dim, positions: te.Tensor, groups: te.Tensor) -> None:
     """Numbers groups of equal slices, which are in ascending order, in the order of their first occurrences."""
     group_of, numbers = b.alloc((count,), "i64", "group_of"), b.alloc((count,), "i64", "numbers")
     known = b.alloc((), "i64", "known")
     with b.for_range(0, count, "rank") as rank:
-        b.store(group_of, places[rank], groups[rank])
+        b.store(group_of, positions[rank], groups[rank])
         b.store(numbers, rank, -1)
     b.store(known, (), 0)
-    with b.for_range(0, count, "place") as place:
-        group = b.let(group_of[place], "group")
+    with b.for_range(0, count, "place") as index:
+        group = b.let(group_of[index], "group")
         with b.if_(numbers[group] < 0):
             b.store(numbers, group, known[()])
             b.store(known, (), known[()] + 1)
@@ -127,7 +129,7 @@ def _number_by_occurrence(b: te.ExternBuilder, count: Dim, places: te.Tensor, gr
 @legalizes(UniqueOp)
 def unique(kernel: Kernel, op: UniqueOp) -> Sequence[te.Tensor]:
     """The first slice of each group, and what else is asked for."""
-    slices, places, groups = _slices(kernel, op), kernel.kept(0), kernel.kept(1)
+    slices, positions, groups = _slices(kernel, op), kernel.kept(0), kernel.kept(1)
     flags = (op.return_index, op.return_inverse, op.return_counts)
     outputs = [(kernel.shape(result), str(kernel.dtype(result))) for result in op.res]
 
@@ -135,19 +137,19 @@ def unique(kernel: Kernel, op: UniqueOp) -> Sequence[te.Tensor]:
         rest = iter(outs[1:])
         index, inverse, counts = (None if flag is None else next(rest) for flag in flags)
         with b.block("unique", *axes((slices.count,), [0])) as (rank,):
-            group, place = b.let(groups[rank], "group"), b.let(places[rank], "place")
+            group, position = b.let(groups[rank], "group"), b.let(positions[rank], "place")
             with b.if_(te.if_then_else(rank > 0, groups[rank - 1] != group, te.const(True, "i1"))):
                 with b.for_range(0, product(slices.inner) if slices.inner else constant(1), "j") as j:
                     at = unravel(j, slices.inner)
                     target = (group,) if slices.axis is None else put(at, [slices.axis], [group])
-                    b.store(outs[0], target, slices.element(place, at))
+                    b.store(outs[0], target, slices.element(position, at))
                 if index is not None:
-                    b.store(index, group, place)
+                    b.store(index, group, position)
                 if counts is not None:
                     b.store(counts, group, 0)
             if inverse is not None:
-                b.store(inverse, place, group)
+                b.store(inverse, position, group)
             if counts is not None:
                 b.store(counts, group, counts[group] + 1)
 
-    return te.extern(outputs, [slices.x, places, groups], body, name="unique")
+    return te.extern(outputs, [slices.x, positions, groups], body, name="unique")

@@ -25,7 +25,7 @@ def sort(kernel: Kernel, op: SortOp) -> te.Tensor:
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("sort", *axes(without(x.shape, axis))) as i:
-            lane = merge_sort(b, x.shape[axis], lambda r: x[(*i[:axis], r, *i[axis:])], order, places=False)
+            lane = merge_sort(b, x.shape[axis], lambda r: x[(*i[:axis], r, *i[axis:])], order, indices=False)
             with b.for_range(0, x.shape[axis], "r") as r:
                 b.store(outs[0], (*i[:axis], r, *i[axis:]), lane.key(r))
 
@@ -34,7 +34,7 @@ def sort(kernel: Kernel, op: SortOp) -> te.Tensor:
 
 @legalizes(ArgsortOp)
 def argsort(kernel: Kernel, op: ArgsortOp) -> te.Tensor:
-    """The places in order."""
+    """The positions in order."""
     x, dtype = kernel.tensor(op.x), str(kernel.dtype(op.result))
     axis = axis_of(op.axis, x.ndim)
     order = descending if op.descending is not None else ascending
@@ -43,14 +43,14 @@ def argsort(kernel: Kernel, op: ArgsortOp) -> te.Tensor:
         with b.block("argsort", *axes(without(x.shape, axis))) as i:
             lane = merge_sort(b, x.shape[axis], lambda r: x[(*i[:axis], r, *i[axis:])], order)
             with b.for_range(0, x.shape[axis], "r") as r:
-                b.store(outs[0], (*i[:axis], r, *i[axis:]), te.cast(lane.place(r), dtype))
+                b.store(outs[0], (*i[:axis], r, *i[axis:]), te.cast(lane.index(r), dtype))
 
     return te.extern([(x.shape, dtype)], [x], body, name="argsort")[0]
 
 
 @legalizes(TopkOp)
 def topk(kernel: Kernel, op: TopkOp) -> Sequence[te.Tensor]:
-    """The first elements of an order, and their places."""
+    """The first elements of an order, and their positions."""
     x = kernel.tensor(op.x)
     axis = axis_of(op.axis, x.ndim)
     shape, kind = kernel.shape(op.res[0]), op.ret_type.data
@@ -65,7 +65,7 @@ def topk(kernel: Kernel, op: TopkOp) -> Sequence[te.Tensor]:
                 if kind != "indices":
                     b.store(outs[0], target, lane.key(r))
                 if kind != "values":
-                    b.store(outs[-1], target, te.cast(lane.place(r), outs[-1].dtype))
+                    b.store(outs[-1], target, te.cast(lane.index(r), outs[-1].dtype))
 
     return te.extern(outputs, [x], body, name="topk")
 

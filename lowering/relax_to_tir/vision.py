@@ -34,8 +34,8 @@ def count_boxes(kernel: Kernel, op: NonMaxSuppressionOp) -> Sequence[te.Tensor]:
             lane = merge_sort(b, count, lambda i: scores[batch, kind, i], descending)
             b.store(first, (), total[0])
             with b.for_range(0, count, "rank") as rank:
-                place = b.let(lane.place(rank), "place")
-                box = _corners(b, boxes, batch, place, center)
+                position = b.let(lane.index(rank), "place")
+                box = _corners(b, boxes, batch, position, center)
                 room = total[0] - first[()] < te.cast(limit[()], "i64")
                 b.store(taken, (), te.logical_and(lane.key(rank) > least[()], room))
                 with b.if_(taken[()]), b.for_range(first[()], total[0], "before") as before:
@@ -43,7 +43,7 @@ def count_boxes(kernel: Kernel, op: NonMaxSuppressionOp) -> Sequence[te.Tensor]:
                     part = overlap(box, other)
                     b.store(taken, (), te.logical_and(taken[()], te.logical_not(part > widen(iou[()]))))
                 with b.if_(taken[()]):
-                    for at, value in enumerate((te.cast(batch, "i64"), te.cast(kind, "i64"), place)):
+                    for at, value in enumerate((te.cast(batch, "i64"), te.cast(kind, "i64"), position)):
                         b.store(found, (total[0], at), value)
                     b.store(total, 0, total[0] + 1)
 
@@ -58,9 +58,9 @@ def non_max_suppression(kernel: Kernel, op: NonMaxSuppressionOp) -> te.Tensor:
     return te.compute(kernel.shape(op.result), lambda *i: found[i], name="boxes")
 
 
-def _corners(b: te.ExternBuilder, boxes: te.Tensor, batch: te.Expr, place: te.Expr, center: bool) -> Box:
+def _corners(b: te.ExternBuilder, boxes: te.Tensor, batch: te.Expr, position: te.Expr, center: bool) -> Box:
     """The least and greatest coordinates of a box."""
-    p, q, r, s = (b.let(widen(boxes[batch, place, at]), "side") for at in range(4))
+    p, q, r, s = (b.let(widen(boxes[batch, position, at]), "side") for at in range(4))
     return (q - s / 2, p - r / 2, q + s / 2, p + r / 2) if center else box_between(p, q, r, s)
 
 
@@ -122,8 +122,8 @@ def _grid(
     return (start + te.cast(at, part.dtype) * part, part), te.cast(b.let(points, "points"), "index")
 
 
-def _at(place: tuple[te.Expr, te.Expr], index: te.Expr, count: te.Expr) -> te.Expr:
-    start, part = place
+def _at(position: tuple[te.Expr, te.Expr], index: te.Expr, count: te.Expr) -> te.Expr:
+    start, part = position
     return start + (te.cast(index, part.dtype) + 0.5) * part / te.cast(count, part.dtype)
 
 
@@ -132,7 +132,7 @@ def _neighbours(
 ) -> list[te.Expr]:
     """The four weighted neighbours of a point; zeros far outside."""
     (row, below, dy), (column, right, dx) = (
-        _pair(b, place, length) for place, length in zip((y, across), x.shape[2:], strict=True)
+        _pair(b, position, length) for position, length in zip((y, across), x.shape[2:], strict=True)
     )
     height, width = (te.cast(te.cast(length, "index"), y.dtype) for length in x.shape[2:])
     beyond = te.logical_or(y < -1, y > height, across < -1, across > width)
@@ -142,13 +142,13 @@ def _neighbours(
     return [te.select(beyond, zero, widen(x[(*outer, r, c)]) * te.cast(w, y.dtype)) for r, c, w in weights]
 
 
-def _pair(b: te.ExternBuilder, place: te.Expr, length: Dim) -> tuple[te.Expr, te.Expr, te.Expr]:
-    """The neighbours of a place, and its distance from the first."""
+def _pair(b: te.ExternBuilder, position: te.Expr, length: Dim) -> tuple[te.Expr, te.Expr, te.Expr]:
+    """The neighbours of a position, and its distance from the first."""
     size = te.cast(length, "index")
-    inside = b.let(te.minimum(te.maximum(place, 0), te.cast(size, place.dtype)), "inside")
+    inside = b.let(te.minimum(te.maximum(position, 0), te.cast(size, position.dtype)), "inside")
     low = b.let(te.minimum(te.cast(te.cast(inside, "i64"), "index"), size - 1), "low")
     last = low >= size - 1
-    rest = te.select(last, number(0, place), inside - te.cast(low, place.dtype))
+    rest = te.select(last, number(0, position), inside - te.cast(low, position.dtype))
     return low, te.select(last, low, low + 1), rest
 
 
@@ -184,12 +184,12 @@ def _part(
     count: Dim,
     length: Dim,
 ) -> tuple[te.Expr, te.Expr]:
-    """The first element of a part of a region, and the one behind the last, within the image."""
+    """The first element of a part of a region, and the one after the last, within the image."""
     corners: list[te.Expr] = []
     for corner in (0, 2):
         value = widen(rois[region, axis + corner])
-        place = te.round_away(value * number(op.spatial_scale.value.data, value))
-        corners.append(b.let(te.cast(place, "i64"), "corner"))
+        position = te.round_away(value * number(op.spatial_scale.value.data, value))
+        corners.append(b.let(te.cast(position, "i64"), "corner"))
     size = b.let(te.maximum(corners[1] - corners[0] + 1, 1), "size")
     index, parts = te.cast(at, "i64"), te.cast(te.cast(count, "index"), "i64")
     limit = te.cast(te.cast(length, "index"), "i64")

@@ -12,7 +12,7 @@ from tir_dialect.dims import Dim
 
 @dataclass(frozen=True)
 class Channel:
-    """A channel of data in blocks of `size`: a block and the place in it; or a channel as it is."""
+    """A channel of data in blocks of `size`: a block and the position in it; or a channel as it is."""
 
     outer: te.Expr
     inner: te.Expr | None = None
@@ -24,7 +24,7 @@ class Channel:
         return self.outer if self.inner is None else self.outer * self.size + self.inner
 
     def parts(self, size: int | None) -> tuple[te.Expr, ...]:
-        """The block of `size` and the place in it; without a size, the channel."""
+        """The block of `size` and the position in it; without a size, the channel."""
         if size is None:
             return (self.whole,)
         if self.inner is not None and size == self.size:
@@ -42,10 +42,10 @@ class Laid:
     def extents(self, letters: str) -> tuple[Dim, ...]:
         """The dimensions that capitals stand for; of what is cut into blocks, that of all blocks together."""
         shape, layout = self.tensor.shape, self.layout
-        return tuple(shape[layout.place(letter)] * layout.blocks.get(letter, 1) for letter in letters)
+        return tuple(shape[layout.index(letter)] * layout.blocks.get(letter, 1) for letter in letters)
 
     def at(self, letters: str, index: Sequence[te.Expr | Channel]) -> te.Expr:
-        """The element whose index is given in the order of `letters`, the places in blocks included.
+        """The element whose index is given in the order of `letters`, the positions in blocks included.
 
         A `Channel` stands for both parts of a dimension that is cut into blocks.
         """
@@ -57,7 +57,9 @@ class Laid:
 
 
 def taken_apart(index: Sequence[te.Expr], layout: Layout) -> tuple[te.Expr, Channel, Sequence[te.Expr]]:
-    """Batch, channel and spatial places of an index in the order N, C, the place in a block of C if there is one."""
+    """Batch, channel and spatial positions of an index in the order N, C, the position in a block of C if there
+    is one.
+    """
     block = layout.blocks.get("C")
     if block is None:
         return index[0], Channel(index[1]), index[2:]
@@ -68,11 +70,11 @@ def laid_out(
     shape: Sequence[Dim], layout: Layout, letters: str, element: Callable[[tuple[te.Expr, ...]], te.Expr], name: str
 ) -> te.Tensor:
     """The tensor of a shape in a layout whose elements are given for indices in the order of `letters`."""
-    places = [layout.place(letter) for letter in letters]
-    return te.compute(shape, lambda *i: element(tuple(i[place] for place in places)), name=name)
+    positions = [layout.index(letter) for letter in letters]
+    return te.compute(shape, lambda *i: element(tuple(i[index] for index in positions)), name=name)
 
 
-def within(places: Sequence[te.Expr], lengths: Sequence[Dim]) -> te.Expr:
-    """Whether spatial places are within the data."""
-    pairs = zip(places, lengths, strict=True)
-    return te.logical_and(*(te.logical_and(place >= 0, place < length) for place, length in pairs))
+def within(positions: Sequence[te.Expr], lengths: Sequence[Dim]) -> te.Expr:
+    """Whether spatial positions are within the data."""
+    pairs = zip(positions, lengths, strict=True)
+    return te.logical_and(*(te.logical_and(position >= 0, position < length) for position, length in pairs))

@@ -25,7 +25,7 @@ class ConvertCheckArgs(RewritePattern):
     def match_and_rewrite(self, op: CheckArgsOp, converter: Converter) -> None:
         declared = as_struct_infos(value.type for value in op.values)
         captured = op.captured_count
-        places = messages.places([name.data for name in op.arg_names], captured)
+        places = messages.describe_parameters([name.data for name in op.arg_names], captured)
         values = converter.get_all(op.arguments)
         checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values, captured)
         registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.relax_to_vm.sizes import Sizes
 from lowering.relax_to_vm.types import scalar_type
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck
+from relax_dialect.struct_info.match import AccessPath, BoundCheck, LocatedCheck, Match
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim, constant, symbol
 from tir_dialect.dtypes import numpy_dtype, range_in_i64
@@ -61,7 +61,7 @@ class TypeChecks:
     def run(self, match: Match) -> list[SSAValue]:
         """Emits the checks of `match`; its symbols are bound in `sizes` afterwards."""
         for kind in match.kind_checks:
-            self._check_kind(kind.place, kind.expected)
+            self._check_kind(kind.path, kind.expected)
         for name, place in match.slots.items():
             self._slots[name] = symbol(f"slot{next(_numbers)}.{name}")
             self.sizes.bind(self._slots[name], self._read(place))
@@ -89,7 +89,7 @@ class TypeChecks:
             self._fields[root, fields] = found
         return found
 
-    def _read(self, place: Place) -> SSAValue:
+    def _read(self, place: AccessPath) -> SSAValue:
         value = self._value(place.root, place.fields)
         axis = place.dim or 0
         declared = self._declared(place)
@@ -103,13 +103,13 @@ class TypeChecks:
             value = self._set(place, CheckTensorOp(value, vm.TensorType(declared_rank(declared)), self._subject(place)))
         return self._emit(TensorDimOp(value, axis))
 
-    def _declared(self, place: Place) -> StructInfo:
+    def _declared(self, place: AccessPath) -> StructInfo:
         info = self.declared[place.root]
         for index in place.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
         return info
 
-    def _set(self, place: Place, op: Operation) -> SSAValue:
+    def _set(self, place: AccessPath, op: Operation) -> SSAValue:
         value = self._emit(op)
         if place.fields:
             self._fields[place.root, place.fields] = value
@@ -119,7 +119,7 @@ class TypeChecks:
 
     # Conditions
 
-    def _check_kind(self, place: Place, expected: StructInfo) -> None:
+    def _check_kind(self, place: AccessPath, expected: StructInfo) -> None:
         value, subject = self._value(place.root, place.fields), self._subject(place)
         match expected:
             case TensorType():
@@ -134,7 +134,7 @@ class TypeChecks:
                 self._set(place, CheckTupleOp(value, len(expected.fields), subject))
                 for index, part in enumerate(expected.fields):
                     if not isinstance(part, ObjectType):
-                        self._check_kind(Place(place.root, (*place.fields, index)), part)
+                        self._check_kind(AccessPath(place.root, (*place.fields, index)), part)
             case _:
                 self._set(place, CheckFuncOp(value, subject))
 
@@ -151,8 +151,8 @@ class TypeChecks:
             condition = self.sizes.apply("and", condition, below)
         self.emit(AssertOp(condition, messages.out_of_bounds(subject, what, low, high), [value]))
 
-    def _check_dim(self, placed: PlacedCheck, match: Match) -> None:
-        check, subject = placed.check, self._subject(placed.place)
+    def _check_dim(self, placed: LocatedCheck, match: Match) -> None:
+        check, subject = placed.check, self._subject(placed.path)
         lhs = self._size(check.lhs)
         match check.kind:
             case CheckKind.EQUAL:
@@ -161,34 +161,34 @@ class TypeChecks:
             case CheckKind.DIVISIBLE:
                 rest, zero = self._size(check.lhs % check.rhs), self._size(constant(0))
                 divisor = check.rhs.constant_term
-                message = messages.wrong_multiple(subject, self._expression(placed.place), divisor)
+                message = messages.wrong_multiple(subject, self._expression(placed.path), divisor)
                 self.emit(AssertOp(self.sizes.apply("eq", rest, zero), message, [lhs]))
             case CheckKind.NON_NEGATIVE:
-                message = messages.out_of_bounds(subject, self._expression(placed.place), 0, None)
+                message = messages.out_of_bounds(subject, self._expression(placed.path), 0, None)
                 self.emit(AssertOp(self.sizes.apply("ge", lhs, self._size(constant(0))), message, [lhs]))
 
-    def _check_equal(self, placed: PlacedCheck, lhs: SSAValue, rhs: SSAValue, match: Match) -> None:
-        subject, expected = self._subject(placed.place), self._expression(placed.place)
+    def _check_equal(self, placed: LocatedCheck, lhs: SSAValue, rhs: SSAValue, match: Match) -> None:
+        subject, expected = self._subject(placed.path), self._expression(placed.path)
         condition = self.sizes.apply("eq", lhs, rhs)
         constant_value = placed.check.lhs.constant_value
         if constant_value is not None:
             self.emit(AssertOp(condition, messages.wrong_constant(subject, constant_value), [rhs]))
             return
         source = match.sources.get(expected)
-        origin = None if source is None or source.root < self.captured else self._place_text(source)
+        origin = None if source is None or source.root < self.captured else self._described(source)
         self.emit(AssertOp(condition, messages.wrong_value(subject, expected, origin=origin), [lhs, rhs]))
 
     def _check_bound(self, bound: BoundCheck) -> None:
         low, high = bound.symbol.interval
         name = bound.symbol.symbol.data
-        self._check_limits(self._subject(bound.place), name, (low or 0, high), self._size(bound.value))
+        self._check_limits(self._subject(bound.path), name, (low or 0, high), self._size(bound.value))
 
     def _size(self, dim: Dim) -> SSAValue:
         return self.sizes.value(dim.substitute(self._slots))
 
     # Wording
 
-    def _expression(self, place: Place) -> str:
+    def _expression(self, place: AccessPath) -> str:
         """The declared dimension, as the program writes it."""
         declared = self._declared(place)
         if isinstance(declared, PrimType):
@@ -197,16 +197,16 @@ class TypeChecks:
             return str(declared.dims[place.dim or 0])
         return str(declared)
 
-    def _place_text(self, place: Place) -> str:
+    def _described(self, place: AccessPath) -> str:
         text = self.places[place.root]
         for index in place.fields:
-            text = messages.field_place(text, index)
+            text = messages.describe_field(text, index)
         if place.dim is None or isinstance(self._declared(place), PrimType):
             return text
-        return messages.dimension_place(text, place.dim)
+        return messages.describe_dimension(text, place.dim)
 
-    def _subject(self, place: Place) -> str:
-        return f"{self.function}: {self._place_text(place)}"
+    def _subject(self, place: AccessPath) -> str:
+        return f"{self.function}: {self._described(place)}"
 
     def _emit(self, op: Operation) -> SSAValue:
         return self.emit(op).results[0]

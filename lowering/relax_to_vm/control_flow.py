@@ -18,8 +18,7 @@ from relax_dialect.ops.loops import ForOp, WhileOp
 from relax_dialect.ops.structure import ReturnOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.erase import erase_static
-from relax_dialect.struct_info.match import match_types
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import Verdict, match_types
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant, symbol
 from vm_dialect import messages

@@ -196,7 +196,7 @@ def _shrink(func: PrimFuncOp, space: IndexSpace, allocation: AllocBufferOp, box:
 
 def _move_indices(func: PrimFuncOp, space: IndexSpace, op: User, starts: Sequence[Dim]) -> None:
     """Counts the indices of an access, or a view, from the first element that is needed."""
-    place = Materializer(func, space, InsertPoint.before(op))
+    insert_point = Materializer(func, space, InsertPoint.before(op))
     first = 1 if isinstance(op, LoadOp | MatchBufferOp) else 2
     ends = iter(range(first + len(starts), len(op.operands)))
     for axis, start in enumerate(starts):
@@ -206,7 +206,7 @@ def _move_indices(func: PrimFuncOp, space: IndexSpace, op: User, starts: Sequenc
         for position in positions:
             dim = None if start.constant_value == 0 else space.dim_of(op.operands[position])
             if dim is not None:
-                op.operands[position] = place.emit(space.prover.simplify(dim - start))
+                op.operands[position] = insert_point.emit(space.prover.simplify(dim - start))
 
 
 def _restride(view: MatchBufferOp) -> None:

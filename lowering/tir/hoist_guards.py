@@ -206,11 +206,11 @@ def _version(
     return branch
 
 
-def _all_at_most_0(place: Materializer, highs: Sequence[Dim], point: InsertPoint) -> SSAValue:
-    """A condition, computed at a place."""
-    one = place.emit(constant(1))
-    tests = [place.insert(arith.CmpiOp(place.emit(high), one, "slt")) for high in highs]
-    return reduce(lambda one, other: place.insert(arith.AndIOp(one, other, IntegerType(1))), tests)
+def _all_at_most_0(position: Materializer, highs: Sequence[Dim], point: InsertPoint) -> SSAValue:
+    """A condition, computed at a position."""
+    one = position.emit(constant(1))
+    tests = [position.insert(arith.CmpiOp(position.emit(high), one, "slt")) for high in highs]
+    return reduce(lambda one, other: position.insert(arith.AndIOp(one, other, IntegerType(1))), tests)
 
 
 def _set_conditions(block: BlockOp, conditions: Sequence[SSAValue]) -> None:

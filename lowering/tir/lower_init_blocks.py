@@ -37,7 +37,7 @@ class LowerInitBlocksPass(ModulePass):
     ```
 
     An empty reduction is initialized too. An init stays where its reduction shares a loop with a spatial iterator; then
-    `lower-blocks` puts it behind a branch. Running it again changes nothing. Accepts every valid module.
+    `lower-blocks` puts it after a branch. Running it again changes nothing. Accepts every valid module.
     """
 
     name = "lower-init-blocks"

@@ -2,7 +2,7 @@
 
 The file is `$RELAX_TUNING_FILE`, or `xdsl-relax/tuning.json` in `$XDG_DATA_HOME` or `~/.local/share`. Processes that
 write at the same time lose nothing: each reads the file again under a lock, adds what it found, and puts a whole new
-file in its place. `RELAX_TUNING=0` makes builds ignore it.
+file instead of it. `RELAX_TUNING=0` makes builds ignore it.
 """
 
 from __future__ import annotations

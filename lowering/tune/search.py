@@ -25,7 +25,9 @@ MOST_LOSS = 0.1
 LEAST_WINS = 0.7
 """What is not faster in this part of the rounds is noise."""
 GLANCE, LOOK, PROOF = 3, 9, 21
-"""Rounds of a race: whether one more look pays, against the best until then, and at the end, against the default."""
+"""Rounds of a race: whether one more measurement is profitable, against the best until then, and at the end,
+against the default.
+"""
 
 
 class Search:

@@ -25,7 +25,7 @@ def verify_module(module: ModuleOp) -> None:
 
 
 def _dominance_findings(module: ModuleOp) -> Iterator[Finding]:
-    """What can be said of the functions of a module with wrong ops, whose parts need not fit together."""
+    """What can be said about the functions of a module with wrong ops, whose parts need not fit together."""
     for func in module.ops:
         if func.has_trait(IsolatedFromAbove) and declaration_error(func) is None:
             try:

@@ -17,12 +17,12 @@ from tir_dialect.ops.function import PrimFuncOp
 NO_SYMBOLS: frozenset[str] = frozenset()
 
 
-def witnesses(place: Operation | Block) -> Mapping[str, SSAValue]:
+def witnesses(position: Operation | Block) -> Mapping[str, SSAValue]:
     """The values that witness symbols: results of an op, arguments of a block."""
-    func = place.parent_op() if isinstance(place, Block) else None
+    func = position.parent_op() if isinstance(position, Block) else None
     if isinstance(func, PrimFuncOp):
         return dict(zip(func.symbol_names, func.symbol_args, strict=False))
-    return symbols_witnessed(place)
+    return symbols_witnessed(position)
 
 
 def entry_witnesses(op: Operation) -> Mapping[str, SSAValue]:

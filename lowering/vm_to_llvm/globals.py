@@ -44,7 +44,7 @@ class ModuleGlobals:
     """How many there are."""
 
     _places: dict[str, int] = field(default_factory=dict[str, int])
-    _places_size: int = 0
+    _locations_size: int = 0
     _declarations: dict[str, llvm.LLVMFunctionType] = field(default_factory=dict[str, llvm.LLVMFunctionType])
     _kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
     _texts: dict[bytes, str] = field(default_factory=dict[bytes, str])
@@ -77,8 +77,8 @@ class ModuleGlobals:
     def place(self, line: str) -> int:
         """Where a line of backtraces begins in the table of them."""
         if line not in self._places:
-            self._places[line] = self._places_size
-            self._places_size += len(line.encode()) + 1
+            self._places[line] = self._locations_size
+            self._locations_size += len(line.encode()) + 1
         return self._places[line]
 
     def literal(self, head: int, payload: int) -> str:

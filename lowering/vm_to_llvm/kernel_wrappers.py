@@ -84,7 +84,7 @@ class _Wrapper:
             expected = self.sizes.value(dim)
             got = self.emit(TensorDimOp(tensor, axis)).results[0]
             same = self.sizes.apply("eq", expected, got)
-            message = messages.wrong_value(messages.dimension_place(subject, axis), str(dim))
+            message = messages.wrong_value(messages.describe_dimension(subject, axis), str(dim))
             self.emit(AssertOp(same, message, [expected, got]))
 
 

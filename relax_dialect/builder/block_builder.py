@@ -217,7 +217,7 @@ class BlockBuilder(ScopedEmitter):
         return self.functions.add(func, name)
 
     def update_func(self, name: str, func: AnyFunc) -> None:
-        """Puts a function in the place of the one called `name`."""
+        """Puts a function instead of the one called `name`."""
         self.functions.update(name, func)
 
     def lookup(self, name: str) -> AnyFunc | None:

@@ -29,9 +29,8 @@ from relax_dialect.ops.prim_func import explicit_symbols, match_prim_func, prim_
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.calls import call_result, partial_application
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.match import Mismatch, call_result, partial_application
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.symbols import symbol_name
@@ -72,7 +71,9 @@ class FunctionTable:
         return self._functions.get(name)
 
     def type_of(self, name: str) -> FuncType:
-        """What is known of a relax function, which may be open or announced; `BuilderError` if that is too little."""
+        """What is known about a relax function, which may be open or announced; `BuilderError` if that is too
+        little.
+        """
         if name not in self._types:
             found = self._functions.get(name)
             what = "not defined: declare it before it is called" if found is None else f"a '{found.name}'"
@@ -141,7 +142,7 @@ class FunctionTable:
         return unique
 
     def update(self, name: str, func: AnyFunc) -> None:
-        """Puts a function in the place of another; `BuilderError` if there is none of that name."""
+        """Puts a function instead of another; `BuilderError` if there is none of that name."""
         old = self._functions.get(name)
         if old is None:
             raise BuilderError(f"there is no function @{name} to be updated")
@@ -380,7 +381,7 @@ class CallEmitter(Emitter):
         return None if op.result is None else self.expr(op.result)
 
     def call_pure_packed(self, name: str, *arguments: Value, out: InfoLike | None = None) -> Expr:
-        """Calls a packed function that is promised to be pure; without `out` nothing is known of the result."""
+        """Calls a packed function that is promised to be pure; without `out` nothing is known about the result."""
         info = None if out is None else as_struct_info(out)
         return self.expr(self.insert(CallPurePackedOp(name, self.values(arguments), info)).result)
 

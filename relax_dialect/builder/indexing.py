@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-Place: TypeAlias = "int | Dim | TypedValue"
-"""A place along a dimension; an expression is a prim value."""
+IndexLike: TypeAlias = "int | Dim | TypedValue"
+"""A position along a dimension; an expression is a prim value."""
 
 END = (1 << 63) - 1
-"""A place behind every element."""
+"""A position after every element."""
 
 
 def get_item(value: TypedValue, index: Any) -> SSAValue:
@@ -54,7 +54,7 @@ class _Kind(Enum):
     KEPT = 1
     """A dimension: the item is a slice."""
     PLACED = 2
-    """No dimension, or one of the tensors of places, if there are any."""
+    """No dimension, or one of the tensors of positions, if there are any."""
     NEW = 3
     """A dimension where there was no axis: the item is `None`."""
 
@@ -66,9 +66,9 @@ class _Plan:
     slices: dict[int, tuple[Dim, Dim, int]] = field(default_factory=dict[int, tuple[Dim, Dim, int]])
     """Begin, end and stride along the axes that are cut."""
     dropped: list[int] = field(default_factory=list[int])
-    """Axes that are given by one place."""
+    """Axes that are given by one position."""
     gathered: dict[int, TypedValue] = field(default_factory=dict[int, TypedValue])
-    """The axes that are given by tensors of places, and those."""
+    """The axes that are given by tensors of positions, and those."""
     kinds: list[_Kind] = field(default_factory=list["_Kind"])
     """What each item of the index is, in order."""
 
@@ -87,8 +87,8 @@ def _get_elements(tensor: TypedValue, index: Any) -> SSAValue:
     width = 0
     if front is not None:
         kept_before = sum(kind is _Kind.KEPT for kind in plan.kinds[:front])
-        places = {axis - sum(drop < axis for drop in plan.dropped): each for axis, each in plan.gathered.items()}
-        value, width = _gather(TypedValue(builder, value), places, kept_before)
+        positions = {axis - sum(drop < axis for drop in plan.dropped): each for axis, each in plan.gathered.items()}
+        value, width = _gather(TypedValue(builder, value), positions, kept_before)
     new, made = list[int](), 0
     for position, kind in enumerate(plan.kinds):
         made += width if position == front else 0
@@ -101,24 +101,24 @@ def _get_elements(tensor: TypedValue, index: Any) -> SSAValue:
 
 
 def _front(kinds: Sequence[_Kind]) -> int:
-    """Where the dimensions of the tensors of places stand: at the first, or in front, if a slice is between them."""
+    """Where the dimensions of the tensors of positions stand: at the first, or in front, if a slice is between them."""
     placed = [position for position, kind in enumerate(kinds) if kind is _Kind.PLACED]
     return placed[0] if placed[-1] - placed[0] == len(placed) - 1 else 0
 
 
 def _without_ellipsis(items: Sequence[Any], rank: int | None) -> list[Any]:
-    """The items with as many full slices in the place of `...` as there are axes left."""
-    places = [index for index, item in enumerate(items) if item is Ellipsis]
-    used = len(items) - len(places) - sum(item is None for item in items)
-    if len(places) > 1:
+    """The items with as many full slices instead of `...` as there are axes left."""
+    positions = [index for index, item in enumerate(items) if item is Ellipsis]
+    used = len(items) - len(positions) - sum(item is None for item in items)
+    if len(positions) > 1:
         raise IndexError("expected at most one ... in an index")
     if rank is not None and used > rank:
         raise IndexError(f"expected at most {rank} indices, got {used}")
-    if not places:
+    if not positions:
         return list(items)
     if rank is None:
         raise IndexError("... needs a tensor of known rank")
-    return [*items[: places[0]], *[slice(None)] * (rank - used), *items[places[0] + 1 :]]
+    return [*items[: positions[0]], *[slice(None)] * (rank - used), *items[positions[0] + 1 :]]
 
 
 def _plan(tensor: TypedValue, items: Iterable[Any]) -> _Plan:
@@ -137,19 +137,19 @@ def _plan_axis(plan: _Plan, tensor: TypedValue, axis: int, item: Any) -> _Kind:
         if cut != slice(None):
             plan.slices[axis] = _slice(cut, length)
         return _Kind.KEPT
-    if (places := _as_indices(tensor.builder, item, axis, length)) is not None:
-        plan.gathered[axis] = places
+    if (positions := _as_indices(tensor.builder, item, axis, length)) is not None:
+        plan.gathered[axis] = positions
         return _Kind.PLACED
-    place = _place(item)
-    _require_inside(place, axis, length)
-    plan.slices[axis] = (place, constant(END) if place.constant_value == -1 else place + 1, 1)
+    position = _index(item)
+    _require_inside(position, axis, length)
+    plan.slices[axis] = (position, constant(END) if position.constant_value == -1 else position + 1, 1)
     plan.dropped.append(axis)
     return _Kind.PLACED
 
 
-def _require_inside(place: Dim, axis: int, length: Dim | None) -> None:
-    """`IndexError` for a place that is provably outside of its axis."""
-    index, size = place.constant_value, None if length is None else length.constant_value
+def _require_inside(position: Dim, axis: int, length: Dim | None) -> None:
+    """`IndexError` for a position that is provably outside of its axis."""
+    index, size = position.constant_value, None if length is None else length.constant_value
     if index is not None and size is not None and not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
 
@@ -160,11 +160,11 @@ def _slice(item: slice[Any, Any, Any], length: Dim | None) -> tuple[Dim, Dim, in
         raise TypeError("expected an integer as the stride of a slice")
     end = constant(END) if length is None else length
     first, last = (constant(0), end) if stride > 0 else (constant(-1), constant(-END))
-    begin = first if item.start is None else _place(item.start)
-    return begin, last if item.stop is None else _place(item.stop), stride
+    begin = first if item.start is None else _index(item.start)
+    return begin, last if item.stop is None else _index(item.stop), stride
 
 
-def _place(item: Place) -> Dim:
+def _index(item: IndexLike) -> Dim:
     if isinstance(item, TypedValue) and isinstance(item.type, PrimType):
         return item.dim
     if isinstance(item, Dim):
@@ -175,10 +175,10 @@ def _place(item: Place) -> Dim:
 
 
 def _as_indices(builder: Emitter, item: Any, axis: int, length: Dim | None) -> TypedValue | None:
-    """The tensor of places that an item of an index is, or `None`; arrays and lists become constants.
+    """The tensor of positions that an item of an index is, or `None`; arrays and lists become constants.
 
-    An array of truth values along a dimension of known length is the places where it is true. `TypeError` for a tensor
-    of truth values, `IndexError` for places outside of the axis.
+    An array of truth values along a dimension of known length is the positions where it is true. `TypeError` for a
+    tensor of truth values, `IndexError` for positions outside of the axis.
     """
     if isinstance(item, TypedValue):
         if not isinstance(item.type, TensorType):
@@ -190,10 +190,12 @@ def _as_indices(builder: Emitter, item: Any, axis: int, length: Dim | None) -> T
     if array is None:
         return None
     size = None if length is None else length.constant_value
-    places = _where_true(array, axis, size) if array.dtype.kind == "b" else array
-    if size is not None and places.size and not -size <= int(places.min()) <= int(places.max()) < size:
-        raise IndexError(f"places {places.min()} to {places.max()} are out of bounds for axis {axis} with size {size}")
-    return TypedValue(builder, constant_op(builder, places).result)
+    positions = _where_true(array, axis, size) if array.dtype.kind == "b" else array
+    if size is not None and positions.size and not -size <= int(positions.min()) <= int(positions.max()) < size:
+        raise IndexError(
+            f"indices {positions.min()} to {positions.max()} are out of bounds for axis {axis} with size {size}"
+        )
+    return TypedValue(builder, constant_op(builder, positions).result)
 
 
 def _as_array(item: Any) -> NDArray[Any] | None:
@@ -216,21 +218,21 @@ def _where_true(array: NDArray[Any], axis: int, size: int | None) -> NDArray[Any
     return array.nonzero()[0]
 
 
-def _gather(tensor: TypedValue, places: Mapping[int, TypedValue], front: int) -> tuple[SSAValue, int]:
-    """The elements at tensors of places along some axes, and the number of dimensions that these have together.
+def _gather(tensor: TypedValue, indices: Mapping[int, TypedValue], front: int) -> tuple[SSAValue, int]:
+    """The elements at tensors of positions along some axes, and the number of dimensions that these have together.
 
-    They stand behind the first `front` of the other axes.
+    They stand after the first `front` of the other axes.
     """
-    ranks = [each.ndim for each in places.values()]
+    ranks = [each.ndim for each in indices.values()]
     width = max((rank for rank in ranks if rank is not None), default=0)
-    (first, *more) = places
+    (first, *more) = indices
     if not more and (first == front or tensor.ndim is None):
-        return tensor.builder.insert(TakeOp(tensor.value, places[first].value, first)).result, width
+        return tensor.builder.insert(TakeOp(tensor.value, indices[first].value, first)).result, width
     if tensor.ndim is None or None in ranks:
         raise TypeError("several tensors of places need tensors of known rank")
-    others = [axis for axis in range(tensor.ndim) if axis not in places]
+    others = [axis for axis in range(tensor.ndim) if axis not in indices]
     value = tensor.builder.insert(
-        IndexTensorOp(_permuted(tensor, tensor.value, [*places, *others]), [each.value for each in places.values()])
+        IndexTensorOp(_permuted(tensor, tensor.value, [*indices, *others]), [each.value for each in indices.values()])
     )
     kept = [width + index for index in range(len(others))]
     return _permuted(tensor, value.result, [*kept[:front], *range(width), *kept[front:]]), width

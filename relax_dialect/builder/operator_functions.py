@@ -185,17 +185,17 @@ def filled_in(tensor: object, shape: object) -> object:
     if not isinstance(shape, list | tuple):
         return shape
     lengths = list(cast("Sequence[Any]", shape))
-    places = [place for place, length in enumerate(lengths) if isinstance(length, int) and length == -1]
-    if not places:
+    positions = [index for index, length in enumerate(lengths) if isinstance(length, int) and length == -1]
+    if not positions:
         return lengths
-    if len(places) > 1:
-        raise BuilderError(f"reshape: expected at most one -1, got {len(places)}")
+    if len(positions) > 1:
+        raise BuilderError(f"reshape: expected at most one -1, got {len(positions)}")
     info = tensor.type if isinstance(tensor, Expr) else None
     known = info.known_dims if isinstance(info, TensorType) else None
     if known is None:
         raise BuilderError(f"reshape: -1 needs a tensor of known dimensions, got {info}: use match_cast first")
-    rest = product(to_dim(length) for place, length in enumerate(lengths) if place != places[0])
+    rest = product(to_dim(length) for index, length in enumerate(lengths) if index != positions[0])
     if rest.constant_value == 0:
         raise BuilderError("reshape: -1 beside a length of 0 may be anything")
-    lengths[places[0]] = product(known) // rest
+    lengths[positions[0]] = product(known) // rest
     return lengths

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class BuilderError(ValueError):
-    """A call of the builder in the wrong place: outside of a function, out of scope, without an end."""
+    """A call of the builder in the wrong position: outside of a function, out of scope, without an end."""
 
 
 DTypeLike: TypeAlias = "str | Attribute | np.dtype[Any] | type"

@@ -71,7 +71,7 @@ class TypedValue:
 
     @property
     def shape(self) -> Shape:
-        """What is known of the dimensions of a tensor or shape: `None` where unknown, or if the rank is."""
+        """What is known about the dimensions of a tensor or shape: `None` where unknown, or if the rank is."""
         info = self.type
         return info.dims if isinstance(info, TensorType | ShapeType) else self._refuse("a tensor or a shape")
 

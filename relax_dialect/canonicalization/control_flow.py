@@ -17,15 +17,14 @@ from relax_dialect.ops.loops import ForOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.match import Mismatch
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import Mismatch, Verdict
 from relax_dialect.struct_info.types import PrimType
 
 
 class TakeKnownBranch(RewritePattern):
     """A branch on a constant is one of its regions: `if true { A } else { B }  ->  A`.
 
-    A region that binds symbols stays, since they would be visible behind it, and a branch whose results witness one.
+    A region that binds symbols stays, since they would be visible after it, and a branch whose results witness one.
     """
 
     @op_type_rewrite_pattern

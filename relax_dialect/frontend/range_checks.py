@@ -26,12 +26,12 @@ def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], wher
     """
     several = len(extents) > 1
 
-    def furthest(places: te.Tensor) -> te.Tensor:
-        axes = [te.reduce_axis(extent, "r") for extent in (places.shape[:-1] if several else places.shape)]
+    def furthest(positions: te.Tensor) -> te.Tensor:
+        axes = [te.reduce_axis(extent, "r") for extent in (positions.shape[:-1] if several else positions.shape)]
 
         def element(k: te.Expr) -> te.Expr:
-            place = te.cast(places[(*axes, k) if several else tuple(axes)], "i64")
-            far = te.select(place < 0, -1 - place, place)
+            position = te.cast(positions[(*axes, k) if several else tuple(axes)], "i64")
+            far = te.select(position < 0, -1 - position, position)
             return te.max(far, axes) if axes else far
 
         def from_1(k: te.Expr) -> te.Expr:

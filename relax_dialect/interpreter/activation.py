@@ -35,7 +35,7 @@ def softplus(op: SoftplusOp, x: Array) -> Array:
 
 @computes(PreluOp)
 def prelu(op: PreluOp, x: Array, slope: Array) -> Array:
-    """`slope * x` where x is not positive, with a slope for each place along the axis."""
+    """`slope * x` where x is not positive, with a slope for each position along the axis."""
     shape = [1] * x.ndim
     shape[op.axis.value.data] = slope.size
     w = wide(x)

@@ -1,4 +1,4 @@
-"""Operators whose places are tensors that broadcast, and writes into slices."""
+"""Operators whose positions are tensors that broadcast, and writes into slices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from relax_dialect.interpreter.operators import DimValues, computes, computes_in, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.advanced_indexing import IndexPutOp, IndexTensorOp, SliceScatterOp
-from relax_dialect.ops.indexing import slice_place
+from relax_dialect.ops.indexing import slice_index
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import constant
 
@@ -35,8 +35,8 @@ def index_put(op: IndexPutOp, x: Array, values: Array, *indices: Array) -> Array
 def slice_scatter(dims: DimValues, op: SliceScatterOp, x: Array, source: Array) -> Sequence[Array]:
     """A copy with a slice replaced."""
     axis, step = op.axis.value.data % x.ndim, op.step.value.data
-    first = dims(DimAttr(slice_place(constant(x.shape[axis]), op.start.data, step)))
+    first = dims(DimAttr(slice_index(constant(x.shape[axis]), op.start.data, step)))
     result = x.copy()
-    places = np.array(range(first, first + step * source.shape[axis], step), np.int64)
-    result[(slice(None),) * axis + (places,)] = source
+    positions = np.array(range(first, first + step * source.shape[axis], step), np.int64)
+    result[(slice(None),) * axis + (positions,)] = source
     return (result,)

@@ -13,7 +13,7 @@ from relax_dialect.ops.attention import AttentionBase, AttentionBiasOp, Attentio
 def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | None = None) -> Array:
     """`softmax(q @ transpose(k) * scale + bias) @ v`; zeros for a query that sees no key."""
     queries, keys, values = (
-        wide(each).transpose(*map(layout.place, "BHSD")) for each, layout in zip((q, k, v), op.layouts, strict=False)
+        wide(each).transpose(*map(layout.index, "BHSD")) for each, layout in zip((q, k, v), op.layouts, strict=False)
     )
     shared = queries.shape[1] // max(keys.shape[1], 1)
     keys, values = np.repeat(keys, shared, 1), np.repeat(values, shared, 1)
@@ -48,6 +48,6 @@ def visible(op: AttentionBase, queries: int, keys: int) -> Array:
     if op.causal_mask is None:
         return np.ones((queries, keys), bool)
     last = np.arange(queries)[:, None] + (keys - queries if op.causal_mask.data == "BottomRight" else 0)
-    places = np.arange(keys)
-    seen = places <= last
-    return seen if op.window_size is None else seen & (places > last - op.window_size.value.data)
+    positions = np.arange(keys)
+    seen = positions <= last
+    return seen if op.window_size is None else seen & (positions > last - op.window_size.value.data)

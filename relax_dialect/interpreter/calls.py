@@ -17,7 +17,7 @@ from relax_dialect.ops.prim_func import explicit_symbols, prim_func_type
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.symbols import find_function
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
@@ -103,8 +103,8 @@ def _prim_func(op: PrimFuncOp) -> PrimFunction:
     func = prim_func_type(op)
     names = [param.name_hint or f"arg{index}" for index, param in enumerate(op.params)]
     names += explicit_symbols(op)
-    places = [f"{op.sym_name.data}: argument #{index} ({name})" for index, name in enumerate(names)]
-    return PrimFunction(op, Contract(func.params, places, func.symbols))
+    positions = [f"{op.sym_name.data}: argument #{index} ({name})" for index, name in enumerate(names)]
+    return PrimFunction(op, Contract(func.params, positions, func.symbols))
 
 
 @runs(ExternFuncOp)

@@ -17,7 +17,7 @@ from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.struct_info.base import Shape as Dims
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType, SymbolAttr
-from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck, match_types
+from relax_dialect.struct_info.match import AccessPath, BoundCheck, LocatedCheck, Match, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim
 from tir_dialect.dtypes import check_extents, is_bool, is_float, lookup, numpy_dtype, range_in_i64
@@ -73,7 +73,7 @@ class Expectation:
             Contract([self.type], [self.what]).meet([value], symbols)
 
 
-def argument_places(function: str, names: Sequence[str], captured: int) -> list[str]:
+def argument_names(function: str, names: Sequence[str], captured: int) -> list[str]:
     """What errors call the parameters of a function of which closures give the first `captured`."""
     given = [f"{function}: captured value #{index} ({name})" for index, name in enumerate(names[:captured])]
     return given + [f"{function}: argument #{index} ({name})" for index, name in enumerate(names[captured:])]
@@ -84,7 +84,7 @@ class Contract:
     """Types that values have to have, and the symbols that they bind: analysed once, used for every call."""
 
     declared: Sequence[StructInfo]
-    places: Sequence[str]
+    names: Sequence[str]
     """What errors call the values."""
     binds: Sequence[SymbolAttr] = ()
     captured: int = 0
@@ -108,39 +108,39 @@ class Contract:
 
     def meet(self, values: Sequence[Value], known: Mapping[str, int]) -> dict[str, int]:
         """Checks values and gives the symbols that they bind; `known` are the symbols in scope."""
-        for value, info, place in zip(values, self.declared, self.places, strict=True):
-            check_kind(value, info, place)
+        for value, info, position in zip(values, self.declared, self.names, strict=True):
+            check_kind(value, info, position)
         if self._asks_nothing:
             return {}
         match = self.match
         scope = {**known, **{name: _read(values, slot) for name, slot in match.slots.items()}}
-        divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
-        for placed in divisible:  # before the quotient is used
-            self._check_dimension(placed, scope)
+        divisible = [inserted for inserted in match.dim_checks if inserted.check.kind is CheckKind.DIVISIBLE]
+        for inserted in divisible:  # before the quotient is used
+            self._check_dimension(inserted, scope)
         bindings = {name: evaluate(dim, scope) for name, dim in match.bindings.items()}
-        for placed in match.dim_checks:
-            self._check_dimension(placed, scope)
+        for inserted in match.dim_checks:
+            self._check_dimension(inserted, scope)
         for bound in match.bound_checks:
             self._check_bound(bound, scope)
         return bindings
 
-    def _check_dimension(self, placed: PlacedCheck, scope: Mapping[str, int]) -> None:
-        check, place = placed.check, self._place(placed.place)
+    def _check_dimension(self, inserted: LocatedCheck, scope: Mapping[str, int]) -> None:
+        check, position = inserted.check, self._describe(inserted.path)
         left = evaluate(check.lhs, scope)
-        pattern = self._pattern(placed.place)
+        pattern = self._pattern(inserted.path)
         match check.kind:
             case CheckKind.EQUAL:
                 right = evaluate(check.rhs, scope)
                 if left != right:
                     expected = str(left) if check.lhs.is_constant else f"{pattern} = {left}{self._origin(pattern)}"
-                    raise ValueError(f"{place}: expected {expected}, got {right}")
+                    raise ValueError(f"{position}: expected {expected}, got {right}")
             case CheckKind.DIVISIBLE:
                 divisor = check.rhs.constant_term
                 if left % divisor:
-                    raise ValueError(f"{place}: expected a multiple of {divisor} ({pattern}), got {left}")
+                    raise ValueError(f"{position}: expected a multiple of {divisor} ({pattern}), got {left}")
             case CheckKind.NON_NEGATIVE:
                 if left < 0:
-                    raise ValueError(f"{place}: {_out_of_range(pattern, (0, None), left)}")
+                    raise ValueError(f"{position}: {_out_of_range(pattern, (0, None), left)}")
 
     def _check_bound(self, bound: BoundCheck, scope: Mapping[str, int]) -> None:
         low, high = bound.symbol.interval
@@ -148,82 +148,84 @@ class Contract:
         if low <= value and (high is None or value <= high):
             return
         what = _out_of_range(bound.symbol.symbol.data, bound.symbol.interval, value)
-        raise ValueError(f"{self._place(bound.place)}: {what}")
+        raise ValueError(f"{self._describe(bound.path)}: {what}")
 
     def _origin(self, pattern: Dim | None) -> str:
         source = None if pattern is None else self.match.sources.get(str(pattern))
-        return "" if source is None or source.root < self.captured else f" (from {self._place(source).split(': ')[-1]})"
+        return (
+            "" if source is None or source.root < self.captured else f" (from {self._describe(source).split(': ')[-1]})"
+        )
 
-    def _declared(self, place: Place) -> StructInfo:
-        info = self.declared[place.root]
-        for index in place.fields:
+    def _declared(self, position: AccessPath) -> StructInfo:
+        info = self.declared[position.root]
+        for index in position.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
         return info
 
-    def _place(self, place: Place) -> str:
-        """What an error calls a place."""
-        fields = "".join(f" field {index}" for index in place.fields)
-        whole = f"{self.places[place.root]}{fields}"
-        is_whole = place.dim is None or isinstance(self._declared(place), PrimType)
-        return whole if is_whole else f"{whole} dimension {place.dim}"
+    def _describe(self, position: AccessPath) -> str:
+        """What an error calls a position."""
+        fields = "".join(f" field {index}" for index in position.fields)
+        whole = f"{self.names[position.root]}{fields}"
+        is_whole = position.dim is None or isinstance(self._declared(position), PrimType)
+        return whole if is_whole else f"{whole} dimension {position.dim}"
 
-    def _pattern(self, place: Place) -> Dim | None:
-        info = self._declared(place)
+    def _pattern(self, position: AccessPath) -> Dim | None:
+        info = self._declared(position)
         if isinstance(info, PrimType):
             return info.value
-        return info.dims[place.dim or 0] if isinstance(info, TensorType | ShapeType) and info.dims else None
+        return info.dims[position.dim or 0] if isinstance(info, TensorType | ShapeType) and info.dims else None
 
 
-def check_kind(value: Value, info: StructInfo, place: str) -> None:
+def check_kind(value: Value, info: StructInfo, position: str) -> None:
     """Raises `TypeError` unless the value has the kind, rank and dtype that a type states."""
     match info:
         case TensorType():
-            _check_tensor(value, info, place)
+            _check_tensor(value, info, position)
         case ShapeType():
             if not isinstance(value, Shape):
-                _wrong(place, "a shape", kind_of(value))
-            _check_rank(info.rank, len(value), place)
+                _wrong(position, "a shape", kind_of(value))
+            _check_rank(info.rank, len(value), position)
         case PrimType():
             if not _is_prim(value, info):
                 kind = "a bool" if is_bool(info.dtype) else "a float" if is_float(info.dtype) else "an int"
-                _wrong(place, kind, kind_of(value))
+                _wrong(position, kind, kind_of(value))
             if not _is_in_range(value, info):
-                raise ValueError(f"{place}: {_out_of_range(numpy_dtype(info.dtype).name, _range(info), value)}")
+                raise ValueError(f"{position}: {_out_of_range(numpy_dtype(info.dtype).name, _range(info), value)}")
         case TupleType():
-            _check_fields(value, info, place)
+            _check_fields(value, info, position)
         case FuncType():
             if not callable(value):
-                _wrong(place, "a function", kind_of(value))
+                _wrong(position, "a function", kind_of(value))
         case _:
             pass
 
 
-def _check_tensor(value: Value, info: TensorType, place: str) -> None:
+def _check_tensor(value: Value, info: TensorType, position: str) -> None:
     if not is_tensor(value):
-        _wrong(place, "a tensor", kind_of(value))
-    _check_rank(info.rank, value.ndim, place)
+        _wrong(position, "a tensor", kind_of(value))
+    _check_rank(info.rank, value.ndim, position)
     if info.dtype is not None and value.dtype != numpy_dtype(info.dtype):
-        _wrong(place, f"dtype {numpy_dtype(info.dtype)}", str(value.dtype))
-    check_extents(value.shape, value.itemsize, place)
+        _wrong(position, f"dtype {numpy_dtype(info.dtype)}", str(value.dtype))
+    check_extents(value.shape, value.itemsize, position)
 
 
-def _check_fields(value: Value, info: TupleType, place: str) -> None:
+def _check_fields(value: Value, info: TupleType, position: str) -> None:
     if not is_tuple(value):
-        _wrong(place, "a tuple", kind_of(value))
+        _wrong(position, "a tuple", kind_of(value))
     if len(value) != len(info.fields):
         plural = "" if len(info.fields) == 1 else "s"
-        _wrong(place, f"a tuple of {len(info.fields)} field{plural}", str(len(value)))
+        _wrong(position, f"a tuple of {len(info.fields)} field{plural}", str(len(value)))
     for index, (item, part) in enumerate(zip(value, info.fields, strict=True)):
-        check_kind(item, part, f"{place} field {index}")
+        check_kind(item, part, f"{position} field {index}")
 
 
-def _check_rank(expected: int | None, rank: int, place: str) -> None:
+def _check_rank(expected: int | None, rank: int, position: str) -> None:
     if expected is not None and expected != rank:
-        _wrong(place, f"rank {expected}", str(rank))
+        _wrong(position, f"rank {expected}", str(rank))
 
 
-def _wrong(place: str, expected: str, got: str) -> NoReturn:
-    raise TypeError(f"{place}: expected {expected}, got {got}")
+def _wrong(position: str, expected: str, got: str) -> NoReturn:
+    raise TypeError(f"{position}: expected {expected}, got {got}")
 
 
 def _is_prim(value: Value, info: PrimType) -> bool:
@@ -253,10 +255,10 @@ def as_declared(value: Value, info: Attribute) -> Value:
     return float(value) if type(value) is int and isinstance(info, PrimType) and is_float(info.dtype) else value
 
 
-def _read(values: Sequence[Value], place: Place) -> int:
-    value = values[place.root]
-    for index in place.fields:
+def _read(values: Sequence[Value], position: AccessPath) -> int:
+    value = values[position.root]
+    for index in position.fields:
         value = value[index]
     if is_tensor(value):
-        return value.shape[place.dim or 0]
-    return value[place.dim or 0] if isinstance(value, Shape) else int(value)
+        return value.shape[position.dim or 0]
+    return value[position.dim or 0] if isinstance(value, Shape) else int(value)

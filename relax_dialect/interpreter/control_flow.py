@@ -15,7 +15,7 @@ def truth(value: bool | Array) -> bool:
 
 @runs(IfOp)
 def if_(frame: Frame, op: IfOp) -> TailCall | None:
-    """One of the two regions, which may end in a call that takes the place of the function."""
+    """One of the two regions, which may end in a call that replaces the function."""
     region = op.then_region if truth(frame.get(op.condition)) else op.else_region
     values = frame.run_block(region.block)
     if isinstance(values, TailCall):

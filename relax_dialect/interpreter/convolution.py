@@ -49,7 +49,7 @@ def _result(op: ConvolutionOp, summed: Array, dtype: np.dtype[Any]) -> Array:
 
 @computes(Conv1dOp, Conv2dOp, Conv3dOp)
 def convolution(op: ForwardConvolutionOp, x: Array, w: Array) -> Array:
-    """The sum over all places of the window of products summed over the channels."""
+    """The sum over all positions of the window of products summed over the channels."""
     data, kernel, dtype = _operands(op, x, w)
     windows, groups = op.windows, op.groups.value.data
     kernel = kernel.reshape((groups, kernel.shape[0] // groups, *kernel.shape[1:]))
@@ -61,10 +61,10 @@ def convolution(op: ForwardConvolutionOp, x: Array, w: Array) -> Array:
         for length, size, stride, dilation in zip(data.shape[3:], sizes, windows.strides, windows.dilation, strict=True)
     ]
     summed = np.zeros((data.shape[0], groups, kernel.shape[1], *counts), data.dtype)
-    for place in np.ndindex(*sizes):
-        starts = [at * dilation for at, dilation in zip(place, windows.dilation, strict=True)]
+    for position in np.ndindex(*sizes):
+        starts = [at * dilation for at, dilation in zip(position, windows.dilation, strict=True)]
         part = data[(..., *map(steps, starts, windows.strides, counts))]
-        summed += einsum("ngc...,goc->ngo...", part, kernel[(..., *place)])
+        summed += einsum("ngc...,goc->ngo...", part, kernel[(..., *position)])
     return _result(op, summed, dtype)
 
 
@@ -75,7 +75,7 @@ def padded(x: Array, widths: Sequence[tuple[int, int]]) -> Array:
 
 
 def steps(start: int, stride: int, count: int) -> slice:
-    """`count` places from `start` on."""
+    """`count` positions from `start` on."""
     return slice(start, start + stride * (count - 1) + 1 if count > 0 else start, stride)
 
 
@@ -93,9 +93,9 @@ def transposed_convolution(op: TransposedConvolutionOp, x: Array, w: Array) -> A
         )
     ]
     summed = np.zeros((data.shape[0], groups, kernel.shape[0], *full), data.dtype)
-    for place in np.ndindex(*sizes):
-        starts = [at * dilation for at, dilation in zip(place, windows.dilation, strict=True)]
+    for position in np.ndindex(*sizes):
+        starts = [at * dilation for at, dilation in zip(position, windows.dilation, strict=True)]
         target = (..., *map(steps, starts, windows.strides, lengths))
-        summed[target] += einsum("ngc...,ogc->ngo...", data, kernel[(..., *place)])
+        summed[target] += einsum("ngc...,ogc->ngo...", data, kernel[(..., *position)])
     cut = zip(windows.padding[: op.RANK], windows.padding[op.RANK :], strict=True)
     return _result(op, padded(summed, [(0, 0)] * 3 + [(-low, -high) for low, high in cut]), dtype)

@@ -20,10 +20,10 @@ def get_valid_counts(op: GetValidCountsOp, x: Array) -> Sequence[Array]:
     valid = columns[:, :, op.score_index.value.data] > op.score_threshold.value.data
     if op.id_index.value.data >= 0:
         valid &= columns[:, :, op.id_index.value.data] >= 0
-    count, places = valid.sum(1), np.argsort(~valid, axis=1, kind="stable")
+    count, positions = valid.sum(1), np.argsort(~valid, axis=1, kind="stable")
     there = np.sort(valid, axis=1)[:, ::-1]
-    rows = np.where(there[:, :, None], np.take_along_axis(x, places[:, :, None], 1), x.dtype.type(-1))
-    return count.astype(np.int32), rows, np.where(there, places, -1).astype(np.int32)
+    rows = np.where(there[:, :, None], np.take_along_axis(x, positions[:, :, None], 1), x.dtype.type(-1))
+    return count.astype(np.int32), rows, np.where(there, positions, -1).astype(np.int32)
 
 
 @computes_all(BoxNMSOp)
@@ -33,14 +33,14 @@ def box_nms(op: BoxNMSOp, x: Array, count: Array, indices: Array) -> Sequence[Ar
     column, limit = op.score_index.value.data, op.top_k.value.data
     for batch, length in enumerate(count):
         valid = min(max(int(length), 0), x.shape[1])
-        places = order(x[batch, :valid, column], 0, True)[: limit if limit > 0 else None]
-        found = _best(op, x[batch, places])
+        positions = order(x[batch, :valid, column], 0, True)[: limit if limit > 0 else None]
+        found = _best(op, x[batch, positions])
         taken[batch] = len(found)
         for at, (rank, score) in enumerate(found):
             target = at if op.is_compact else rank
-            rows[batch, target] = x[batch, places[rank]]
+            rows[batch, target] = x[batch, positions[rank]]
             rows[batch, target, column] = score
-            kept[batch, at] = indices[batch, places[rank]]
+            kept[batch, at] = indices[batch, positions[rank]]
     return rows, kept, taken
 
 

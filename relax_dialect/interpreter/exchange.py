@@ -1,7 +1,7 @@
 """Tensors between NumPy and tvm-ffi, on the same memory.
 
 NumPy does not exchange the dtypes of `ml_dtypes` through DLPack: such arrays travel as `uint16` or `uint8`, and the
-type in the exchanged descriptor is set right on the way.
+type in the swapped descriptor is set right on the way.
 """
 
 from __future__ import annotations

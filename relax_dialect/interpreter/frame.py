@@ -37,7 +37,7 @@ ENDINGS: FamilyRules[Ending[Any]] = FamilyRules(_PACKAGE, FAMILIES)
 def runs(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
     """Registers how ops of some classes are run.
 
-    A rule sets the op's results in the frame, or gives a call that takes the place of the function.
+    A rule sets the op's results in the frame, or gives a call that replaces the function.
     """
 
     def register(rule: Rule[OpT]) -> Rule[OpT]:
@@ -124,7 +124,7 @@ class Frame:
 
 
 def where(op: Operation) -> str:
-    """` at file:line:column`, or nothing if the place of an op is not known."""
+    """` at file:line:column`, or nothing if the position of an op is not known."""
     location = op.location
     if not isinstance(location, FileLineColLoc):
         return ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from relax_dialect.analysis.effects import written_parameters
 from relax_dialect.interpreter.arguments import Argument
-from relax_dialect.interpreter.conform import Contract, Expectation, argument_places
+from relax_dialect.interpreter.conform import Contract, Expectation, argument_names
 from relax_dialect.interpreter.frame import Frame
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TailCall:
-    """A call whose result is the result of the caller: it takes the caller's place."""
+    """A call whose result is the result of the caller: it takes the caller's position."""
 
     function: Function
     arguments: Sequence[Value]
@@ -55,7 +55,7 @@ class Function:
 
     def taken(self, given: Sequence[Any]) -> list[Value]:
         """Arguments from a caller that knows nothing of the interpreter as values that its parameters take."""
-        places = argument_places(self.name, self.op.param_names, 0)
+        places = argument_names(self.name, self.op.param_names, 0)
         written = written_parameters(self.op) if isinstance(self.op, FuncOp) else frozenset[int]()
         params = self.type.params
         taken = (Argument(place, index in written) for index, place in enumerate(places))
@@ -100,7 +100,7 @@ class Function:
         return result
 
     def enter(self, arguments: Sequence[Value]) -> Frame:
-        """A frame with the arguments behind those that are given, all checked against the signature."""
+        """A frame with the arguments after those that are given, all checked against the signature."""
         frame = Frame(self.interpreter, self.name)
         if self.outer is not None:
             frame.values.update(self.outer.values)
@@ -119,8 +119,8 @@ class Function:
 
     def _contract(self) -> Contract:
         captured = self.interpreter.captured.get(self.name, 0) if isinstance(self.op, FuncOp) else 0
-        places = argument_places(self.name, self.op.param_names, captured)
-        return Contract(self.type.params, places, self.type.symbols, captured)
+        positions = argument_names(self.name, self.op.param_names, captured)
+        return Contract(self.type.params, positions, self.type.symbols, captured)
 
 
 def _name(op: FuncOp | ClosureOp) -> str:

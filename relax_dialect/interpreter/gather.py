@@ -21,11 +21,11 @@ _COMBINE: dict[str, Callable[[Any, Any, Any], None]] = {
 
 @computes(GatherElementsOp)
 def gather_elements(op: GatherElementsOp, x: Array, indices: Array) -> Array:
-    """The element at the place of each index, but along the axis at the index."""
-    return x[places(indices, op.axis.value.data)]
+    """The element at the position of each index, but along the axis at the index."""
+    return x[open_indices(indices, op.axis.value.data)]
 
 
-def places(indices: Array, axis: int) -> tuple[Array, ...]:
+def open_indices(indices: Array, axis: int) -> tuple[Array, ...]:
     """The coordinates of each element of `indices`, the one along the axis being the index."""
     coordinates: list[Array] = list(np.indices(indices.shape, sparse=True))
     coordinates[axis] = indices
@@ -47,8 +47,8 @@ def coordinates(indices: Array, batch: int) -> tuple[Array, ...]:
 
 @computes(ScatterElementsOp)
 def scatter_elements(op: ScatterElementsOp, x: Array, indices: Array, updates: Array) -> Array:
-    """The elements at the places of indices changed, in order of the updates."""
-    return scatter(x, places(indices, op.axis.value.data), updates, op.reduction.data)
+    """The elements at the positions of indices changed, in order of the updates."""
+    return scatter(x, open_indices(indices, op.axis.value.data), updates, op.reduction.data)
 
 
 @computes(ScatterNDOp)
@@ -57,13 +57,13 @@ def scatter_nd(op: ScatterNDOp, x: Array, indices: Array, updates: Array) -> Arr
     return scatter(x, coordinates(indices, 0), updates, op.reduction.data)
 
 
-def scatter(x: Array, places: tuple[Array, ...], updates: Array, reduction: str) -> Array:
-    """A copy of `x` with updates at places; of equal places the last one counts, or all are combined."""
+def scatter(x: Array, indices: tuple[Array, ...], updates: Array, reduction: str) -> Array:
+    """A copy of `x` with updates at positions; of equal places the last one counts, or all are combined."""
     result = wide(x).copy()
     if reduction == "update":
-        result[places] = updates
+        result[indices] = updates
     else:
-        _COMBINE[reduction](result, places, wide(updates))
+        _COMBINE[reduction](result, indices, wide(updates))
     return result.astype(x.dtype)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from relax_dialect.interpreter.convolution import arranged
 from relax_dialect.interpreter.operators import DimValues, computes_in, wide
-from relax_dialect.interpreter.pooling import elements_counted, spatial_lengths, window_places, within
+from relax_dialect.interpreter.pooling import elements_counted, spatial_lengths, window_positions, within
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.gradients import AvgPool2dBackwardOp, MaxPool2dBackwardOp, PoolGradientOp
 from relax_dialect.ops.layouts import Layout
@@ -17,14 +17,14 @@ _LETTERS = "NCHW"
 
 
 def _gathered(
-    op: PoolGradientOp, x: Array, gradient: Array, places: Sequence[Sequence[Array]], share: Callable[..., Array]
+    op: PoolGradientOp, x: Array, gradient: Array, positions: Sequence[Sequence[Array]], share: Callable[..., Array]
 ) -> Array:
-    """The sum of what `share` gives of each window's gradient to its elements, of which the places are given."""
+    """The sum of what `share` gives of each window's gradient to its elements, of which the positions are given."""
     data = wide(arranged(x, op.layouts[0], _LETTERS))
     given = wide(arranged(gradient, op.layouts[1], _LETTERS))
     result = np.zeros(data.shape, data.dtype)
     for window in np.ndindex(*given.shape[2:]):
-        own: list[Array] = [places[axis][at] for axis, at in enumerate(window)]
+        own: list[Array] = [positions[axis][at] for axis, at in enumerate(window)]
         at = (slice(None), slice(None), *np.ix_(*own))
         if all(map(len, own)):
             result[at] += share(data[at], given[(..., *window)][..., None, None], window)
@@ -35,7 +35,7 @@ def _gathered(
 def max_pool_backward(dims: DimValues, op: MaxPool2dBackwardOp, x: Array, gradient: Array) -> Sequence[Array]:
     """Each window's gradient at its first greatest element."""
     lengths = spatial_lengths(op, x)
-    places = within(window_places(op, [dims(size) for size in op.pool_size], lengths)[1], lengths)
+    positions = within(window_positions(op, [dims(size) for size in op.pool_size], lengths)[1], lengths)
 
     def share(part: Array, given: Array, window: Sequence[int]) -> Array:
         flat = part.reshape(*part.shape[:2], part.shape[2] * part.shape[3])
@@ -43,17 +43,17 @@ def max_pool_backward(dims: DimValues, op: MaxPool2dBackwardOp, x: Array, gradie
         np.put_along_axis(first, np.argmax(flat, axis=2)[..., None], True, axis=2)
         return np.where(first.reshape(part.shape), given, 0)
 
-    return (_gathered(op, x, gradient, places, share),)
+    return (_gathered(op, x, gradient, positions, share),)
 
 
 @computes_in(AvgPool2dBackwardOp)
 def avg_pool_backward(dims: DimValues, op: AvgPool2dBackwardOp, x: Array, gradient: Array) -> Sequence[Array]:
     """Each window's gradient by how many its mean was divided by, at all its elements."""
     lengths = spatial_lengths(op, x)
-    _, places = window_places(op, [dims(size) for size in op.pool_size], lengths)
-    counted = elements_counted(op, places, lengths)
+    _, positions = window_positions(op, [dims(size) for size in op.pool_size], lengths)
+    counted = elements_counted(op, positions, lengths)
 
     def share(part: Array, given: Array, window: Sequence[int]) -> Array:
         return np.broadcast_to(given / given.dtype.type(max(counted(window), 1)), part.shape)
 
-    return (_gathered(op, x, gradient, within(places, lengths), share),)
+    return (_gathered(op, x, gradient, within(positions, lengths), share),)

@@ -1,4 +1,4 @@
-"""Operators on images. Places are computed in `f64`, weights and sums in the dtype of the data, at least `f32`."""
+"""Operators on images. Positions are computed in `f64`, weights and sums in the dtype of the data, at least `f32`."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def resize2d(op: Resize2dOp, x: Array, size: Shape) -> Array:
     work = image if op.method.data == "nearest_neighbor" else _floating(image)
     outside = np.zeros(size, bool)
     for axis in (0, 1):
-        places = source_places(op, axis, image.shape[axis + 2], size[axis])
-        work = _interpolated(op, work, axis + 2, places)
-        beyond = (places < 0) | (places > image.shape[axis + 2] - 1)
+        positions = source_positions(op, axis, image.shape[axis + 2], size[axis])
+        work = _interpolated(op, work, axis + 2, positions)
+        beyond = (positions < 0) | (positions > image.shape[axis + 2] - 1)
         outside |= beyond[:, None] if axis == 0 else beyond
     if op.coordinates.data == "tf_crop_and_resize":
         work = np.where(outside, np.asarray(op.extrapolation_value.value.data, work.dtype), work)
@@ -44,32 +44,32 @@ def _floating(x: Array) -> Array:
     return wide(x) if np.issubdtype(wide(x).dtype, np.floating) else x.astype(np.float32)
 
 
-def source_places(op: Resize2dOp, axis: int, length: int, count: int) -> Array:
-    """Where the places of the result come from, along one axis (0: height, 1: width)."""
-    places = np.arange(count, dtype=np.float64)
+def source_positions(op: Resize2dOp, axis: int, length: int, count: int) -> Array:
+    """Where the positions of the result come from, along one axis (0: height, 1: width)."""
+    positions = np.arange(count, dtype=np.float64)
     match op.coordinates.data:
         case "align_corners":
-            return places * (length - 1) / (count - 1) if count > 1 else places * 0
+            return positions * (length - 1) / (count - 1) if count > 1 else positions * 0
         case "asymmetric":
-            return places * length / count
+            return positions * length / count
         case "pytorch_half_pixel" if count == 1:
-            return places * 0
+            return positions * 0
         case "tf_crop_and_resize":
             roi = (0.0, 0.0, 1.0, 1.0) if op.roi is None else tuple(op.roi.get_values())
             start, end = roi[axis], roi[axis + 2]
             if count > 1:
-                return start * (length - 1) + places * (end - start) * (length - 1) / (count - 1)
-            return places * 0 + 0.5 * (start + end) * (length - 1)
+                return start * (length - 1) + positions * (end - start) * (length - 1) / (count - 1)
+            return positions * 0 + 0.5 * (start + end) * (length - 1)
         case _:
-            return (places + 0.5) * length / count - 0.5
+            return (positions + 0.5) * length / count - 0.5
 
 
-def _interpolated(op: Resize2dOp, x: Array, axis: int, places: Array) -> Array:
-    """The tensor at places between the elements of an axis."""
+def _interpolated(op: Resize2dOp, x: Array, axis: int, positions: Array) -> Array:
+    """The tensor at positions between the elements of an axis."""
     if op.method.data == "nearest_neighbor":
-        return _at(x, axis, ROUND[op.rounding.data](places))
-    first = np.floor(places)
-    rest = places - first
+        return _at(x, axis, ROUND[op.rounding.data](positions))
+    first = np.floor(positions)
+    rest = positions - first
     if op.method.data == "linear":
         offsets, weights = (0, 1), [1 - rest, rest]
     else:
@@ -86,13 +86,13 @@ def _interpolated(op: Resize2dOp, x: Array, axis: int, places: Array) -> Array:
     return sum(parts[1:], parts[0])
 
 
-def _at(x: Array, axis: int, places: Array) -> Array:
-    """The elements at places of an axis, or at the nearest ones that there are."""
-    return np.take(x, np.clip(places, 0, x.shape[axis] - 1).astype(np.int64), axis)
+def _at(x: Array, axis: int, positions: Array) -> Array:
+    """The elements at positions of an axis, or at the nearest ones that there are."""
+    return np.take(x, np.clip(positions, 0, x.shape[axis] - 1).astype(np.int64), axis)
 
 
 def cubic_weights(alpha: float, rest: Array) -> Sequence[Array]:
-    """The weights of four neighbours of a place that is `rest` behind the second (Keys, 1981)."""
+    """The weights of four neighbours of a position that is `rest` after the second (Keys, 1981)."""
 
     def near(t: Array) -> Array:
         return ((alpha + 2) * t - (alpha + 3)) * t * t + 1

@@ -12,7 +12,7 @@ from tir_dialect.dims import constant
 
 @computes(MapIndicesOp)
 def map_indices(op: MapIndicesOp, x: Array) -> Array:
-    """Each element put into its place between copies of the value."""
+    """Each element put into its position between copies of the value."""
     index_map = op.index_map.data
     shape = [dim.evaluate({}) for dim in mapped_shape(index_map, [constant(length) for length in x.shape])]
     result = np.full(shape, element(op.pad_value.value.data, op, x))

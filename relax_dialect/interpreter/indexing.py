@@ -13,9 +13,9 @@ from relax_dialect.ops.indexing import (
     DynamicStridedSliceOp,
     StridedSliceOp,
     TakeOp,
+    slice_index,
     slice_length,
-    slice_place,
-    taken_places,
+    taken_indices,
 )
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import constant
@@ -25,18 +25,18 @@ from tir_dialect.dims import constant
 def take(op: TakeOp, x: Array, indices: Array) -> Array:
     """Slices at indices."""
     axis, mode = integer(op.axis) or 0, op.mode.data
-    return np.take(x, taken_places(indices, x.shape[axis], mode), axis)
+    return np.take(x, taken_indices(indices, x.shape[axis], mode), axis)
 
 
 @computes_in(StridedSliceOp)
 def strided_slice(dims: DimValues, op: StridedSliceOp, x: Array) -> Sequence[Array]:
-    """Every `stride`th place from `begin` before `end`, as the type of the result counts them."""
+    """Every `stride`th position from `begin` before `end`, as the type of the result counts them."""
     axes = integers(op.axes) or ()
     strides = integers(op.strides) or (1,) * len(axes)
     for axis, begin, end, stride in zip(axes, op.begin, op.end, strides, strict=True):
         length, inbound = constant(x.shape[axis]), op.assume_inbound is not None
         count = slice_length(length, begin.data, end.data, stride, inbound)
-        first = begin.data if inbound else slice_place(length, begin.data, stride)
+        first = begin.data if inbound else slice_index(length, begin.data, stride)
         size = 0 if count is None else dims(DimAttr(count))
         x = np.take(x, dims(DimAttr(first)) + stride * np.arange(size), axis)
     return (x,)
@@ -45,4 +45,4 @@ def strided_slice(dims: DimValues, op: StridedSliceOp, x: Array) -> Sequence[Arr
 @computes(DynamicStridedSliceOp)
 def dynamic_strided_slice(op: DynamicStridedSliceOp, x: Array, begin: Array, end: Array, strides: Array) -> Array:
     """Python's slices."""
-    return x[tuple(slice(*map(int, place)) for place in zip(begin, end, strides, strict=True))]
+    return x[tuple(slice(*map(int, position)) for position in zip(begin, end, strides, strict=True))]

@@ -62,8 +62,8 @@ def _enter(frame: Frame, op: LoopOp, block: Block, values: Sequence[Value]) -> N
 
 def _contract(frame: Frame, op: LoopOp) -> Contract:
     carried = as_struct_infos(argument.type for argument in op.carried(op.regions[0].block))
-    places = [f"{frame.function}: carried value #{index}{where(op)}" for index in range(len(carried))]
-    return Contract(carried, places, tuple(op.symbols))
+    positions = [f"{frame.function}: carried value #{index}{where(op)}" for index in range(len(carried))]
+    return Contract(carried, positions, tuple(op.symbols))
 
 
 def _leave(frame: Frame, op: LoopOp, values: Sequence[Value]) -> None:

@@ -45,8 +45,8 @@ def storage_tensor(frame: Frame, op: StorageTensorOp) -> None:
     dtype, dims = _dtype(op.result.type), _shape(frame, op.result.type)
     start, size = evaluate(op.offset.data, frame.symbols), prod(dims) * dtype.itemsize
     if not 0 <= start <= storage.size - size:
-        place = f"at offset {start} does not fit into a storage of {storage.size} bytes"
-        raise ValueError(f"a tensor of {size} bytes {place}")
+        position = f"at offset {start} does not fit into a storage of {storage.size} bytes"
+        raise ValueError(f"a tensor of {size} bytes {position}")
     if rest := start % dtype.itemsize:
         wanted = f"expected memory aligned to {dtype.itemsize} bytes"
         raise ValueError(f"alloc_tensor: {wanted}, got remainder {rest}: pass an aligned copy")

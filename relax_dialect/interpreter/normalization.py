@@ -22,11 +22,11 @@ def _normalised(x: Array, axes: Sequence[int], epsilon: float) -> Array:
 
 def _at(weight: Array, axes: Sequence[int], rank: int) -> Array:
     """A weight whose dimensions are those at the axes, in their order, for a tensor of a rank."""
-    places = [axis % rank for axis in axes]
-    order = sorted(range(len(places)), key=lambda index: places[index])
+    positions = [axis % rank for axis in axes]
+    order = sorted(range(len(positions)), key=lambda index: positions[index])
     shape = [1] * rank
-    for place, length in zip(places, weight.shape, strict=True):
-        shape[place] = length
+    for position, length in zip(positions, weight.shape, strict=True):
+        shape[position] = length
     return wide(weight).transpose(order).reshape(shape)
 
 

@@ -1,4 +1,4 @@
-"""What an operator demands of its operands and inference could not prove, asked of their values."""
+"""What an operator demands of its operands and inference could not prove, required of their values."""
 
 from __future__ import annotations
 

@@ -31,41 +31,43 @@ from tir_dialect.dims import constant
 
 
 def _pooled(
-    op: PoolBase, x: Array, counts: Sequence[int], places: Sequence[Sequence[Array]], combine: Callable[..., Array]
+    op: PoolBase, x: Array, counts: Sequence[int], positions: Sequence[Sequence[Array]], combine: Callable[..., Array]
 ) -> Array:
-    """`combine` of the elements of each window, whose places along each axis are given."""
+    """`combine` of the elements of each window, whose positions along each axis are given."""
     letters = "NC" + spatial_letters(op.RANK)
     data = arranged(x, op.layouts[0], letters)
     result = np.empty((*data.shape[:2], *counts), x.dtype)
     for window in np.ndindex(*counts):
-        own: list[Array] = [places[axis][at] for axis, at in enumerate(window)]
+        own: list[Array] = [positions[axis][at] for axis, at in enumerate(window)]
         result[(..., *window)] = combine(data[(slice(None), slice(None), *np.ix_(*own))], window)
     return arranged(result, Layout(letters), op.layouts[1].text)
 
 
-def window_places(
+def window_positions(
     op: WindowPoolOp, sizes: Sequence[int], lengths: Sequence[int]
 ) -> tuple[list[int], list[list[Array]]]:
-    """How many windows of these sizes there are along each axis, and the places of each, also outside of the data."""
+    """How many windows of these sizes there are along each axis, and the positions of each, also outside of the
+    data.
+    """
     windows = op.windows
     counts: list[int] = []
-    places: list[list[Array]] = []
+    positions: list[list[Array]] = []
     for axis, length in enumerate(lengths):
         found = windows.count(axis, constant(length), constant(sizes[axis]), op.ceil_mode is not None)
         counts.append(0 if found is None else found.constant_term)
         first = [at * windows.strides[axis] - windows.padding[axis] for at in range(counts[-1])]
-        places.append([start + windows.dilation[axis] * np.arange(sizes[axis]) for start in first])
-    return counts, places
+        positions.append([start + windows.dilation[axis] * np.arange(sizes[axis]) for start in first])
+    return counts, positions
 
 
 def spatial_lengths(op: PoolBase, x: Array) -> list[int]:
     """The spatial dimensions of the data."""
-    return [x.shape[op.layouts[0].place(letter)] for letter in spatial_letters(op.RANK)]
+    return [x.shape[op.layouts[0].index(letter)] for letter in spatial_letters(op.RANK)]
 
 
-def within(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[list[Array]]:
-    """The places within the data."""
-    pairs = zip(places, lengths, strict=True)
+def within(positions: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[list[Array]]:
+    """The positions within the data."""
+    pairs = zip(positions, lengths, strict=True)
     return [[each[(each >= 0) & (each < length)] for each in axis] for axis, length in pairs]
 
 
@@ -73,13 +75,13 @@ def within(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[li
 def max_pool(dims: DimValues, op: MaxPoolOp, x: Array) -> Sequence[Array]:
     """The greatest element of each window; the least number there is for a window in the padding."""
     lengths = spatial_lengths(op, x)
-    counts, places = window_places(op, [dims(size) for size in op.pool_size], lengths)
+    counts, positions = window_positions(op, [dims(size) for size in op.pool_size], lengths)
     least = -np.inf if np.issubdtype(wide(x).dtype, np.floating) else np.iinfo(x.dtype.type).min
 
     def combine(part: Array, window: Sequence[int]) -> Array:
         return np.max(wide(part), axis=tuple(range(2, 2 + op.RANK)), initial=least)
 
-    return (_pooled(op, x, counts, within(places, lengths), combine),)
+    return (_pooled(op, x, counts, within(positions, lengths), combine),)
 
 
 def _mean(total: Array, count: int) -> Array:
@@ -98,23 +100,23 @@ def _sum(part: Array, rank: int) -> Array:
 def avg_pool(dims: DimValues, op: AvgPoolOp, x: Array) -> Sequence[Array]:
     """The mean of each window."""
     lengths = spatial_lengths(op, x)
-    counts, places = window_places(op, [dims(size) for size in op.pool_size], lengths)
-    counted = elements_counted(op, places, lengths)
+    counts, positions = window_positions(op, [dims(size) for size in op.pool_size], lengths)
+    counted = elements_counted(op, positions, lengths)
 
     def combine(part: Array, window: Sequence[int]) -> Array:
         return _mean(_sum(part, op.RANK), counted(window))
 
-    return (_pooled(op, x, counts, within(places, lengths), combine),)
+    return (_pooled(op, x, counts, within(positions, lengths), combine),)
 
 
 def elements_counted(
-    op: WindowPoolOp, places: Sequence[Sequence[Array]], lengths: Sequence[int]
+    op: WindowPoolOp, positions: Sequence[Sequence[Array]], lengths: Sequence[int]
 ) -> Callable[[Sequence[int]], int]:
     """How many elements a window's sum is divided by: those in the data, or in the padding too."""
-    counted = within(places, lengths)
+    counted = within(positions, lengths)
     if op.count_include_pad is not None:
         ends = [length + after for length, after in zip(lengths, op.windows.padding[op.RANK :], strict=True)]
-        counted = [[each[each < end] for each in axis] for axis, end in zip(places, ends, strict=True)]
+        counted = [[each[each < end] for each in axis] for axis, end in zip(positions, ends, strict=True)]
     sizes = [[each.size for each in axis] for axis in counted]
     return lambda window: int(np.prod([sizes[axis][at] for axis, at in enumerate(window)], dtype=np.int64))
 
@@ -123,7 +125,7 @@ def elements_counted(
 def adaptive_avg_pool(dims: DimValues, op: AdaptiveAvgPoolOp, x: Array) -> Sequence[Array]:
     """The mean of each of the windows into which the data is cut."""
     counts = [dims(size) for size in op.output_size]
-    places = [
+    positions = [
         [np.arange(at * length // count, -(-(at + 1) * length // count)) for at in range(count)]
         for length, count in zip(spatial_lengths(op, x), counts, strict=True)
     ]
@@ -131,4 +133,4 @@ def adaptive_avg_pool(dims: DimValues, op: AdaptiveAvgPoolOp, x: Array) -> Seque
     def combine(part: Array, window: Sequence[int]) -> Array:
         return _mean(_sum(part, op.RANK), int(np.prod(part.shape[2:], dtype=np.int64)))
 
-    return (_pooled(op, x, counts, places, combine),)
+    return (_pooled(op, x, counts, positions, combine),)

@@ -34,9 +34,9 @@ def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
 def quantize(op: QuantizeOp, x: Array, scale: Array, zero_point: Array) -> Array:
     """Rounded to even, moved by the zero point, clipped."""
     axis, dtype = op.axis.value.data, result_dtype(op, x)
-    places = np.round(wide(x) / _parameter(scale, axis, x.ndim)).astype(np.float64)
+    positions = np.round(wide(x) / _parameter(scale, axis, x.ndim)).astype(np.float64)
     low, high = limits(dtype)
-    return converted(np.clip(places + _parameter(zero_point, axis, x.ndim), low, high), from_numpy(dtype))
+    return converted(np.clip(positions + _parameter(zero_point, axis, x.ndim), low, high), from_numpy(dtype))
 
 
 @computes(DequantizeOp)

@@ -1,4 +1,4 @@
-"""Random numbers: each element by its place in row-major order."""
+"""Random numbers: each element by its position in row-major order."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def normal(op: RandomNormalOp, seed: int, shape: Shape) -> Array:
 
 
 def _words(op: RandomOp, seed: int, shape: Shape) -> WordContraction:
-    places = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
-    return words(np.asarray(seed, np.int64).view(np.uint64), op.stream.value.data, places)
+    positions = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+    return words(np.asarray(seed, np.int64).view(np.uint64), op.stream.value.data, positions)
 
 
 def _wide(op: RandomOp) -> type[np.float32 | np.float64]:

@@ -74,5 +74,5 @@ def _cut(x: Array, capitals: Sequence[str], layout: BlockedLayout) -> Array:
 def multinomial(op: MultinomialFromUniformOp, probabilities: Array, uniform: Array, rows: Array) -> Array:
     """How many sums are not greater than the number."""
     sums = np.cumsum(wide(probabilities), axis=1)[rows[:, 0]]
-    places = np.minimum((sums <= wide(uniform)).sum(1, keepdims=True), probabilities.shape[1] - 1)
-    return places.astype(numpy_dtype(op.dtype))
+    positions = np.minimum((sums <= wide(uniform)).sum(1, keepdims=True), probabilities.shape[1] - 1)
+    return positions.astype(numpy_dtype(op.dtype))

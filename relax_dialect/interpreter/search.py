@@ -18,7 +18,7 @@ def where(op: WhereOp, condition: Array, x: Array, y: Array) -> Array:
 
 @computes(ArgmaxOp, ArgminOp)
 def argreduction(op: ArgReductionOp, x: Array) -> Array:
-    """The first place of an extreme; NaN counts as one."""
+    """The first position of an extreme; NaN counts as one."""
     found = getattr(np, op.NUMPY_NAME)(wide(x), axis=integer(op.axis), keepdims=op.keepdims is not None)
     return np.asarray(found, np.int64)
 

@@ -32,5 +32,5 @@ def _unique(x: Array, axis: int | None, is_sorted: bool) -> Sequence[Array]:
 
 @computes(NonzeroOp)
 def nonzero(op: NonzeroOp, x: Array) -> Array:
-    """The places of the elements that are not zero, as columns."""
+    """The indices of the elements that are not zero, as columns."""
     return np.array(np.nonzero(np.atleast_1d(x)), np.int64)[: x.ndim]

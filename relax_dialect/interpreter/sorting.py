@@ -13,13 +13,13 @@ from tir_dialect.dtypes import numpy_dtype
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:
-    """The places along the axis from which a stable sort takes the elements."""
+    """The positions along the axis from which a stable sort takes the elements."""
     w = wide(x)
     if not descending:
         return np.argsort(w, axis=axis, kind="stable")
     # Ascending from the back is descending with equal elements in order.
-    places = np.argsort(np.flip(w, axis), axis=axis, kind="stable")
-    return x.shape[axis] - 1 - np.flip(places, axis)
+    positions = np.argsort(np.flip(w, axis), axis=axis, kind="stable")
+    return x.shape[axis] - 1 - np.flip(positions, axis)
 
 
 @computes(SortOp)
@@ -31,15 +31,15 @@ def sort(op: SortOp, x: Array) -> Array:
 
 @computes(ArgsortOp)
 def argsort(op: ArgsortOp, x: Array) -> Array:
-    """The places in order."""
+    """The positions in order."""
     return order(x, op.axis.value.data, op.descending is not None).astype(numpy_dtype(op.dtype))
 
 
 @computes_in(TopkOp)
 def topk(dims: DimValues, op: TopkOp, x: Array) -> Sequence[Array]:
-    """The first `k` places of an order, and the elements there."""
+    """The first `k` positions of an order, and the elements there."""
     axis = op.axis.value.data
-    places = np.take(order(x, axis, op.smallest is None), range(dims(op.k)), axis)
-    values = np.take_along_axis(x, places, axis)
-    indices = places.astype(numpy_dtype(op.dtype))
+    positions = np.take(order(x, axis, op.smallest is None), range(dims(op.k)), axis)
+    values = np.take_along_axis(x, positions, axis)
+    indices = positions.astype(numpy_dtype(op.dtype))
     return {"both": (values, indices), "values": (values,), "indices": (indices,)}[op.ret_type.data]

@@ -73,7 +73,7 @@ def _image(data: Array, batch: Any) -> Array:
 
 
 def _points(start: Any, end: Any, count: int, op: ROIAlignOp) -> list[list[float]]:
-    """The places of points along an axis, for each part."""
+    """The positions of points along an axis, for each part."""
     length = end - start if op.aligned is not None else max(end - start, 1.0)
     part, ratio = length / count, op.sampling_ratio.value.data
     points = ratio or max(math.ceil(part), 0)
@@ -91,10 +91,10 @@ def _point(image: Array, y: float, x: float) -> Array:
     return np.stack([image[:, r, c] * weight for r, c, weight in weights])
 
 
-def _neighbours(place: float, length: int) -> tuple[int, int, float]:
-    place = max(place, 0.0)
-    low = int(place)
-    return (length - 1, length - 1, 0.0) if low >= length - 1 else (low, low + 1, place - low)
+def _neighbours(position: float, length: int) -> tuple[int, int, float]:
+    position = max(position, 0.0)
+    low = int(position)
+    return (length - 1, length - 1, 0.0) if low >= length - 1 else (low, low + 1, position - low)
 
 
 @computes(ROIPoolOp)

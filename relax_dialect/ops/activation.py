@@ -157,7 +157,7 @@ class SoftplusOp(Operator):
 
 @op_definition
 class PreluOp(Operator):
-    """`x` where it is positive, `slope * x` elsewhere, with one slope per place along an axis.
+    """`x` where it is positive, `slope * x` elsewhere, with one slope per position along an axis.
 
     ```mlir
     %0 = relax.nn.prelu %x, %slope axis = 1
@@ -166,7 +166,7 @@ class PreluOp(Operator):
     C1: the dtypes are equal and floating-point.
     C2: the slopes have rank 1.
     C3: the axis is within the rank.
-    C4: there are as many slopes as places, or one.
+    C4: there are as many slopes as positions, or one.
     """
 
     name = "relax.nn.prelu"

@@ -1,4 +1,4 @@
-"""Operators whose places are tensors that broadcast, and writes into slices."""
+"""Operators whose positions are tensors that broadcast, and writes into slices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tir_dialect.dims import DimLike, product
 from tir_dialect.ops.assembly_format import op_definition
 
 
-def _places(inference: Inference, first: int) -> Shape:
+def _broadcast_shape(inference: Inference, first: int) -> Shape:
     """The shape to which the index operands from `first` on broadcast; fails if there are too many or they are no
     integers.
     """
@@ -37,7 +37,7 @@ def _places(inference: Inference, first: int) -> Shape:
 
 @op_definition
 class IndexTensorOp(Operator):
-    """The elements, or slices, at places whose coordinates are index tensors, one per leading dimension.
+    """The elements, or slices, at positions whose coordinates are index tensors, one per leading dimension.
 
     ```mlir
     %0 = relax.index_tensor %x, %rows, %columns
@@ -47,7 +47,7 @@ class IndexTensorOp(Operator):
 
     C1: the indices are integers, at least one and at most the rank of them.
     C2: the indices broadcast.
-    C3: where there are indices, each of their dimensions has a place.
+    C3: where there are indices, each of their dimensions has a position.
     """
 
     name = "relax.index_tensor"
@@ -61,20 +61,20 @@ class IndexTensorOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, places = inference.tensor(0), _places(inference, 1)  # C1, C2
-        if x.dims is None or places is None:
+        x, positions = inference.tensor(0), _broadcast_shape(inference, 1)  # C1, C2
+        if x.dims is None or positions is None:
             return (x.with_shape(None),)
-        count, known = len(inference.operand_types) - 1, known_dims(places)
+        count, known = len(inference.operand_types) - 1, known_dims(positions)
         for dim in x.dims[:count]:
             if known is not None and dim is not None:
                 needed = product(known)
                 inference.require_at_most(needed, needed * dim, "dimensions with elements to index")  # C3
-        return (x.with_shape((*places, *x.dims[count:])),)
+        return (x.with_shape((*positions, *x.dims[count:])),)
 
 
 @op_definition
 class IndexPutOp(Operator):
-    """`x` with values written to, or with `accumulate` added at, the places that index tensors name.
+    """`x` with values written to, or with `accumulate` added at, the positions that index tensors name.
 
     ```mlir
     %0 = relax.index_put %x, %values, %rows, %columns accumulate
@@ -83,7 +83,7 @@ class IndexPutOp(Operator):
     C1: the indices are integers, at least one and at most the rank of them.
     C2: the indices broadcast.
     C3: `x` and the values have one dtype.
-    C4: the values broadcast to one slice per place.
+    C4: the values broadcast to one slice per position.
     """
 
     name = "relax.index_put"
@@ -107,10 +107,10 @@ class IndexPutOp(Operator):
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         x, values = inference.tensor(0), inference.tensor(1)
-        places = _places(inference, 2)  # C1, C2
+        positions = _broadcast_shape(inference, 2)  # C1, C2
         inference.common_dtype((0, 1))  # C3
-        if x.dims is not None and values.dims is not None and places is not None:
-            slices = (*places, *x.dims[len(inference.operand_types) - 2 :])
+        if x.dims is not None and values.dims is not None and positions is not None:
+            slices = (*positions, *x.dims[len(inference.operand_types) - 2 :])
             if len(values.dims) > len(slices):
                 inference.fail(f"operand #1 expected rank {len(slices)} or less, got {values}")  # C4
             for old, new in zip(reversed(values.dims), reversed(slices), strict=False):
@@ -126,7 +126,7 @@ class SliceScatterOp(Operator):
     %0 = relax.slice_scatter %x, %source start = 0 end = n step = 2 axis = 1
     ```
 
-    Negative places count from the back, and both are clipped to the dimension.
+    Negative positions count from the back, and both are clipped to the dimension.
 
     C1: dtypes and ranks are equal.
     C2: the axis is within the rank.

@@ -29,9 +29,9 @@ class AttentionBase(Operator, ABC):
     """`softmax(q @ transpose(k) * scale + bias) @ v` for every batch and head.
 
     Operands have the dimensions batch, sequence, head, feature, or these in the order of a layout, such as `BHSD`.
-    Where there are fewer heads of keys and values, each serves as many consecutive heads of queries. The scale is
-    `1 / sqrt(features)` if nothing is said. A causal mask lets a query see the keys up to its own place, counted from
-    the start (`TopLeft`) or from the end (`BottomRight`) of both sequences; with `window_size` only the last so many of
+    Where there are fewer heads of keys and values, each serves as many consecutive heads of queries. The scale is `1 /
+    sqrt(features)` if nothing is said. A causal mask lets a query see the keys up to its own position, counted from the
+    start (`TopLeft`) or from the end (`BottomRight`) of both sequences; with `window_size` only the last so many of
     them. Mirrors TVM `relax.nn.attention`, which has no layouts.
 
     C1: the dtypes are equal and floating-point.

@@ -180,7 +180,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
         try:
             self.match()
         except Mismatch as mismatch:
-            where = f"{mismatch.place.path}: " if mismatch.place.path else ""
+            where = f"{mismatch.path.text}: " if mismatch.path.text else ""
             raise VerifyException(
                 f"'relax.match_cast' op can never succeed: {where}{mismatch.reason}"
             ) from mismatch  # C1, C2
@@ -190,7 +190,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
 class CheckArgsOp(IRDLOperation, BindsResultSymbols):
     """The entry check of a function: every argument against its declared type, and the symbols they bind.
 
-    Symbols are bound from the places where they stand alone or in an expression that can be solved, then everything
+    Symbols are bound from the positions where they stand alone or in an expression that can be solved, then everything
     else is checked, in whatever order the arguments come (specification, "Checking Structural Information at the Start
     and End of a Function"). Results: each argument with its type, then a witness for each bound symbol.
 
@@ -199,7 +199,7 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
       names ["x", "w"] of "main"
     ```
 
-    Errors count arguments from 0 behind those that closures of the function give: `of "main_f" captured 1`.
+    Errors count arguments from 0 after those that closures of the function give: `of "main_f" captured 1`.
 
     C1: there is one type and one name for each argument.
     C2: no more arguments are captured than there are.

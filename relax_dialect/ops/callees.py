@@ -73,7 +73,7 @@ def _type_of(func: FuncOp | None) -> FuncType | None:
 class _Function:
     """What the tokens of a function tell, before it is read."""
 
-    place: int
+    offset: int
     """Where its text begins."""
     is_kernel: bool
     names: list[str] = field(default_factory=list[str])
@@ -82,7 +82,7 @@ class _Function:
 
 @dataclass
 class _Table:
-    """What is known of the functions of one text."""
+    """What is known about the functions of one text."""
 
     functions: dict[str, _Function]
     types: dict[str, FuncType] = field(default_factory=dict[str, FuncType])
@@ -167,13 +167,13 @@ def _read_after_callees(parser: Parser, table: _Table, name: str) -> None:
                 pending += [each for each in callees if not table.functions[each].is_kernel]
         else:
             table.reading.add(pending.pop())
-            table.types[current] = _whole_type(_reader(parser, table.functions[current].place))
+            table.types[current] = _whole_type(_reader(parser, table.functions[current].offset))
             table.reading.discard(current)
 
 
 def _said_type(parser: Parser, function: _Function) -> FuncType | None:
     """The type of a function that says its result, of which the signature is read."""
-    reader = _reader(parser, function.place)
+    reader = _reader(parser, function.offset)
     if not reader.parse_optional_keyword(_FUNCTION):
         return None
     reader.parse_optional_visibility_keyword()
@@ -183,20 +183,20 @@ def _said_type(parser: Parser, function: _Function) -> FuncType | None:
 
 
 def _whole_type(reader: Parser) -> FuncType:
-    place = reader.pos
+    position = reader.pos
     op = reader.parse_operation()
     if isinstance(op, PrimFuncOp):
         return prim_func_type(op)
     if not isinstance(op, FuncOp):
-        raise ValueError(f"expected a function at {place} of the text, got '{op.name}'")
+        raise ValueError(f"expected a function at {position} of the text, got '{op.name}'")
     return op.function_type
 
 
-def _reader(parser: Parser, place: int) -> Parser:
-    """A parser that stands at a place of the same text."""
+def _reader(parser: Parser, index: int) -> Parser:
+    """A parser that stands at a position of the same text."""
     source = parser.lexer.input
     reader = type(parser)(parser.ctx, _FIRST_WORD, source.name)
     reader.attribute_aliases |= parser.attribute_aliases
-    reader.lexer.input, reader.lexer.pos = source, place
-    reader.parse_keyword(_FIRST_WORD)  # the next word is that at the place
+    reader.lexer.input, reader.lexer.pos = source, index
+    reader.parse_keyword(_FIRST_WORD)  # the next word is that at the position
     return reader

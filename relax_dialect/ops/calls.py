@@ -37,10 +37,9 @@ from relax_dialect.ops.syntax import (
 )
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.calls import CallOutcome, partial_application
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.match import CallOutcome, Mismatch, partial_application
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
 from tir_dialect.ops.assembly_format import Directive, State, op_definition
@@ -285,7 +284,7 @@ class ExternFuncOp(IRDLOperation):
     %f = relax.extern_func "my.function" : !relax.func<* -> !relax.object, impure>
     ```
 
-    C1: the type is opaque: nothing is known of the parameters of a packed function.
+    C1: the type is opaque: nothing is known about the parameters of a packed function.
     """
 
     name = "relax.extern_func"

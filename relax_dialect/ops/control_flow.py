@@ -27,7 +27,7 @@ from relax_dialect.scope import BindsResultSymbols, prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.join import join
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
@@ -68,7 +68,7 @@ def visible_yields(region: Region) -> tuple[StructInfo, ...]:
 
 
 def common_symbols(then_region: Region, else_region: Region) -> set[str]:
-    """The symbols that both regions bind, each for itself, and yield at the same place."""
+    """The symbols that both regions bind, each for itself, and yield at the same position."""
     pairs = zip(yielded_types(then_region), yielded_types(else_region), strict=False)
     same = {left.symbol for left, right in pairs if isinstance(left, PrimType) and left == right}
     return {name for name in same & bound_in(then_region) & bound_in(else_region) if name is not None}
@@ -89,7 +89,7 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
 
     Result types that are not written are the joins of what the regions yield. A result that is a prim of a new symbol
     witnesses that symbol, so that result types may use it; each region gives the symbol its value. Two regions that
-    yield a symbol of the same name at the same place do so without more ado.
+    yield a symbol of the same name at the same position do so without more ado.
 
     ```mlir
     %r, %k = relax.if %c {

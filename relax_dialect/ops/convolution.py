@@ -35,7 +35,7 @@ class ConvolutionOp(Operator, ABC):
     N, C and the spatial ones, of the kernel O, I and the spatial ones. With `out_dtype` products are summed in that
     dtype. What is absent is: strides and dilations of 1, no padding, channels first, kernels O before I (I before O
     for transposes), the layout of the result that of the data. Channels may be cut into blocks: data in `NCHW16c` has
-    dimensions N, C / 16, H, W and 16, a kernel in `OIHW16i16o` the place of the filter within its block last.
+    dimensions N, C / 16, H, W and 16, a kernel in `OIHW16i16o` the position of the filter within its block last.
 
     C1: the dtypes are equal, or integers and there is an `out_dtype`.
     C2: data and kernel have the rank of the convolution.
@@ -190,7 +190,7 @@ class Conv3dOp(ForwardConvolutionOp):
 class TransposedConvolutionOp(ConvolutionOp, ABC):
     """The gradient of a convolution by its data: `%0 = relax.nn.conv2d_transpose %x, %w strides = [2, 2]`.
 
-    Every element of the data is spread over a window of the result. `output_padding` adds places at the end of the
+    Every element of the data is spread over a window of the result. `output_padding` adds positions at the end of the
     spatial dimensions of the result, of which several sizes lead to one of the data if the stride is above 1.
 
     C1: there is one output padding per spatial dimension, smaller than the stride or the dilation.

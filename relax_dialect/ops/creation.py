@@ -213,7 +213,7 @@ class ArangeOp(Operator):
 class TriangleOp(Operator, ABC):
     """A batch of matrices with zeros on one side of a diagonal: `%0 = relax.tril %x k = 1`.
 
-    Diagonal `k` is `k` places above the main one.
+    Diagonal `k` is `k` positions above the main one.
 
     C1: the rank is at least 2.
     """
@@ -253,7 +253,7 @@ class TriuOp(TriangleOp):
 
 @op_definition
 class EyeOp(Operator):
-    """A matrix with ones on a diagonal, `k` places above the main one, and zeros elsewhere.
+    """A matrix with ones on a diagonal, `k` positions above the main one, and zeros elsewhere.
 
     ```mlir
     %0 = relax.eye rows = n columns = m k = 1 dtype = f32

@@ -1,4 +1,4 @@
-"""Convolution over windows whose places are data, and its inverse step: columns folded into an image."""
+"""Convolution over windows whose positions are data, and its inverse step: columns folded into an image."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tir_dialect.ops.assembly_format import op_definition
 
 @op_definition
 class DeformConv2dOp(Operator):
-    """A convolution whose window has its places moved by data (Dai et al., 2017; with a mask Zhu et al., 2019).
+    """A convolution whose window has its positions moved by data (Dai et al., 2017; with a mask Zhu et al., 2019).
 
     ```mlir
     %0 = relax.nn.deform_conv2d %x, %w, %offsets, %mask padding = [1, 1, 1, 1] groups = 2 offset_groups = 2
     ```
 
-    Data, kernel and result have their channels first. The offsets have for each offset group and each place of the
-    window the distances by which it moves in rows and columns, the mask a factor, for each place of the result.
+    Data, kernel and result have their channels first. The offsets have for each offset group and each position of the
+    window the distances by which it moves in rows and columns, the mask a factor, for each index of the result.
     Between elements the data is interpolated, outside it is zero. Mirrors ONNX `DeformConv`.
 
     C1: all operands have rank 4 and one floating-point dtype.
@@ -86,11 +86,11 @@ class DeformConv2dOp(Operator):
         seen = None if w[1] is None else groups * w[1]
         inference.require_equal(x[1], seen, "as many channels as the kernel sees")  # C3
         extents = [windows.count(axis, x[axis + 2], w[axis + 2]) for axis in (0, 1)]
-        places = None if w[2] is None or w[3] is None else parts * w[2] * w[3]
-        expected = (x[0], None if places is None else 2 * places, *extents)
+        positions = None if w[2] is None or w[3] is None else parts * w[2] * w[3]
+        expected = (x[0], None if positions is None else 2 * positions, *extents)
         for pair in zip(offsets, expected, strict=True):
             inference.require_equal(*pair, "offsets that fit the window and the result")  # C4
-        for pair in zip(mask, (x[0], places, *extents), strict=True):
+        for pair in zip(mask, (x[0], positions, *extents), strict=True):
             inference.require_equal(*pair, "a mask that fits the window and the result")  # C4
         return (inference.tensor(0).with_shape((x[0], w[0], *extents)),)
 
@@ -103,7 +103,7 @@ class Col2ImOp(Operator):
     %0 = relax.nn.col2im %x, %size window = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]
     ```
 
-    The data has the dimensions batch, channel times place in the window, and window; windows slide over an image of
+    The data has the dimensions batch, channel times position in the window, and window; windows slide over an image of
     the size given. Mirrors ONNX `Col2Im`.
 
     C1: the data has rank 3 and a numeric dtype.
@@ -150,12 +150,12 @@ class Col2ImOp(Operator):
         windows = require_windows(inference, len(window))  # C2
         if not window or min(window) < 1 or size.rank not in (len(window), None):
             inference.fail(f"expected a window size of at least 1 per dimension, got {list(window)} and {size}")  # C2
-        places = product([constant(extent) for extent in window])
-        inference.require_divisible(channels, places.constant_term, f"channels in multiples of {places}")  # C3
+        positions = product([constant(extent) for extent in window])
+        inference.require_divisible(channels, positions.constant_term, f"channels in multiples of {positions}")  # C3
         dims = (None,) * len(window) if size.dims is None else size.dims
         counts = [windows.count(axis, dim, constant(window[axis])) for axis, dim in enumerate(dims)]
         inference.require_equal(columns, _product(counts), "a column for each window")  # C3
-        left = None if channels is None else floordiv(channels, places.constant_term)
+        left = None if channels is None else floordiv(channels, positions.constant_term)
         return (inference.tensor(0).with_shape((batch, left, *dims)),)
 
 

@@ -39,11 +39,11 @@ class GetValidCountsOp(Operator):
     """The rows whose score is above a threshold, and whose class is not negative, brought to the top.
 
     ```mlir
-    %count, %rows, %places = relax.vision.get_valid_counts %x score_threshold = 0.5 id_index = 0 score_index = 1
+    %count, %rows, %positions = relax.vision.get_valid_counts %x score_threshold = 0.5 id_index = 0 score_index = 1
     ```
 
     The data has the dimensions batch, row, column. `%count` says how many rows of each batch are valid, `%rows` has
-    them in their order and -1 below, `%places` where each of them was, and -1. With an `id_index` of -1 rows have no
+    them in their order and -1 below, `%positions` where each of them was, and -1. With an `id_index` of -1 rows have no
     class. Mirrors TVM `relax.vision.get_valid_counts`.
 
     C1: the data has rank 3 and a floating-point dtype.
@@ -58,7 +58,7 @@ class GetValidCountsOp(Operator):
     x = operand_def(TensorType)
     count = result_def(TensorType)
     rows = result_def(TensorType)
-    places = result_def(TensorType)
+    indices = result_def(TensorType)
 
     def __init__(
         self, x: SSAValue | Operation, *, score_threshold: float = 0.0, id_index: int = 0, score_index: int = 1
@@ -96,8 +96,8 @@ class BoxNMSOp(Operator):
     With a `soft_nms_sigma` above 0 the scores of the others of that class decay by `exp(-iou * iou / (2 * sigma))`,
     and a score has to be above `score_threshold` instead of 0.
 
-    `%rows` has the rows taken, at the top with `invalid_to_bottom` or where scores decay, otherwise at the place that
-    sorting by score gives them, and -1 elsewhere; `%kept` the elements of `%indices` that belong to them, from the
+    `%rows` has the rows taken, at the top with `invalid_to_bottom` or where scores decay, otherwise at the position
+    that sorting by score gives them, and -1 elsewhere; `%kept` the elements of `%indices` that belong to them, from the
     top on, and -1; `%taken` how many they are. Mirrors TVM `relax.vision.non_max_suppression`, which returns some of
     the results; TVM orders equal scores that have decayed otherwise.
 

@@ -190,7 +190,7 @@ class Arguments(Directive):
 
 
 class NamedDims(Directive):
-    """Dimensions behind the name of the property, if there are some: `tir_vars [n, 2 * m]`."""
+    """Dimensions after the name of the property, if there are some: `tir_vars [n, 2 * m]`."""
 
     dims: AttributeVariable
 

@@ -216,7 +216,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.$]*")
 
 
 def _refuse_other_names(parser: Parser, op: type[IRDLOperation], found: Mapping[str, Attribute]) -> None:
-    """Raises an error at a word behind the properties that neither ends the text of the op nor begins another one."""
+    """Raises an error at a word after the properties that neither ends the text of the op nor begins another one."""
     word = _WORD.match(parser.lexer.input.content, parser.pos)
     if word is None or word[0] == "loc" or parser.ctx.get_optional_op(word[0], dialect_stack=("relax",)) is not None:
         return

@@ -1,4 +1,4 @@
-"""Operators that gather and scatter: elements are read or written at places given by tensors."""
+"""Operators that gather and scatter: elements are read or written at positions given by tensors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ REDUCTIONS = ("update", "add", "mul", "max", "min")
 
 def _require_within(inference: Inference, axis: int) -> None:
     """Leaves checks that the indices, operand 1, are no larger than operand 0 but along the axis, if there are any."""
-    x, places = inference.tensor(0), inference.tensor(1)
-    known = known_dims(places.dims)
-    for at, (length, count) in enumerate(zip(x.dims or (), places.dims or (), strict=False)):
+    x, positions = inference.tensor(0), inference.tensor(1)
+    known = known_dims(positions.dims)
+    for at, (length, count) in enumerate(zip(x.dims or (), positions.dims or (), strict=False)):
         if at != axis:
             inference.require_at_most(count, length, "indices within the tensor along the other axes")
         elif length is not None and known is not None:
@@ -46,7 +46,8 @@ class GatherElementsOp(Operator):
 
     C1: the indices are integers.
     C2: the ranks are equal and the axis is within them.
-    C3: along the other axes the indices are no larger than the tensor; where there is an index, the axis has a place.
+    C3: along the other axes the indices are no larger than the tensor; where there is an index, the axis has a
+    position.
     """
 
     name = "relax.gather_elements"
@@ -70,7 +71,7 @@ class GatherElementsOp(Operator):
 
 @op_definition
 class GatherNDOp(Operator):
-    """Slices of a tensor at places whose coordinates are the last dimension of the indices.
+    """Slices of a tensor at positions whose coordinates are the last dimension of the indices.
 
     ```mlir
     %0 = relax.gather_nd %x, %indices batch_dims = 1
@@ -82,7 +83,7 @@ class GatherNDOp(Operator):
     C2: `batch_dims` is within both ranks, the indices having one dimension more.
     C3: the number of coordinates is a constant and at most the rank without batch dimensions.
     C4: the batch dimensions are equal.
-    C5: where there are coordinates, each of their dimensions has a place.
+    C5: where there are coordinates, each of their dimensions has a position.
     """
 
     name = "relax.gather_nd"
@@ -97,27 +98,27 @@ class GatherNDOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, places, batch = inference.tensor(0), inference.tensor(1), inference.integer("batch_dims")
+        x, positions, batch = inference.tensor(0), inference.tensor(1), inference.integer("batch_dims")
         inference.require_domain(1, Domain.INTEGER)  # C1
-        if x.dims is None or places.dims is None:
+        if x.dims is None or positions.dims is None:
             return (x.with_shape(None),)
-        if not 0 <= batch <= min(len(x.dims), len(places.dims) - 1):
-            ranks = f"{len(x.dims)} and {len(places.dims)}"
+        if not 0 <= batch <= min(len(x.dims), len(positions.dims) - 1):
+            ranks = f"{len(x.dims)} and {len(positions.dims)}"
             inference.fail(f"expected batch_dims within the ranks {ranks}, got {batch}")  # C2
-        last = places.dims[-1]
+        last = positions.dims[-1]
         count = None if last is None else last.constant_value
         if count is None:
             return (x.with_shape(None),)
         if not 0 <= count <= len(x.dims) - batch:
             inference.fail(f"expected at most {len(x.dims) - batch} coordinates, got {count}")  # C3
-        for pair in zip(x.dims[:batch], places.dims[:batch], strict=True):
+        for pair in zip(x.dims[:batch], positions.dims[:batch], strict=True):
             inference.require_equal(*pair, "equal batch dimensions")  # C4
-        known = known_dims(places.dims[:-1])
+        known = known_dims(positions.dims[:-1])
         for dim in x.dims[batch : batch + count]:
             if known is not None and dim is not None:
                 needed = product(known)
                 inference.require_at_most(needed, needed * dim, "dimensions with elements to index")  # C5
-        return (x.with_shape((*places.dims[:-1], *x.dims[batch + count :])),)
+        return (x.with_shape((*positions.dims[:-1], *x.dims[batch + count :])),)
 
 
 @op_definition
@@ -168,7 +169,7 @@ class ScatterElementsOp(Operator):
 
 @op_definition
 class ScatterNDOp(Operator):
-    """`x` with slices replaced by, or combined with, updates, at places whose coordinates are the last dimension of
+    """`x` with slices replaced by, or combined with, updates, at positions whose coordinates are the last dimension of
     the indices.
 
     ```mlir
@@ -200,17 +201,17 @@ class ScatterNDOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, places, updates = (inference.tensor(index) for index in range(3))
+        x, positions, updates = (inference.tensor(index) for index in range(3))
         inference.require_domain(1, Domain.INTEGER)  # C1
         inference.common_dtype((0, 2))  # C1
         _require_reduction(inference)  # C4
-        last = places.dims[-1] if places.dims else None
+        last = positions.dims[-1] if positions.dims else None
         count = None if last is None else last.constant_value
-        if x.dims is None or places.dims is None or count is None:
+        if x.dims is None or positions.dims is None or count is None:
             return (x,)
         if not 0 <= count <= len(x.dims):
             inference.fail(f"expected at most {len(x.dims)} coordinates, got {count}")  # C2
-        expected = (*places.dims[:-1], *x.dims[count:])
+        expected = (*positions.dims[:-1], *x.dims[count:])
         if updates.dims is not None and len(updates.dims) != len(expected):
             inference.fail(f"updates expected rank {len(expected)}, got {len(updates.dims)}")  # C3
         for pair in zip(updates.dims or (), expected, strict=False):
@@ -220,7 +221,7 @@ class ScatterNDOp(Operator):
 
 @op_definition
 class OneHotOp(Operator):
-    """`on` where the place along a new axis is the index, `off` elsewhere.
+    """`on` where the position along a new axis is the index, `off` elsewhere.
 
     ```mlir
     %0 = relax.one_hot %indices, %on, %off depth = 10 axis = -1
@@ -253,12 +254,12 @@ class OneHotOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        places, on, off = inference.tensor(0), inference.prim(1), inference.prim(2)
+        positions, on, off = inference.tensor(0), inference.prim(1), inference.prim(2)
         inference.require_domain(0, Domain.INTEGER)  # C1
         if on.dtype != off.dtype:
             inference.fail(f"expected on and off of one dtype, got {on.dtype} and {off.dtype}")  # C2
-        if places.dims is None:
-            return (TensorType(None, on.dtype, places.device),)
-        axis = inference.axis(inference.integer("axis"), len(places.dims) + 1)  # C3
-        shape = (*places.dims[:axis], inference.size("depth"), *places.dims[axis:])  # C4
-        return (TensorType(shape, on.dtype, places.device),)
+        if positions.dims is None:
+            return (TensorType(None, on.dtype, positions.device),)
+        axis = inference.axis(inference.integer("axis"), len(positions.dims) + 1)  # C3
+        shape = (*positions.dims[:axis], inference.size("depth"), *positions.dims[axis:])  # C4
+        return (TensorType(shape, on.dtype, positions.device),)

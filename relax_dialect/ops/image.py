@@ -37,9 +37,9 @@ class Resize2dOp(Operator):
     %0 = relax.image.resize2d %x, %size method = "linear" coordinates = "half_pixel"
     ```
 
-    `coordinates` says which place of the image a place of the result comes from, as in ONNX `Resize`; `rounding` how
-    `nearest_neighbor` goes to a whole place; `roi` is the part of the image that `tf_crop_and_resize` takes, as
-    fractions `[top, left, bottom, right]`, with `extrapolation_value` outside of it. `cubic_exclude` lets places
+    `coordinates` says which position of the image an index of the result comes from, as in ONNX `Resize`; `rounding`
+    how `nearest_neighbor` goes to a whole position; `roi` is the part of the image that `tf_crop_and_resize` takes, as
+    fractions `[top, left, bottom, right]`, with `extrapolation_value` outside of it. `cubic_exclude` lets positions
     outside of the image have no weight.
 
     C1: the data has rank 4, and the size 2 dimensions.

@@ -35,11 +35,11 @@ class MapIndicesOp(Operator):
     ```
 
     A dimension of the result is as long as the greatest index needs; a quotient is rounded up, and a remainder has the
-    length of its divisor, so that blocks are whole. Places where no element goes have the `pad_value`. Mirrors TVM's
+    length of its divisor, so that blocks are whole. Positions where no element goes have the `pad_value`. Mirrors TVM's
     `layout_transform`.
 
     C1: the map has an index for each dimension, and no symbols.
-    C2: no two elements go to one place. Where only numbers for dimensions show that, the op waits for them.
+    C2: no two elements go to one position. Where only numbers for dimensions show that, the op waits for them.
     C3: indices are at least 0 and bounded; the dimensions of the result are not negative.
     """
 
@@ -131,7 +131,7 @@ def _extents(index_map: AffineMap) -> list[Dim] | None:
     """The dimensions of the result by those of the operand, which are symbols here: one rule for all sizes."""
     from tir_dialect.schedule.indices.index_domain import IndexDomain
 
-    domain = IndexDomain.of([symbol(_size(place)) for place in range(index_map.num_dims)], Bounds())
+    domain = IndexDomain.of([symbol(_size(index)) for index in range(index_map.num_dims)], Bounds())
     extents: list[Dim] = []
     for output in map(as_dim, mapped(index_map, domain.indices)):
         atom = output.as_atom
@@ -144,9 +144,9 @@ def _extents(index_map: AffineMap) -> list[Dim] | None:
 
 
 def _in_sizes(extents: Sequence[Dim], shape: Sequence[Dim]) -> list[Dim]:
-    sizes = {_size(place): dim for place, dim in enumerate(shape)}
+    sizes = {_size(index): dim for index, dim in enumerate(shape)}
     return [DEFAULT_PROVER.simplify(extent.substitute(sizes)) for extent in extents]
 
 
-def _size(place: int) -> str:
-    return f"size${place}"
+def _size(index: int) -> str:
+    return f"size${index}"

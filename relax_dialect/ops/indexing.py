@@ -1,4 +1,4 @@
-"""Operators that take elements by place: take and slices."""
+"""Operators that take elements by position: take and slices."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ TAKE_MODES = ("fast", "wrap", "clip")
 
 @op_definition
 class TakeOp(Operator):
-    """Slices of a tensor along an axis, at places given by a tensor of indices.
+    """Slices of a tensor along an axis, at positions given by a tensor of indices.
 
     ```mlir
     %0 = relax.take %x, %indices axis = 0
     ```
 
     The indices' dimensions stand where the axis was. Without an axis the tensor has to have rank 1. What an index out
-    of range means is the mode: `wrap` modulo the extent; `clip` the nearest place; `fast` too, but there a negative
+    of range means is the mode: `wrap` modulo the extent; `clip` the nearest position; `fast` too, but there a negative
     index counts from the back first. (In TVM, `fast` says nothing about such indices.)
 
     C1: the indices are integers.
     C2: the axis is within the rank; without an axis the rank is 1.
     C3: the mode is one of the three.
-    C4: where there is an index, the axis has a place.
+    C4: where there is an index, the axis has a position.
     """
 
     name = "relax.take"
@@ -58,34 +58,34 @@ class TakeOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, places, given = inference.tensor(0), inference.tensor(1), inference.optional_integer("axis")
+        x, positions, given = inference.tensor(0), inference.tensor(1), inference.optional_integer("axis")
         inference.require_domain(1, Domain.INTEGER)  # C1
         if inference.string("mode") not in TAKE_MODES:
             inference.fail(f"mode expected one of {', '.join(TAKE_MODES)}, got {inference.string('mode')}")  # C3
         if given is None and x.rank not in (1, None):
             inference.fail(f"expected an axis, as the operand has rank {x.rank}")  # C2
-        if x.dims is None or places.dims is None:
-            return (x.with_shape(places.dims if given is None else None),)
+        if x.dims is None or positions.dims is None:
+            return (x.with_shape(positions.dims if given is None else None),)
         axis = inference.axis(given or 0, len(x.dims))  # C2
-        length, count = x.dims[axis], known_dims(places.dims)
+        length, count = x.dims[axis], known_dims(positions.dims)
         if length is not None and count is not None:
             needed = product(count)
             inference.require_at_most(needed, needed * length, "an axis with elements to take")  # C4
-        return (x.with_shape((*x.dims[:axis], *places.dims, *x.dims[axis + 1 :])),)
+        return (x.with_shape((*x.dims[:axis], *positions.dims, *x.dims[axis + 1 :])),)
 
 
-def taken_places(indices: NDArray[Any], extent: int, mode: str) -> NDArray[Any]:
-    """The places within an extent for which indices of `relax.take` stand; an extent of 0 has none, and no index."""
+def taken_indices(indices: NDArray[Any], extent: int, mode: str) -> NDArray[Any]:
+    """The positions within an extent for which indices of `relax.take` stand; an extent of 0 has none, and no index."""
     import numpy as np
 
     most, wide = max(extent, 1), np.uint64 if indices.dtype.kind == "u" else np.int64
-    places = indices.astype(wide)
+    positions = indices.astype(wide)
     if mode == "wrap":
-        return (places % wide(most)).astype(np.int64)
-    places = np.minimum(places, wide(np.iinfo(np.int64).max)).astype(np.int64)
+        return (positions % wide(most)).astype(np.int64)
+    positions = np.minimum(positions, wide(np.iinfo(np.int64).max)).astype(np.int64)
     if mode == "fast":
-        places = np.where(places < 0, places + most, places)
-    return np.clip(places, 0, most - 1)
+        positions = np.where(positions < 0, positions + most, positions)
+    return np.clip(positions, 0, most - 1)
 
 
 @op_definition
@@ -98,13 +98,13 @@ class StridedSliceOp(Operator):
     ```
 
     As in Python, a negative `begin` or `end` counts from the back, and both are clipped to the dimension. With
-    `assume_inbound` they are within it already. Where the sign of a symbolic place cannot be proved, it is taken as not
-    negative, as symbols are.
+    `assume_inbound` they are within it already. Where the sign of a symbolic position cannot be proved, it is taken as
+    not negative, as symbols are.
 
     C1: the axes are within the rank, each once.
     C2: there are as many begins, ends and strides as axes; strides may be absent and are then 1.
     C3: no stride is 0.
-    C4: with `assume_inbound`, begins and ends are places of the dimension, in the order of the stride.
+    C4: with `assume_inbound`, begins and ends are positions of the dimension, in the order of the stride.
     """
 
     name = "relax.strided_slice"
@@ -167,7 +167,7 @@ def _require_inbound(inference: Inference, length: Dim | None, begin: Dim, end: 
 
 
 FAR = 1 << 31
-"""A place as far out as this means the end of the dimension, as in other frameworks."""
+"""A position as far out as this means the end of the dimension, as in other frameworks."""
 
 
 def slice_length(length: Dim | None, begin: Dim, end: Dim, stride: int, inbound: bool = False) -> Dim | None:
@@ -177,28 +177,28 @@ def slice_length(length: Dim | None, begin: Dim, end: Dim, stride: int, inbound:
         return ceildiv(span, abs(stride))
     if length is None:
         return None
-    first = slice_place(length, begin, stride)
-    last = slice_place(length, end, stride)
+    first = slice_index(length, begin, stride)
+    last = slice_index(length, end, stride)
     span = last - first if stride > 0 else first - last
     return DEFAULT_PROVER.simplify(ceildiv(maximum(span, 0), abs(stride)))
 
 
-def slice_place(length: Dim, place: Dim, stride: int) -> Dim:
+def slice_index(length: Dim, position: Dim, stride: int) -> Dim:
     """A `begin` or `end` counted from the front, clipped to `[0, length]`, or to `[-1, length - 1]` for a negative
     stride.
     """
     low, high = (constant(0), length) if stride > 0 else (constant(-1), length - 1)
-    value = place.constant_value
+    value = position.constant_value
     if value is not None and abs(value) >= FAR:
         return low if value < 0 else high
-    if DEFAULT_PROVER.less(place, 0):
-        place = place + length
-    return DEFAULT_PROVER.simplify(maximum(low, minimum(place, high)))
+    if DEFAULT_PROVER.less(position, 0):
+        position = position + length
+    return DEFAULT_PROVER.simplify(maximum(low, minimum(position, high)))
 
 
 @op_definition
 class DynamicStridedSliceOp(Operator):
-    """A slice whose places are data: tensors of `i64` with one element per dimension.
+    """A slice whose positions are data: tensors of `i64` with one element per dimension.
 
     ```mlir
     %0 = relax.dynamic_strided_slice %x, %begin, %end, %strides
@@ -230,9 +230,9 @@ class DynamicStridedSliceOp(Operator):
         x = inference.tensor(0)
         rank = None if x.rank is None else constant(x.rank)
         for index in (1, 2, 3):
-            places = inference.tensor(index)
-            if places.rank not in (1, None) or places.dtype not in (i64, None):
-                inference.fail(f"operand #{index} expected rank 1 and dtype i64, got {places}")  # C1
-            if places.dims is not None:
-                inference.require_equal(places.dims[0], rank, "one element per dimension")  # C2
+            positions = inference.tensor(index)
+            if positions.rank not in (1, None) or positions.dtype not in (i64, None):
+                inference.fail(f"operand #{index} expected rank 1 and dtype i64, got {positions}")  # C1
+            if positions.dims is not None:
+                inference.require_equal(positions.dims[0], rank, "one element per dimension")  # C2
         return (x.with_shape(None if x.rank is None else (None,) * x.rank),)

@@ -39,7 +39,7 @@ def whole_dims(layout: BlockedLayout, dims: Sequence[Dim | None]) -> dict[str, D
 class Layout:
     """An order of dimensions such as `NCHW`, some of which may be cut into blocks: `NCHW16c`.
 
-    A capital names a dimension, a number with a small letter the place within a block of so many.
+    A capital names a dimension, a number with a small letter the position within a block of so many.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Layout:
         """The sizes of blocks, by the capital of what is cut into them."""
         return {letter.upper(): size for letter, size in self.dims if letter.islower()}
 
-    def place(self, letter: str) -> int:
+    def index(self, letter: str) -> int:
         """The position of a letter."""
         return self.letters.index(letter)
 

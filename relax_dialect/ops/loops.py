@@ -260,7 +260,7 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
         self.verify_results(() if symbol is None else (symbol,))  # C6
 
     def _bound(self, value: SSAValue | None) -> Dim | None:
-        """What is known of a bound or of the step."""
+        """What is known about a bound or of the step."""
         if value is None:
             return constant(1)
         if not isinstance(value.type, PrimType) or value.type.dtype != i64:

@@ -15,11 +15,13 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.pattern_rewriter import RewritePattern
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern, op_type_rewrite_pattern
 
+from relax_dialect.analysis.effects import may_be_view, unchanged_between
 from relax_dialect.inference import DEFAULT_PROVER, ONE, Inference
 from relax_dialect.ops.fields import integer, integers, optional_integers
 from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Checked
 from tir_dialect.dims import product
@@ -35,8 +37,6 @@ class ViewOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface,
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from relax_dialect.canonicalization.manipulation import MergeReshapes
-
         return (MergeReshapes(),)
 
 
@@ -130,23 +130,18 @@ class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInt
 
     def fold(self) -> tuple[SSAValue] | None:
         """In the order that they have, unless somebody may write into the copy: `permute_dims %x [0, 1]  ->  %x`."""
-        from relax_dialect.analysis.effects import may_be_view
-        from relax_dialect.canonicalization.manipulation import permutation
-
         axes = permutation(self)
         same = axes == tuple(range(len(axes or ()))) and self.x.type == self.result.type
         return (self.x,) if same and may_be_view(self.result, self.x) else None
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from relax_dialect.canonicalization.manipulation import MergePermutations
-
         return (MergePermutations(),)
 
 
 @op_definition
 class ExpandDimsOp(ViewOp):
-    """New dimensions of 1 at places counted in the result.
+    """New dimensions of 1 at positions counted in the result.
 
     ```mlir
     %0 = relax.expand_dims %x axes = [0, -1]
@@ -282,3 +277,58 @@ def fold_to_same_type(value: SSAValue, result: OpResult) -> tuple[SSAValue] | No
     info = value.type
     same = isinstance(info, TensorType) and info.known_dims is not None and info == result.type
     return (value,) if same else None
+
+
+class MergeReshapes(RewritePattern):
+    """The shape in between does not matter: `reshape(reshape(x, s), t)  ->  reshape(x, t)`; also of other views."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: ViewOp, rewriter: PatternRewriter) -> None:
+        inner, info = op.operands[0].owner, op.results[0].type
+        if not isinstance(inner, ViewOp) or not isinstance(info, TensorType):
+            return
+        if isinstance(op, ReshapeOp):
+            new = [ReshapeOp(inner.operands[0], op.shape)]
+        elif info.known_dims is not None:
+            shape = ShapeOp(info.known_dims)
+            new = [shape, ReshapeOp(inner.operands[0], shape)]
+        else:
+            return
+        if new[-1].results[0].type == info:
+            for made in new:
+                made.location = op.location
+            rewriter.replace(op, new)
+
+
+class MergePermutations(RewritePattern):
+    """Two permutations are one: `permute_dims(permute_dims(x, p), q)  ->  permute_dims(x, p . q)`.
+
+    Or none, if that is the order of `x`. Unless somebody may write into `x` between them.
+    """
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: PermuteDimsOp, rewriter: PatternRewriter) -> None:
+        inner = op.x.owner
+        if not isinstance(inner, PermuteDimsOp) or not unchanged_between([inner.x], inner, op):
+            return
+        outer_axes, inner_axes = permutation(op), permutation(inner)
+        if outer_axes is None or inner_axes is None:
+            return
+        axes = [inner_axes[axis] for axis in outer_axes]
+        if axes == sorted(axes) and inner.x.type == op.result.type and may_be_view(op.result, inner.x):
+            rewriter.replace(op, [], [inner.x])
+            return
+        new = PermuteDimsOp(inner.x, axes)
+        if new.result.type == op.result.type:
+            new.location = op.location
+            rewriter.replace(op, new)
+
+
+def permutation(op: PermuteDimsOp) -> tuple[int, ...] | None:
+    """The axes, counted from the front; `None` if they depend on a rank that is not known."""
+    rank = op.result.type.rank
+    if rank is None:
+        return None
+    if not isinstance(op.axes, DenseArrayBase):
+        return tuple(reversed(range(rank)))
+    return tuple(int(axis) % rank for axis in op.axes.get_values())

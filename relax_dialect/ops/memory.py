@@ -138,7 +138,7 @@ class StorageTensorOp(IRDLOperation):
 
     @property
     def _end(self) -> Dim:
-        """The byte behind the last one."""
+        """The byte after the last one."""
         info = self.result.type
         if info.known_dims is None or info.dtype is None:
             return self.offset.data

@@ -1,9 +1,9 @@
-"""Random numbers by place: Philox 4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-SC 2011).
+"""Random numbers by position: Philox 4x32 with ten rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2,
+3", SC 2011).
 
-What a place gives depends on nothing but its number and the seed, so that all places can be computed in any order, by
-any number of threads, with one result. The same text computes on arrays of NumPy and on tensor expressions: both are
-unsigned integers of 64 bits here, of which 32 are used.
+What a position gives depends on nothing but its number and the seed, so that all positions can be computed in any
+order, by any number of threads, with one result. The same text computes on arrays of NumPy and on tensor expressions:
+both are unsigned integers of 64 bits here, of which 32 are used.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[An
     return a, b, c, d
 
 
-def words(seed: Any, stream: int, place: Any) -> tuple[Any, Any, Any, Any]:
-    """Four words of 32 bits for a place in a stream of a seed, of 64 bits each."""
-    none = place & 0
-    counter = place & _LOW, place >> 32, none + (stream & _LOW), none + (stream >> 32)
+def words(seed: Any, stream: int, position: Any) -> tuple[Any, Any, Any, Any]:
+    """Four words of 32 bits for a position in a stream of a seed, of 64 bits each."""
+    none = position & 0
+    counter = position & _LOW, position >> 32, none + (stream & _LOW), none + (stream >> 32)
     return philox(counter, (seed & _LOW, seed >> 32))
 
 

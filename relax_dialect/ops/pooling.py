@@ -87,7 +87,7 @@ class PoolBase(Operator, ABC):
 class WindowPoolOp(PoolBase, ABC):
     """Windows that slide over the data: `%0 = relax.nn.max_pool2d %x pool_size = [3, n] strides = [2, 2]`.
 
-    With `ceil_mode` the last window may reach over the end of the padded data, but not start behind the data. What is
+    With `ceil_mode` the last window may reach over the end of the padded data, but not start after the data. What is
     absent is: strides and dilations of 1, no padding.
 
     C1: there is one window size, stride and dilation of at least 1 per spatial dimension, and two paddings.
@@ -218,8 +218,8 @@ class AvgPool3dOp(AvgPoolOp):
 
 
 class AdaptiveAvgPoolOp(PoolBase, ABC):
-    """Means over windows that cut the data into a number of places: `%0 = relax.nn.adaptive_avg_pool2d %x output_size
-    = [1, n]`.
+    """Means over windows that cut the data into a number of positions: `%0 = relax.nn.adaptive_avg_pool2d %x
+    output_size = [1, n]`.
 
     Window `i` of `m` over `n` elements is `[floordiv(i * n, m), ceildiv((i + 1) * n, m))`.
 

@@ -91,7 +91,7 @@ def match_prim_func(
     except Mismatch as mismatch:
         missing = [name for name in explicit_symbols(func) if name not in explicit]
         hint = f"; or give the values of [{', '.join(missing)}] as tir_vars" if missing else ""
-        given = mismatch.place.root - len(func.params)
+        given = mismatch.path.root - len(func.params)
         where = f"parameter {mismatch}" if given < 0 else f"value of {explicit[given]}: {mismatch.reason}"
         raise VerifyException(f"{subject}, {where}{hint}") from mismatch
 

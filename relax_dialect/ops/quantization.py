@@ -20,7 +20,7 @@ from tir_dialect.ops.assembly_format import op_definition
 
 
 class QuantizationBase(Operator, ABC):
-    """What both directions have in common: a scale and a zero point, as scalars or with one element per place along
+    """What both directions have in common: a scale and a zero point, as scalars or with one element per position along
     an axis.
 
     C1: the axis is within the rank.

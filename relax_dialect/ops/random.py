@@ -22,8 +22,8 @@ class RandomOp(Operator, ABC):
 
     A pure function: the same seed gives the same numbers, on any machine, with any number of threads, in every mode but
     for rounding. Whoever wants others gives another seed, for instance one that is a parameter. The streams of a seed
-    are independent of each other. An element comes of the seed, the stream and its place in row-major order by Philox
-    4x32-10 (`philox.py`), with 24 or 32 random bits, those of `f64` with 53.
+    are independent of each other. An element comes of the seed, the stream and its position in row-major order by
+    Philox 4x32-10 (`philox.py`), with 24 or 32 random bits, those of `f64` with 53.
 
     C1: the seed is an `i64`.
     C2: no size is negative.

@@ -65,7 +65,7 @@ class MeshgridOp(Operator):
     %rows, %columns = relax.meshgrid %x, %y indexing = "xy"
     ```
 
-    With `ij` the dimensions are those of the vectors in order, with `xy` the first two change places. Mirrors NumPy's
+    With `ij` the dimensions are those of the vectors in order, with `xy` the first two are swapped. Mirrors NumPy's
     `meshgrid`.
 
     C1: there is at least one operand; each has rank 1, all one dtype.
@@ -82,12 +82,12 @@ class MeshgridOp(Operator):
         super().__init__(vectors, {"indexing": StringAttr(indexing)})
 
     @property
-    def places(self) -> list[int]:
+    def vectorized_axes(self) -> list[int]:
         """The dimension of the result that each vector runs along."""
-        places = list(range(len(self.vectors)))
+        positions = list(range(len(self.vectors)))
         if self.indexing.data == "xy":
-            places[:2] = reversed(places[:2])
-        return places
+            positions[:2] = reversed(positions[:2])
+        return positions
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType, ...]:
@@ -111,8 +111,8 @@ class LayoutTransformOp(Operator, HasFolderInterface):
     %0 = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
     ```
 
-    A capital names a dimension, a number with a small letter the place within a block of it. Places that a block has
-    beyond the end of its dimension are zero; without blocks in the target, they are left in.
+    A capital names a dimension, a number with a small letter the position within a block of it. Positions that a block
+    has beyond the end of its dimension are zero; without blocks in the target, they are left in.
 
     C1: layouts are capitals, and blocks of some of them, each once, of the same dimensions.
     C2: the tensor has the rank of the source layout, and blocks of the sizes that it says.
@@ -130,7 +130,7 @@ class LayoutTransformOp(Operator, HasFolderInterface):
 
     def fold(self) -> tuple[SSAValue] | None:
         """Back to what it was: `layout_transform %y, b, a  ->  %x` of `%y = layout_transform %x, a, b`, unless blocks
-        have more places, or somebody writes into one of them.
+        have more positions, or somebody writes into one of them.
         """
         from relax_dialect.analysis.effects import may_be_view
 
@@ -173,12 +173,12 @@ class MultinomialFromUniformOp(Operator):
     %0 = relax.multinomial_from_uniform %probabilities, %uniform, %rows dtype = i64
     ```
 
-    A sample is the first place at which the sum of the probabilities of its row is greater than its number; the last
-    place if there is none. Mirrors TVM.
+    A sample is the first position at which the sum of the probabilities of its row is greater than its number; the last
+    position if there is none. Mirrors TVM.
 
     C1: the probabilities have rank 2, numbers and rows rank 2 with one column, and there are as many of both.
     C2: probabilities and numbers are floating-point, rows integers; so is the dtype of the samples.
-    C3: there is at least one place.
+    C3: there is at least one position.
     """
 
     name = "relax.multinomial_from_uniform"
@@ -200,7 +200,7 @@ class MultinomialFromUniformOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        (_, places), uniform, rows = (require_rank(inference, index, 2) for index in range(3))  # C1
+        (_, positions), uniform, rows = (require_rank(inference, index, 2) for index in range(3))  # C1
         for dims in (uniform, rows):
             inference.require_equal(dims[1], constant(1), "one column")  # C1
         count = inference.require_equal(uniform[0], rows[0], "a row for each number")  # C1
@@ -210,5 +210,5 @@ class MultinomialFromUniformOp(Operator):
         dtype = inference.dtype("dtype")
         if not Domain.INTEGER.admits(dtype):
             inference.fail(f"dtype expected an integer dtype, got {dtype}")  # C2
-        inference.require_at_most(constant(1), places, "at least one place")  # C3
+        inference.require_at_most(constant(1), positions, "at least one place")  # C3
         return (TensorType((count, constant(1)), dtype, inference.common_device()),)

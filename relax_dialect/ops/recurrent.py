@@ -49,7 +49,7 @@ class RecurrentOp(Operator, ABC):
     """What layers and their recurrences have in common.
 
     `direction` is `forward`, `reverse` or `bidirectional`; a sequence shorter than the longest ends with its length,
-    where a reverse one begins, and gives zeros behind it. `activations` names the functions of the gates, for each
+    where a reverse one begins, and gives zeros after it. `activations` names the functions of the gates, for each
     direction in turn, separated by blanks; `alphas` and `betas` have one number for each of them. `clip` bounds what
     goes into them. `input_forget` makes the forget gate of an LSTM the complement of the input gate; with
     `linear_before_reset` the reset gate of a GRU multiplies the product with the recurrence weights.

@@ -146,7 +146,7 @@ class ScanOp(Operator, ABC):
     """Combines each element with those before it along an axis: `%0 = relax.cumsum %x axis = 0 exclusive`.
 
     Without an axis the tensor is flattened. With `dtype` the elements are converted first; with `exclusive` an
-    element does not count for its own place.
+    element does not count for its own position.
 
     C1: the dtype is numeric.
     C2: the axis is within the rank.

@@ -20,7 +20,7 @@ from tir_dialect.ops.assembly_format import op_definition
 
 @op_definition
 class Resize1dOp(Operator):
-    """A tensor with another number of places along an axis, interpolated between those that there are.
+    """A tensor with another number of positions along an axis, interpolated between those that there are.
 
     ```mlir
     %0 = relax.image.resize1d %x axis = -1 length = 2 * n method = "cubic" antialias
@@ -28,13 +28,13 @@ class Resize1dOp(Operator):
 
     Several axes are resized one after the other. What the properties mean is what they mean in `relax.image.resize2d`,
     and in ONNX `Resize`, which this mirrors: `scale` is the factor from which the length was computed, where that was
-    not a whole number; `exclude_outside` lets places outside of the tensor have no weight; with `antialias` each place
-    of a smaller result is made of as many elements as it stands for; `roi` is the part `[start, end]` of the axis that
-    `tf_crop_and_resize` takes.
+    not a whole number; `exclude_outside` lets positions outside of the tensor have no weight; with `antialias` each
+    position of a smaller result is made of as many elements as it stands for; `roi` is the part `[start, end]` of the
+    axis that `tf_crop_and_resize` takes.
 
     C1: the axis is within the rank.
     C2: method, coordinates and rounding are known ones.
-    C3: there is at least one place.
+    C3: there is at least one position.
     C4: a scale is positive.
     C5: a region of interest has two numbers.
     C6: the length is not negative.

@@ -1,4 +1,4 @@
-"""Sampling of images at places that are data, and the grids of such places."""
+"""Sampling of images at positions that are data, and the grids of such positions."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ PADDING = ("zeros", "border", "reflection")
 
 @op_definition
 class GridSampleOp(Operator):
-    """The elements of images at places that a grid gives.
+    """The elements of images at positions that a grid gives.
 
     ```mlir
     %0 = relax.image.grid_sample %x, %grid method = "cubic" padding_mode = "reflection" align_corners
     ```
 
     The data has the dimensions batch, channel and one to three spatial ones; the grid batch, the spatial dimensions of
-    the result, and a place, the coordinate of the last spatial dimension first. -1 and 1 are the ends of a dimension:
-    the outer edges of its elements, or with `align_corners` the middles of the first and last ones. Outside of the
-    image are zeros, the nearest elements, or the image mirrored at its ends. Mirrors ONNX `GridSample`, as ONNX Runtime
-    and PyTorch compute it: beyond a border the neighbours of a cubic are the nearest elements, each for itself.
+    the result, and a position, the coordinate of the last spatial dimension first. -1 and 1 are the ends of a
+    dimension: the outer edges of its elements, or with `align_corners` the middles of the first and last ones. Outside
+    of the image are zeros, the nearest elements, or the image mirrored at its ends. Mirrors ONNX `GridSample`, as ONNX
+    Runtime and PyTorch compute it: beyond a border the neighbours of a cubic are the nearest elements, each for itself.
 
     C1: data and grid have one rank of 3 to 5 and equal batches.
-    C2: a place has a coordinate for each spatial dimension.
+    C2: a position has a coordinate for each spatial dimension.
     C3: the grid is floating-point.
     C4: method and padding mode are known ones.
     C5: images have at least one element.
@@ -80,17 +80,17 @@ class GridSampleOp(Operator):
             return (x.with_shape(None),)
         if not 3 <= rank <= 5:
             inference.fail(f"operand #0 expected rank 3 to 5, got {x}")  # C1
-        data, places = (require_rank(inference, index, rank) for index in (0, 1))
-        batch = inference.require_equal(data[0], places[0], "equal batches")  # C1
-        inference.require_equal(places[-1], constant(rank - 2), "a coordinate for each spatial dimension")  # C2
+        data, positions = (require_rank(inference, index, rank) for index in (0, 1))
+        batch = inference.require_equal(data[0], positions[0], "equal batches")  # C1
+        inference.require_equal(positions[-1], constant(rank - 2), "a coordinate for each spatial dimension")  # C2
         for length in data[2:]:
             inference.require_at_most(ONE, length, "images with at least one element")  # C5
-        return (x.with_shape((batch, data[1], *places[1:-1])),)
+        return (x.with_shape((batch, data[1], *positions[1:-1])),)
 
 
 @op_definition
 class AffineGridOp(Operator):
-    """The places to which affine maps take those of an image, as `relax.image.grid_sample` reads them.
+    """The positions to which affine maps take those of an image, as `relax.image.grid_sample` reads them.
 
     ```mlir
     %0 = relax.image.affine_grid %theta, %size align_corners

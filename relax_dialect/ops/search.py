@@ -50,9 +50,9 @@ class WhereOp(Operator):
 
 
 class ArgReductionOp(Operator, ABC):
-    """The place, as `i64`, of an element along an axis: `%0 = relax.argmax %x axis = 1 keepdims`.
+    """The position, as `i64`, of an element along an axis: `%0 = relax.argmax %x axis = 1 keepdims`.
 
-    Of equal elements the first counts. Without an axis the place is counted in the flattened tensor.
+    Of equal elements the first counts. Without an axis the position is counted in the flattened tensor.
 
     C1: the dtype is numeric.
     C2: the axis is within the rank.
@@ -81,7 +81,7 @@ class ArgReductionOp(Operator, ABC):
 
 @op_definition
 class ArgmaxOp(ArgReductionOp):
-    """The place of the greatest element."""
+    """The position of the greatest element."""
 
     name = "relax.argmax"
     NUMPY_NAME: ClassVar[str] = "argmax"
@@ -89,7 +89,7 @@ class ArgmaxOp(ArgReductionOp):
 
 @op_definition
 class ArgminOp(ArgReductionOp):
-    """The place of the least element."""
+    """The position of the least element."""
 
     name = "relax.argmin"
     NUMPY_NAME: ClassVar[str] = "argmin"

@@ -27,8 +27,8 @@ class UniqueOp(Operator):
     ```
 
     How many there are depends on the data, so that dimension is unknown. The optional results are, as `i64`, the
-    place where each one first occurs, for each element or slice the place of its equal in the result, and how often
-    each one occurs.
+    position where each one first occurs, for each element or slice the position of its equal in the result, and how
+    often each one occurs.
 
     C1: the axis is within the rank.
     """
@@ -79,7 +79,7 @@ class UniqueOp(Operator):
 
 @op_definition
 class NonzeroOp(Operator):
-    """The places of the elements that are not zero, as an `i64` tensor with one row per dimension and one column each.
+    """The indices of the elements that are not zero, as an `i64` tensor with one row per dimension and one column each.
 
     ```mlir
     %0 = relax.nonzero %x

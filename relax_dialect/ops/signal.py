@@ -26,9 +26,9 @@ class CosineWindowOp(Operator):
     %0 = relax.cosine_window length = n coefficients = [0.5, 0.5] periodic
     ```
 
-    `t` goes from 0 to 2 pi: with `periodic` the end is one place behind the last one, else at it; a symmetric window of
-    one place is at 0. `[0.5, 0.5]` is the Hann window, `[0.54, 0.46]` about the Hamming window, `[0.42, 0.5, 0.08]` the
-    Blackman window.
+    `t` goes from 0 to 2 pi: with `periodic` the end is one position after the last one, else at it; a symmetric window
+    of one position is at 0. `[0.5, 0.5]` is the Hann window, `[0.54, 0.46]` about the Hamming window, `[0.42, 0.5,
+    0.08]` the Blackman window.
 
     C1: the dtype is a floating-point one.
     C2: there is at least one coefficient.

@@ -46,7 +46,7 @@ class SortOp(Operator):
 
 @op_definition
 class ArgsortOp(Operator):
-    """The places, along an axis, from which sorting takes the elements.
+    """The positions, along an axis, from which sorting takes the elements.
 
     ```mlir
     %0 = relax.argsort %x axis = 0 descending dtype = i64
@@ -77,10 +77,10 @@ class ArgsortOp(Operator):
 
 @op_definition
 class TopkOp(Operator):
-    """The `k` greatest elements along an axis, or least, in order, and their places.
+    """The `k` greatest elements along an axis, or least, in order, and their positions.
 
     ```mlir
-    %values, %places = relax.topk %x k = 5 axis = -1
+    %values, %positions = relax.topk %x k = 5 axis = -1
     %values = relax.topk %x k = n ret_type = "values" smallest
     ```
 
@@ -88,7 +88,7 @@ class TopkOp(Operator):
 
     C1: the axis is within the rank.
     C2: `k` is not negative and at most the dimension.
-    C3: the dtype of the places is in the dtype table.
+    C3: the dtype of the positions is in the dtype table.
     C4: `ret_type` is one of the three.
     """
 

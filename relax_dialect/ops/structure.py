@@ -41,7 +41,7 @@ from relax_dialect.ops.signature import (
 from relax_dialect.scope import BindsBlockSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from relax_dialect.symbols import called_functions

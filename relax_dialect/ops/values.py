@@ -135,7 +135,7 @@ class ConstantOp(InfersResultTypes):
 
 
 class Scalar(Directive):
-    """A number: `4 * n` if it is a dimension, else behind its dtype, `f32 0.5`."""
+    """A number: `4 * n` if it is a dimension, else after its dtype, `f32 0.5`."""
 
     value: AttributeVariable
 

@@ -93,8 +93,8 @@ class ROIAlignOp(Operator):
 
     The data has the dimensions batch, channel, row, column; a region is `x, y, x, y` of two corners, which are
     multiplied by `spatial_scale` and moved back by `offset`, and `batches` says which image it is of. Regions are at
-    least 1 wide if they are not `aligned`. In each place of the result `sampling_ratio` by `sampling_ratio` points are
-    interpolated, as many as there are elements if that is 0. The result is their mean, with mode `max_point` the
+    least 1 wide if they are not `aligned`. At each position of the result `sampling_ratio` by `sampling_ratio` points
+    are interpolated, as many as there are elements if that is 0. The result is their mean, with mode `max_point` the
     greatest, with `max` the greatest of all their weighted elements. Mirrors ONNX `RoiAlign`, where `half_pixel` is
     `aligned offset = 0.5`, and TVM `relax.vision.roi_align`, whose `max` is `max_point`.
 

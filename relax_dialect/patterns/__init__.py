@@ -17,8 +17,16 @@ Mirrors TVM's `relax.dpl`.
 """
 
 from relax_dialect.patterns.match import Match
-from relax_dialect.patterns.nodes import Pattern, is_const, wildcard
-from relax_dialect.patterns.operations import is_call_tir, is_op, is_packed, is_tuple, is_tuple_get
+from relax_dialect.patterns.nodes import (
+    Pattern,
+    is_call_tir,
+    is_const,
+    is_op,
+    is_packed,
+    is_tuple,
+    is_tuple_get,
+    wildcard,
+)
 
 __all__ = [
     "Match",

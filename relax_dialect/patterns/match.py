@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
 from relax_dialect.analysis.effects import may_write, unchanged_between
 
-if TYPE_CHECKING:
-    from relax_dialect.patterns.nodes import Pattern
+
+class Pattern(Protocol):
+    """What a match has to know about a pattern."""
+
+    is_inner: bool
+    """Whether the op that makes the value belongs to what is matched."""
+
+    used_outside: bool
+    """Whether ops that are not matched may use the value too."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def stack(op: StackOp, *inputs: Elements | None) -> Elements | None:
 
 @evaluates(SplitOp)
 def split(op: SplitOp, x: Elements | None) -> Sequence[Elements] | None:
-    """Cut at known places: the sizes of the parts are in their types."""
+    """Cut at known positions: the sizes of the parts are in their types."""
     axis = op.axis.value.data
     sizes = [_length(result.type, axis) for result in op.res]
     known = [size for size in sizes if size is not None]

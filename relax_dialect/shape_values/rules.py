@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relax_dialect.shape_values import computing, moving, places, sources
+from relax_dialect.shape_values import computing, gather, moving, sources
 from relax_dialect.shape_values.elements import RULES
 
-__all__ = ["RULES", "computing", "moving", "places", "sources"]
+__all__ = ["RULES", "computing", "gather", "moving", "sources"]

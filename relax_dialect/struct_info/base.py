@@ -16,7 +16,7 @@ from tir_dialect.dims import Dim, DimLike, to_dim
 from tir_dialect.dtypes import is_dtype
 
 Shape: TypeAlias = tuple[Dim | None, ...] | None
-"""What is known of a shape: `None` if not even the rank is; an unknown dimension is `None`."""
+"""What is known about a shape: `None` if not even the rank is; an unknown dimension is `None`."""
 
 ShapeLike: TypeAlias = Sequence[DimLike | None] | None
 """How a shape may be written in Python; a string is a symbol or an expression over symbols."""
@@ -53,7 +53,7 @@ def verify_dtype(dtype: Attribute, owner: str) -> None:
 
 @irdl_attr_definition
 class PartialShapeAttr(Data[Shape]):
-    """What is known of a shape: `[n, 4 * m]`, `[n, _]` (second dimension unknown) or `*` (nothing known)."""
+    """What is known about a shape: `[n, 4 * m]`, `[n, _]` (second dimension unknown) or `*` (nothing known)."""
 
     name = "relax.partial_shape"
 

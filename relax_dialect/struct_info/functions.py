@@ -71,7 +71,7 @@ class FuncType(ParametrizedAttribute, StructInfo):
 
     @property
     def opaque(self) -> bool:
-        """Whether nothing is known of the parameters, as of a packed function."""
+        """Whether nothing is known about the parameters, as of a packed function."""
         return self.opaque_attr.data != 0
 
     @property

@@ -1,4 +1,4 @@
-"""Join and meet: what is known of a value that has one of two types, and what if it has both."""
+"""Join and meet: what is known about a value that has one of two types, and what if it has both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import ShardingAttr
-from relax_dialect.struct_info.subtype import Verdict, sharding_verdict
+from relax_dialect.struct_info.match import Verdict, sharding_verdict
 from relax_dialect.struct_info.symbols import free_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, Prover, symbol

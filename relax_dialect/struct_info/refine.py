@@ -1,4 +1,4 @@
-"""Refinement: what is declared of a value, with what is known of it besides."""
+"""Refinement: what is declared of a value, with what is known about it besides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 
 T = TypeVar("T")

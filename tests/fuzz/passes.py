@@ -8,6 +8,7 @@ from functools import cache
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
+from lowering.compiler.build import build_uncached
 from lowering.compiler.validation import Validation, ValueChanged
 from lowering.parsing import make_context
 from lowering.registry import PASSES, load_pass
@@ -38,7 +39,7 @@ def _module(rng: random.Random) -> ModuleOp:
 def run(seed: int) -> None:
     """A module and a sequence of passes."""
     rng = random.Random(seed)
-    module, validation, done = _module(rng), Validation(seed=seed), list[str]()
+    module, validation, done = _module(rng), Validation(build_uncached, seed=seed), list[str]()
     validation.begin(module)
     names = [name for name in PASSES if name not in NEEDS_OPTIONS | MAKES_CODE | CHANGES_VALUES]
     for name in rng.choices(names, k=LENGTH):

@@ -37,7 +37,7 @@ def _corpus() -> tuple[str, ...]:
 
 
 def mutated(rng: random.Random, text: str) -> str:
-    """The text with one to four tokens left out, doubled, exchanged or replaced by another of the kind."""
+    """The text with one to four tokens left out, doubled, swapped or replaced by another of the kind."""
     tokens = _TOKEN.findall(re.sub(r"//.*", "", text))
     words = [index for index, token in enumerate(tokens) if token.strip()]
     for _ in range(rng.randint(1, 4)):

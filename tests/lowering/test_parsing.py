@@ -162,7 +162,7 @@ def test_a_text_without_ops_is_a_module(text: str):
 
 
 def test_wrong_numbers_of_names_are_reported_together():
-    """Each with its place, the number of results and the names; what follows from them is not said."""
+    """Each with its position, the number of results and the names; what follows from them is not said."""
     text = """\
 relax.func @f(%x: !relax.tensor<[4], f32>) -> !relax.object {
   %a, %b = relax.exp %x

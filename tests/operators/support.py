@@ -44,7 +44,7 @@ TOLERANCES: Mapping[str, Tolerance] = {
     "f32": Tolerance(2e-5, 2e-6),
     "f64": Tolerance(1e-12, 1e-13),
 }
-"""A few units in the last place; integers are compared exactly."""
+"""A few units in the last position; integers are compared exactly."""
 
 SIZES = (0, 1, 2, 7)
 
@@ -75,7 +75,7 @@ Runners: TypeAlias = Mapping[str, Callable[[str], Callable[..., object]]]
 
 
 class Knowledge:
-    """How much is known of the tensors that functions take: one of the keys of `tests.operators.erasure.LEVELS`.
+    """How much is known about the tensors that functions take: one of the keys of `tests.operators.erasure.LEVELS`.
 
     What is `written` has symbols for sizes. Where these are `known`, each function is compiled for the sizes of its
     first call, and not called with others.

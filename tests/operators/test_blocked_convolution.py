@@ -11,7 +11,7 @@ from tests.operators.support import Programs, Tolerance, random, wide
 
 
 def cut(x: np.ndarray, axis: int, size: int, end: int | None = None) -> np.ndarray:
-    """A dimension in blocks, with the places in the blocks as dimension `end`, the last one unless told."""
+    """A dimension in blocks, with the positions in the blocks as dimension `end`, the last one unless told."""
     split = x.reshape(*x.shape[:axis], x.shape[axis] // size, size, *x.shape[axis + 1 :])
     return np.ascontiguousarray(np.moveaxis(split, axis + 1, split.ndim - 1 if end is None else end))
 
@@ -53,7 +53,7 @@ class Case:
         )
 
     def expected(self, x: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """The sums over the places of the window and the channels of a group."""
+        """The sums over the positions of the window and the channels of a group."""
         p, s, d = self.padding, self.stride, self.dilation
         data = np.pad(wide(x), ((0, 0), (0, 0), (p, 0), (p, p)))
         data = data.reshape(len(x), self.groups, self.channels // self.groups, *data.shape[2:])

@@ -1,4 +1,4 @@
-"""What every operator has, asked of each; and that none of TVM's was forgotten."""
+"""What every operator has, required of each; and that none of TVM's was forgotten."""
 
 import re
 import runpy

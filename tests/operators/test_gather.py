@@ -56,7 +56,7 @@ PROGRAMS = Programs(
 
 
 def indices(dtype: str, length: int, *shape: int, seed: int = 5) -> np.ndarray:
-    """Places within a length, counted from the front and from the back."""
+    """Positions within a length, counted from the front and from the back."""
     low = 0 if dtype.startswith("u") else -length
     return random(dtype, *shape, seed=seed, low=low, high=length - 1) if length else np.zeros(shape, DTYPES[dtype])
 
@@ -97,7 +97,7 @@ def _scatter(x: np.ndarray, places: Any, updates: np.ndarray, combine: Any = Non
 @pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4), (3, 0)])
 @pytest.mark.parametrize("name", ["update", *REDUCTIONS])
 def test_scatter_elements(name: str, shape: tuple[int, int]):
-    """Several updates of one place are made in their order."""
+    """Several updates of one position are made in their order."""
     x = random("f32", *shape)
     for count in (0, 1, 9):
         i, u = indices("i64", shape[0], count, shape[1]), random("f32", count, shape[1], seed=2, low=-1, high=1)

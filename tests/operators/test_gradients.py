@@ -10,7 +10,7 @@ from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, 
 
 @dataclass(frozen=True)
 class Case:
-    """Windows over two dimensions; the padding is two numbers before and two behind."""
+    """Windows over two dimensions; the padding is two numbers before and two after."""
 
     sizes: tuple[int, int]
     strides: tuple[int, int] = (1, 1)
@@ -24,7 +24,7 @@ class Case:
         return f"relax.grad.{kind}_pool2d_backward %x, %g {text} {self.flags}{more}"
 
     def starts(self, axis: int, count: int) -> range:
-        """The first places of so many windows."""
+        """The first positions of so many windows."""
         return range(-self.padding[axis], -self.padding[axis] + count * self.strides[axis], self.strides[axis])
 
 

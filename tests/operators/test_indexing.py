@@ -74,7 +74,9 @@ def test_take_nothing_of_nothing():
 
 
 def test_take_out_of_range():
-    """`wrap` is modulo; the others take the nearest place, `fast` after it has counted negative ones from the back."""
+    """`wrap` is modulo; the others take the nearest position, `fast` after it has counted negative ones from
+    the back.
+    """
     x, last = random("f32", 3, 2), 2
     i = np.array([[3, -3, -4, 2**40, -(2**40), 2**63 - 1, -(2**63)]])
     PROGRAMS.check("take_fast", [x, i], x[[[last, 0, 0, last, 0, last, 0]]])

@@ -104,7 +104,7 @@ def _counts(case: Case, lengths: tuple[int, ...]) -> list[int]:
         low, high = case.padding[axis], case.padding[axis + len(lengths)]
         room = length + low + high - case.dilation[axis] * (case.sizes[axis] - 1) - 1
         count = (-(-room // case.strides[axis]) if case.ceil else room // case.strides[axis]) + 1
-        # The last window does not start behind the data.
+        # The last window does not start after the data.
         while case.ceil and (count - 1) * case.strides[axis] >= length + low:
             count -= 1
         counts.append(count)
@@ -146,7 +146,7 @@ def test_pool(kind: str, name: str, shape: tuple[int, ...]):
 @pytest.mark.parametrize("name", BLOCKED)
 @pytest.mark.parametrize("kind", ["max", "avg"])
 def test_blocks_of_channels(kind: str, name: str, shape: tuple[int, int, int, int]):
-    """Each place in a block is a channel."""
+    """Each position in a block is a channel."""
     x = random("f32", *shape, 4)
     channels = np.moveaxis(x, -1, 2).reshape(shape[0], 4 * shape[1], *shape[2:])
     pooled = _pool(CASES[name], wide(channels), kind).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Resizing along one axis, written out place by place, in every mode."""
+"""Resizing along one axis, written out position by position, in every mode."""
 
 import math
 from typing import Any

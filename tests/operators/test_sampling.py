@@ -1,4 +1,4 @@
-"""Sampling of images, place by place in plain Python, in every mode."""
+"""Sampling of images, position by position in plain Python, in every mode."""
 
 import math
 from itertools import product
@@ -70,7 +70,7 @@ def _weights(method: str, rest: float) -> list[tuple[int, float]]:
 
 
 def _sample(image: np.ndarray, place: Any, method: str, padding: str, corners: bool) -> np.ndarray:
-    """One place of one image with the channels first."""
+    """One position of one image with the channels first."""
     taps: list[list[tuple[int, float]]] = []
     for length, coordinate in zip(image.shape[1:], reversed(place), strict=True):
         at = (coordinate + 1) / 2 * (length - 1) if corners else ((coordinate + 1) * length - 1) / 2

@@ -1,7 +1,7 @@
 """Floating-point operators at special values: zeros, infinities, NaN, denormals, the largest numbers, in every mode.
 
 Results of all modes agree with the interpreter's in what is NaN, in signs, also of zeros, and in values but for a few
-units in the last place. Beside the modes, the kernels are run by the interpreter, and natively without rewrites.
+units in the last position. Beside the modes, the kernels are run by the interpreter, and natively without rewrites.
 """
 
 from collections.abc import Callable, Sequence
@@ -100,7 +100,7 @@ def _runners(dtype: str) -> dict[str, Callable[[str], Callable[..., object]]]:
 
 
 def _differing(name: str, dtype: str, got: np.ndarray, want: np.ndarray, args: Sequence[np.ndarray]) -> np.ndarray:
-    """The places where two results do not agree."""
+    """The positions where two results do not agree."""
     if want.dtype == bool:
         return np.flatnonzero(got != want)
     limits: Any = ml_dtypes.finfo(DTYPES[dtype])

@@ -69,7 +69,7 @@ def the(module: ModuleOp, name: str) -> Operation:
         ("dataflow", {"k"}, {"m"}),
         ("output", {"k", "m"}, set[str]()),
         ("shape", {"n", "q"}, set[str]()),
-        # The places of a slice are used too, not only what is in the type of the result.
+        # The positions of a slice are used too, not only what is in the type of the result.
         ("strided_slice", {"n", "k", "r"}, set[str]()),
         # A function binds its own symbols.
         ("closure", {"n"}, set[str]()),

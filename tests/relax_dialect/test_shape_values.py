@@ -1,4 +1,4 @@
-"""What is known of shapes held in tensors is what the interpreter computes."""
+"""What is known about shapes held in tensors is what the interpreter computes."""
 
 import numpy as np
 import pytest

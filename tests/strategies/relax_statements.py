@@ -102,7 +102,7 @@ class Statements(Values):
         shape = np.zeros(x.shape).sum(None if axes is None else tuple(axes), keepdims=keepdims).shape
         return self.add(Tensor(expr, x.dtype, shape))
 
-    # Elements in other places
+    # Elements in other positions
 
     def move(self) -> Item:
         """The same elements under another shape."""

@@ -44,7 +44,7 @@ Item: TypeAlias = Tensor | Tuple
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of a value before it is made."""
+    """What is known about a value before it is made."""
 
     dtype: str
     shape: tuple[int, ...]

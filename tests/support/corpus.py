@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def texts() -> tuple[tuple[str, str], ...]:
-    """Each text of a module in the tree, with a name: the path of its file, and its place if there are several."""
+    """Each text of a module in the tree, with a name: the path of its file, and its position if there are several."""
     files = sorted((*(ROOT / "tests" / "filecheck").rglob("*.mlir"), *(ROOT / "examples").glob("*.mlir")))
     return tuple(_texts(files))
 

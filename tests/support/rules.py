@@ -1,4 +1,4 @@
-"""Rules that are asked of many subjects by one test, which names all that break them."""
+"""Rules that are required of many subjects by one test, which names all that break them."""
 
 from __future__ import annotations
 

@@ -128,6 +128,11 @@ def test_bad_arguments(source: str, arguments: list[str], expected: list[str], c
         assert part in err
 
 
+def test_a_former_name_of_a_pass_is_noted(source: str, capsys: pytest.CaptureFixture[str]):
+    assert _run(source, "-p", "lines-as-pictures") == 0
+    assert "note: the pass 'lines-as-pictures' is called 'convert-conv1d-to-conv2d' now" in capsys.readouterr().err
+
+
 def test_missing_file(capsys: pytest.CaptureFixture[str]):
     assert main(["/nowhere/f.mlir"]) == 1
     assert "relax-opt: error: /nowhere/f.mlir: no such file or directory" in capsys.readouterr().err
@@ -242,7 +247,7 @@ def test_reproducer(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     first = capsys.readouterr().err
     assert reproducer.read_text().splitlines()[0] == '// relax-opt -p break{way="fail" deep=true},canonicalize'
     assert _run(str(reproducer), "--run-reproducer") == 1
-    # Places are those of the source, because the reproducer carries them.
+    # Positions are those of the source, because the reproducer carries them.
     assert capsys.readouterr().err == first
 
 
@@ -270,7 +275,7 @@ def test_places_in_a_split_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_every_chunk_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """As by `mlir-opt`: all errors of a split file at their places, and what is right rewritten."""
+    """As by `mlir-opt`: all errors of a split file at their positions, and what is right rewritten."""
     misnamed = TEXT.replace("%b = ", "%b, %other = ").replace("%c = ", "%c, %more = ")
     path, written = tmp_path / "f.mlir", tmp_path / "out.mlir"
     path.write_text("// -----\n".join([misnamed, TEXT, misnamed, "test.nothing\n", TEXT]))

@@ -15,7 +15,7 @@ ENTRY = struct.Struct("<4sIQQ")
 
 
 def with_checksums(data: bytes) -> bytes:
-    """The same file with checksums that fit, so that damage reaches what is behind them."""
+    """The same file with checksums that fit, so that damage reaches what is after them."""
     result = bytearray(data)
     count = HEADER.unpack_from(data)[2]
     end = HEADER.size + count * ENTRY.size

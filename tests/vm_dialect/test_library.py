@@ -9,7 +9,7 @@ from vm_dialect import ExecBuilder, Executable
 from vm_dialect.executable import FunctionKind, Metadata, NativeObject
 from vm_dialect.executable.library import SYMBOL_PREFIX, linker
 
-# add_one(x), by the packed calling convention: the value of an argument is 8 bytes behind its type index; 1 is `int`.
+# add_one(x), by the packed calling convention: the value of an argument is 8 bytes after its type index; 1 is `int`.
 SOURCE = """
 define i32 @__tvm_ffi_add_one(ptr %self, ptr %args, i32 %count, ptr %result) {
   %place = getelementptr i8, ptr %args, i64 8

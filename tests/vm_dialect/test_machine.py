@@ -19,7 +19,7 @@ from vm_dialect.tensors import to_numpy
 
 
 def counting(ib: ExecBuilder) -> None:
-    """`count(n, total)`: a tail call of itself, behind a move and a kill."""
+    """`count(n, total)`: a tail call of itself, after a move and a kill."""
     with ib.function("count", 2, ["n", "total"]):
         ib.emit_call("vm.builtin.int_eq", [ib.r(0), 0], ib.r(2))
         ib.emit_if(ib.r(2), 2)

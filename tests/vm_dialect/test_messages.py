@@ -6,9 +6,9 @@ from vm_dialect.messages import render
 
 def test_the_wording_of_the_design():
     template = messages.wrong_value(
-        messages.dimension_place(messages.argument("main", 1, "w"), 0),
+        messages.describe_dimension(messages.argument("main", 1, "w"), 0),
         "k",
-        origin=messages.dimension_place(messages.argument_place(0, "x"), 1),
+        origin=messages.describe_dimension(messages.describe_argument(0, "x"), 1),
     )
     text = "main: argument #1 (w) dimension 0: expected k = 4 (from argument #0 (x) dimension 1), got 5"
     assert render(template, 4, 5) == text
@@ -30,7 +30,7 @@ def test_the_wording_of_the_design():
         (messages.out_of_bounds("s", "n", 1, 8), [9], "", "s: expected n in the range 1 to 8, got 9"),
         (messages.out_of_bounds("s", "n", 1, None), [0], "", "s: expected n in the range at least 1, got 0"),
         (messages.wrong_size("s", 1), [2], "", "s: expected a tuple of 1 field, got 2"),
-        (messages.field_place("argument #0 (p)", 1), [], "", "argument #0 (p) field 1"),
+        (messages.describe_field("argument #0 (p)", 1), [], "", "argument #0 (p) field 1"),
     ],
 )
 def test_wording(template: str, integers: list[int], name: str, text: str):

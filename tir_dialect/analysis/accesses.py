@@ -36,9 +36,9 @@ def wrong_access(func: PrimFuncOp) -> str | None:
         for what, reach in reaches(space, op):
             found = leaves(space, reach, loops)
             if found is not None and not any(
-                _is_partly_empty(space, loops[: place + 1]) for place in range(len(loops))
+                _is_partly_empty(space, loops[: index + 1]) for index in range(len(loops))
             ):
-                return f"{what} {found}{place_of(op)}"
+                return f"{what} {found}{index_of(op)}"
     return None
 
 
@@ -147,6 +147,6 @@ def name_of(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "a buffer"
 
 
-def place_of(op: Operation) -> str:
+def index_of(op: Operation) -> str:
     """The source line of an op, if it is known, for messages about the function."""
     return f" (line {op.location.line.data})" if isinstance(op.location, FileLineColLoc) else ""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.accesses import Reach, leaves, name_of, place_of, unconditional, widths
+from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unconditional, widths
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import is_inside, ops_in, root_buffer
 from tir_dialect.dims import Dim
@@ -41,7 +41,7 @@ def _undeclared_buffer(block: BlockOp, declared: Sequence[RegionOp], kind: type[
     for op in accesses:
         root = root_buffer(op.buffer)
         if isinstance(op, kind) and op not in computing and root not in known and not is_inside(root, block):
-            return f"a '{op.name}' of {name_of(root)}, which it does not declare{place_of(op)}"
+            return f"a '{op.name}' of {name_of(root)}, which it does not declare{index_of(op)}"
     return None
 
 
@@ -78,7 +78,7 @@ def _undeclared_index(block: BlockOp, declared: Sequence[RegionOp], kind: type[L
             for axis, reach in enumerate(_reaches(space, op, regions[op.buffer])):
                 found = None if reach is None else leaves(space, reach, loops)
                 if found is not None:
-                    return f"a '{op.name}' whose index {axis} of {name_of(op.buffer)} {found}{place_of(op)}"
+                    return f"a '{op.name}' whose index {axis} of {name_of(op.buffer)} {found}{index_of(op)}"
     return None
 
 

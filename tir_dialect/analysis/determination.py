@@ -22,11 +22,13 @@ class Axis:
 
 
 Row: TypeAlias = "tuple[Axis, ...]"
-"""One index of the same element in several places, one entry per place."""
+"""One index of the same element in several positions, one entry per position."""
 
 
 def determine(space: Ranges, rows: Sequence[Row], variable: Dim, names: AbstractSet[str]) -> bool:
-    """Whether two places that agree in all rows have the same value of `variable`; `names` may differ between them."""
+    """Whether two positions that agree in all rows have the same value of `variable`; `names` may differ
+    between them.
+    """
     pending, digits = list(rows), list[tuple[Digit, ...]]()
     while pending:
         digits += _common_digits(space, pending.pop(), variable, names)
@@ -42,7 +44,7 @@ def determine(space: Ranges, rows: Sequence[Row], variable: Dim, names: Abstract
 
 def _all_cover(space: Ranges, sources: tuple[Dim, ...], digits: Sequence[tuple[Digit, ...]]) -> bool:
     own = [column for column in digits if tuple(digit.source for digit in column) == sources]
-    return all(covers(space, source, [column[place] for column in own]) for place, source in enumerate(sources))
+    return all(covers(space, source, [column[index] for column in own]) for index, source in enumerate(sources))
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,12 @@ class _View:
 
     @property
     def shape(self) -> list[tuple[object, ...]]:
-        """What has to be the same in two places."""
+        """What has to be the same in two positions."""
         return [(term.factor, term.mirrored, digit and (digit.low, digit.high)) for term, digit in self.upper]
 
 
 def _common_digits(space: Ranges, row: Row, variable: Dim, names: AbstractSet[str]) -> list[tuple[Digit, ...]]:
-    """The digits that involve the variable, per place, if the same value means the same digits in all places."""
+    """The digits that involve the variable, per position, if the same value means the same digits in all positions."""
     views: list[_View] = []
     for axis in row:
         found = None if axis.low is None else as_sum(space, axis.low, names)
@@ -81,7 +83,7 @@ def _common_digits(space: Ranges, row: Row, variable: Dim, names: AbstractSet[st
 
 def _view(space: Ranges, index: Sum, width: Dim, variable: Dim) -> _View | None:
     name = variable.as_symbol or ""
-    first = next((place for place, term in enumerate(index.terms) if name in term.digit.source.symbols), None)
+    first = next((position for position, term in enumerate(index.terms) if name in term.digit.source.symbols), None)
     if first is None or not grows(space, index.terms[first:]):
         return None
     span = width

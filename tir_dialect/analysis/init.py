@@ -54,7 +54,7 @@ class InitPlacement:
 
 
 def init_placement(block: BlockOp) -> InitPlacement | None:
-    """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
+    """Where the init of `block` can go; `None` if it has none, or has to stay after a test for the first instance.
 
     It has to stay where other blocks in the loops use its elements or may write what it reads; where one loop drives
     both a spatial iterator and one of another kind, or a condition or a loop bound depends on both; where loops inside

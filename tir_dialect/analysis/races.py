@@ -8,7 +8,7 @@ from itertools import takewhile
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.accesses import name_of, place_of
+from tir_dialect.analysis.accesses import index_of, name_of
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import ancestors, is_inside, ops_in, root_buffer, view_offsets
@@ -38,7 +38,7 @@ def race_of_parallel_loop(func: PrimFuncOp) -> str | None:
             if store is not None:
                 return (
                     f"a parallel loop whose iterations store to the same element of {name_of(store.buffer)}"
-                    f"{place_of(store)}"
+                    f"{index_of(store)}"
                 )
     return None
 

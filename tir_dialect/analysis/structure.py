@@ -1,4 +1,4 @@
-"""The structure around ops: enclosing loops and blocks, and the buffers behind views."""
+"""The structure around ops: enclosing loops and blocks, and the buffers after views."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def block_of(value: SSAValue) -> BlockOp | None:
 
 
 def root_buffer(buffer: SSAValue) -> SSAValue:
-    """The parameter or allocation behind a chain of views."""
+    """The parameter or allocation after a chain of views."""
     while isinstance(buffer.owner, BufferViewOp):
         buffer = buffer.owner.buffer
     return buffer

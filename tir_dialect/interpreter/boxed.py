@@ -44,8 +44,8 @@ class Box(ctypes.Structure):
 
 
 def call_boxed(name: str, function: Callable[..., Any], values: int, count: int) -> None:
-    """Calls a function with the values at an address; the result goes behind them."""
-    boxes = [Box.from_address(values + place * ANY_BYTES) for place in range(count + 1)]
+    """Calls a function with the values at an address; the result goes after them."""
+    boxes = [Box.from_address(values + index * ANY_BYTES) for index in range(count + 1)]
     box_result(name, boxes[-1], function(*(unboxed(name, each) for each in boxes[:-1])))
 
 

@@ -113,7 +113,7 @@ def _emit_init(emitter: Emitter, op: InitOp) -> None:
 
 
 def _emit_early_init(emitter: Emitter, op: BlockOp, placement: InitPlacement) -> None:
-    """Runs the init in front of a reduction, if the domain of the reduction is empty."""
+    """Runs the init before a reduction, if the domain of the reduction is empty."""
     ordered = [iterator for iterator in op.iterators if iterator.kind.is_reduced]
     pending = list(placement.ops)
 

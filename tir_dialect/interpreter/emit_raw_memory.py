@@ -20,13 +20,13 @@ def _emit_memory_at(emitter: Emitter, op: MemoryAtOp) -> None:
 
 
 def _emit_address_of(emitter: Emitter, op: AddressOfOp) -> None:
-    place = ", ".join(emitter.names(tuple(op.indices)))
-    emitter.assign(op.address, f"address_of({emitter.name(op.buffer)}, [{place}])")
+    position = ", ".join(emitter.names(tuple(op.indices)))
+    emitter.assign(op.address, f"address_of({emitter.name(op.buffer)}, [{position}])")
 
 
 def _emit_misalignment(emitter: Emitter, op: MisalignmentOp) -> None:
-    place, array = ", ".join(emitter.names(tuple(op.indices))), emitter.name(op.buffer)
-    emitter.assign(op.result, f"address_of({array}, [{place}]) // {array}.itemsize % {op.count.value.data}")
+    position, array = ", ".join(emitter.names(tuple(op.indices))), emitter.name(op.buffer)
+    emitter.assign(op.result, f"address_of({array}, [{position}]) // {array}.itemsize % {op.count.value.data}")
 
 
 def _emit_text(emitter: Emitter, op: TextAddressOp) -> None:

@@ -77,9 +77,9 @@ class Emitter:
 
     def _body(self) -> None:
         """The ops of the prim_func; what sizes have to be like comes before the first that has an effect."""
-        place = first_effect(self.func)
+        position = first_effect(self.func)
         for op in self.func.body.block.ops:
-            if op is place:
+            if op is position:
                 self._check_sizes()
             self.op(op)
 

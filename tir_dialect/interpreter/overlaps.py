@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from tir_dialect.analysis.written import written_buffers
 from tir_dialect.ops.function import PrimFuncOp
-
-if TYPE_CHECKING:
-    from tir_dialect.interpreter.run import Argument
 
 Pairs = Sequence[tuple[int, int]]
 """Positions of two parameters, the later one first."""
@@ -28,7 +25,13 @@ def pairs_apart(func: PrimFuncOp) -> Pairs:
     ]
 
 
-def check_apart(func: PrimFuncOp, pairs: Pairs, args: Sequence[Argument], *, inner: bool = False) -> None:
+def check_apart(
+    func: PrimFuncOp,
+    pairs: Pairs,
+    args: Sequence[np.ndarray | int | float | np.number[Any] | np.bool_],
+    *,
+    inner: bool = False,
+) -> None:
     """Raises `ValueError` if such arguments overlap, as compiled functions do: from the first to the last byte.
 
     `inner` arguments are those of `tir.call`: views of one buffer, which may lie between each other's rows.
@@ -36,8 +39,8 @@ def check_apart(func: PrimFuncOp, pairs: Pairs, args: Sequence[Argument], *, inn
     for index, other in pairs:
         one, two = args[index], args[other]
         if isinstance(one, np.ndarray) and isinstance(two, np.ndarray) and _overlap(one, two, inner):
-            subject = f"{func.sym_name.data}: {_place(func, index)}"
-            raise ValueError(f"{subject}: overlaps {_place(func, other)}: pass a copy")
+            subject = f"{func.sym_name.data}: {_describe(func, index)}"
+            raise ValueError(f"{subject}: overlaps {_describe(func, other)}: pass a copy")
 
 
 def _overlap(one: np.ndarray, two: np.ndarray, inner: bool) -> bool:
@@ -46,6 +49,6 @@ def _overlap(one: np.ndarray, two: np.ndarray, inner: bool) -> bool:
     return not inner or np.shares_memory(one, two)
 
 
-def _place(func: PrimFuncOp, index: int) -> str:
+def _describe(func: PrimFuncOp, index: int) -> str:
     name = func.params[index].name_hint
     return f"argument #{index} ({name})" if name else f"argument #{index}"

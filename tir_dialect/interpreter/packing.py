@@ -30,13 +30,13 @@ class Packed:
         """Raises `TypeError` for a value that has no form there."""
         self._kept: list[object] = []
         self.boxes = (Box * (len(arguments) + 1))()
-        for place, argument in enumerate(arguments):
-            self._fill(f"{name}: argument #{place}", self.boxes[place], argument)
+        for index, argument in enumerate(arguments):
+            self._fill(f"{name}: argument #{index}", self.boxes[index], argument)
         self.values = (Payload * len(self.boxes))(*(box.payload for box in self.boxes))
         kinds = [_TO_OLD[Kind(box.kind)] for box in self.boxes]
         self.kinds = np.array(kinds, np.int32)
 
-    def _fill(self, place: str, box: Box, value: object) -> None:
+    def _fill(self, position: str, box: Box, value: object) -> None:
         match value:
             case None:
                 box.kind = Kind.NONE
@@ -51,10 +51,10 @@ class Packed:
                 self._kept.append(text)
                 box.kind, box.payload.address = Kind.TEXT, ctypes.addressof(text)
             case _:
-                box.kind, box.payload.address = Kind.TENSOR, ctypes.addressof(self._tensor(place, value))
+                box.kind, box.payload.address = Kind.TENSOR, ctypes.addressof(self._tensor(position, value))
 
-    def _tensor(self, place: str, value: object) -> Tensor:
-        array = self._array(place, value)
+    def _tensor(self, position: str, value: object) -> Tensor:
+        array = self._array(position, value)
         shape = (ctypes.c_int64 * max(array.ndim, 1))(*array.shape)
         steps = (step // array.itemsize for step in array.strides)
         strides = (ctypes.c_int64 * max(array.ndim, 1))(*steps)
@@ -65,9 +65,9 @@ class Packed:
         return tensor
 
     @staticmethod
-    def _array(place: str, value: Any) -> np.ndarray:
+    def _array(position: str, value: Any) -> np.ndarray:
         if isinstance(value, np.ndarray):
             return cast("np.ndarray", value)
         if hasattr(value, "__dlpack__"):
             return np.from_dlpack(value)
-        raise TypeError(f"{place} expected an array, a number, a text or None, got a {type(value).__name__}")
+        raise TypeError(f"{position} expected an array, a number, a text or None, got a {type(value).__name__}")

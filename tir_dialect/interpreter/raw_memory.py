@@ -21,9 +21,9 @@ def memory_at(address: int, shape: Sequence[int], strides: Sequence[int], dtype:
     return np.ndarray(shape, dtype, memory, 0, [stride * dtype.itemsize for stride in strides])
 
 
-def address_of(array: np.ndarray, place: Sequence[int]) -> int:
-    """The value of a `tir.address_of`: where an element lies, also one behind the last."""
-    return array.ctypes.data + sum(index * stride for index, stride in zip(place, array.strides, strict=True))
+def address_of(array: np.ndarray, position: Sequence[int]) -> int:
+    """The value of a `tir.address_of`: where an element lies, also one after the last."""
+    return array.ctypes.data + sum(index * stride for index, stride in zip(position, array.strides, strict=True))
 
 
 def read_text(address: int) -> str:

@@ -139,7 +139,7 @@ def bind_symbols(
     try:
         bound = match([each.pattern for each in known], [each.value for each in known])
     except MatchError as error:
-        raise ValueError(f"{name}: {known[error.source].place}: {error}") from None
+        raise ValueError(f"{name}: {known[error.source].location}: {error}") from None
     missing = [symbol for symbol in func.symbol_names if symbol not in bound]
     if missing:
         raise ValueError(f"{name}: symbol {missing[0]} cannot be bound from the arguments, pass its value")
@@ -152,21 +152,21 @@ class _Known:
 
     pattern: DimLike
     value: int
-    place: str
+    location: str
 
 
 def _from_shapes(func: PrimFuncOp, args: Sequence[Argument], *, inner: bool) -> Iterator[_Known]:
     """What the shapes of arrays tell; checks the kinds of the arguments."""
     name = func.sym_name.data
     for index, (arg, param) in enumerate(zip(args, func.params, strict=True)):
-        place = f"argument #{index} ({param.name_hint})" if param.name_hint else f"argument #{index}"
+        position = f"argument #{index} ({param.name_hint})" if param.name_hint else f"argument #{index}"
         type = param.type
         if isinstance(type, BufferType):
-            array = _check_array(arg, type, f"{name}: {place}", inner=inner)
+            array = _check_array(arg, type, f"{name}: {position}", inner=inner)
             for axis, (pattern, extent) in enumerate(zip(type.shape, array.shape, strict=True)):
-                yield _Known(pattern, extent, f"{place} dimension {axis}")
+                yield _Known(pattern, extent, f"{position} dimension {axis}")
         elif isinstance(arg, np.ndarray):
-            raise TypeError(f"{name}: {place} expected a number, got an array")
+            raise TypeError(f"{name}: {position} expected a number, got an array")
 
 
 def _from_strides(func: PrimFuncOp, args: Sequence[Argument], symbols: Mapping[str, int]) -> Iterator[_Known]:
@@ -174,28 +174,30 @@ def _from_strides(func: PrimFuncOp, args: Sequence[Argument], symbols: Mapping[s
     for each in layout_symbols([param.type for param in func.params]):
         array = args[each.param]
         if each.name not in symbols and isinstance(array, np.ndarray):
-            place = f"argument #{each.param} ({func.params[each.param].name_hint}) stride {each.axis}"
-            stride = 0 if each.axis is None else _stride(array, each.axis, f"{func.sym_name.data}: {place}")
-            yield _Known(each.name, stride, place)
+            position = f"argument #{each.param} ({func.params[each.param].name_hint}) stride {each.axis}"
+            stride = 0 if each.axis is None else _stride(array, each.axis, f"{func.sym_name.data}: {position}")
+            yield _Known(each.name, stride, position)
 
 
-def _stride(array: np.ndarray, axis: int, place: str) -> int:
+def _stride(array: np.ndarray, axis: int, position: str) -> int:
     """In elements; ValueError if it is negative or not a number of them."""
     count, rest = divmod(array.strides[axis], array.itemsize)
     if count < 0 or rest:
-        raise ValueError(f"{place}: expected at least 0 elements of {array.itemsize} bytes, got {array.strides[axis]}")
+        raise ValueError(
+            f"{position}: expected at least 0 elements of {array.itemsize} bytes, got {array.strides[axis]}"
+        )
     return count
 
 
-def _check_array(arg: Argument, type: BufferType, place: str, *, inner: bool) -> np.ndarray:
+def _check_array(arg: Argument, type: BufferType, position: str, *, inner: bool) -> np.ndarray:
     if not isinstance(arg, np.ndarray):
-        raise TypeError(f"{place} expected an array, got {arg.__class__.__name__}")
+        raise TypeError(f"{position} expected an array, got {arg.__class__.__name__}")
     expected = dtypes.numpy_dtype(type.element_type if inner else type.dtype)
     if arg.dtype != expected or arg.ndim != type.rank:
         raise TypeError(
-            f"{place} expected rank {type.rank} and dtype {expected}, got rank {arg.ndim} and dtype {arg.dtype}"
+            f"{position} expected rank {type.rank} and dtype {expected}, got rank {arg.ndim} and dtype {arg.dtype}"
         )
-    dtypes.check_extents(arg.shape, arg.itemsize, place)
+    dtypes.check_extents(arg.shape, arg.itemsize, position)
     return arg
 
 

@@ -81,7 +81,7 @@ class State(ParsingState):
     values: list[Sequence[SSAValue]]
     """The operands, one entry for each of the definition."""
     start: int
-    """Where the text behind the op's name starts."""
+    """Where the text after the op's name starts."""
     attributes_start: int
     """Where the dictionary of attributes starts."""
     types: Sequence[Attribute] | None

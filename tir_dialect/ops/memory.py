@@ -207,11 +207,11 @@ class LoadOp(IRDLOperation):
         them.
         """
         memory = as_value(buffer)
-        places = [as_value(index) for index in indices]
+        positions = [as_value(index) for index in indices]
         fill_op(
             self,
-            (memory, *places, *_present(mask)),
-            (access_type(buffer_type(memory), places, lanes),),
+            (memory, *positions, *_present(mask)),
+            (access_type(buffer_type(memory), positions, lanes),),
             {"operandSegmentSizes": i32_array(1, len(indices), mask is not None)},
         )
 

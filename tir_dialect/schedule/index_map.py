@@ -61,7 +61,7 @@ class IndexMap:
         ```
 
         Raises ValueError for a map that maps two elements to the same index or cannot be inverted, and for
-        one that leaves places free, which has a `non_surjective_inverse` only.
+        one that leaves positions free, which has a `non_surjective_inverse` only.
         """
         back, free = self.non_surjective_inverse(shape)
         if free and not _is_full(shape, self.map_shape(shape)):
@@ -71,8 +71,8 @@ class IndexMap:
         return back
 
     def non_surjective_inverse(self, shape: Sequence[DimLike]) -> tuple[IndexMap, tuple[tuple[Dim, Dim], ...]]:
-        """As `inverse`, with what tells the places that no element is sent to: pairs of an expression of the new
-        indices and an extent. Where some expression is not below its extent, a place is free.
+        """As `inverse`, with what tells the positions that no element is sent to: pairs of an expression of the new
+        indices and an extent. Where some expression is not below its extent, a position is free.
 
         ```python
         IndexMap.parse("(i) -> (i // 4, i % 4)").non_surjective_inverse([14])  # (i0, i1) -> (4 * i0 + i1), it and 14
@@ -91,9 +91,9 @@ class IndexMap:
         extents = [to_dim(extent) for extent in shape]
         free = [(index, end) for index, end in zip(old, extents, strict=True) if not new.less_equal(index + 1, end)]
         names = _fresh_names(len(new_shape), frozenset[str]().union(*(extent.symbols for extent in extents)))
-        places = {str(place): symbol(name) for place, name in zip(new.indices, names, strict=True)}
-        back = IndexMap(names, tuple(index.substitute(places) for index in old))
-        return back, tuple((index.substitute(places), end) for index, end in free)
+        positions = {str(position): symbol(name) for position, name in zip(new.indices, names, strict=True)}
+        back = IndexMap(names, tuple(index.substitute(positions) for index in old))
+        return back, tuple((index.substitute(positions), end) for index, end in free)
 
     def _domain(self, shape: Sequence[DimLike]) -> IndexDomain:
         if len(shape) != len(self.inputs):
@@ -117,7 +117,7 @@ class IndexMap:
     def of(value: IndexMapLike, rank: int = 0) -> IndexMap:
         """A map of `rank` indices from what users write; ValueError for text or a function that is none.
 
-        Only `*indices` of a function need the rank; parameters behind them are the last indices.
+        Only `*indices` of a function need the rank; parameters after them are the last indices.
         """
         if isinstance(value, IndexMap):
             return value
@@ -146,7 +146,7 @@ def _to_index(output: ExtentLike) -> Dim:
 
 
 def _is_full(shape: Sequence[DimLike], new_shape: Sequence[Dim]) -> bool:
-    """Whether there are as many places as elements."""
+    """Whether there are as many positions as elements."""
     return Prover().equal(product([to_dim(extent) for extent in shape]), product(new_shape)) is True
 
 

@@ -12,7 +12,7 @@ class TensorIntrin:
     """Two functions with the same parameters, buffers of constant shapes.
 
     `description` is a nest of loops around one block without init and says what is computed; `implementation` is the
-    code that takes its place, with the parameters standing for the tiles.
+    code that replaces it, with the parameters standing for the tiles.
     """
 
     name: str

@@ -20,7 +20,7 @@ QUERIES: set[str] = set()
 """The primitives that change nothing: calls of them whose results nobody uses may be left out."""
 
 MARK = "enter_postproc"
-"""The primitive that does nothing: what comes behind it may be left out."""
+"""The primitive that does nothing: what comes after it may be left out."""
 
 Provider: TypeAlias = "Callable[[Instruction, Sequence[Value], Mapping[str, Value], Value], Value]"
 """What is drawn by a call with these arguments instead of what was drawn: the last argument."""

@@ -30,8 +30,8 @@ PATTERNS = ((3, 5, 4, 7), (8, 4, 16, 2), (7, 9, 2, 5), (1,), (0,))
 """Values of the symbols in order, repeated, within their bounds: odd ones, multiples of usual factors, units, none."""
 
 ROUNDINGS = 1024
-"""How many units in the last place of the largest result a floating-point result may differ, as sums in another order
-do; arguments are small integers, of which most sums and products are exact.
+"""How many units in the last position of the largest result a floating-point result may differ, as sums in another
+order do; arguments are small integers, of which most sums and products are exact.
 """
 
 

@@ -66,7 +66,8 @@ from tir_dialect.te.functions import (
 )
 from tir_dialect.te.functions import pow as power
 from tir_dialect.te.functions import round as nearbyint
-from tir_dialect.te.nodes import IterVar
+from tir_dialect.te.nodes import IterVar, Operation, Tensor
+from tir_dialect.te.nodes import Placeholder as PlaceholderOp
 from tir_dialect.te.nodes import Slice as TensorSlice
 from tir_dialect.te.operators import absolute as abs
 from tir_dialect.te.operators import (
@@ -95,8 +96,7 @@ from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
 from tir_dialect.te.scan import scan
 from tir_dialect.te.statements import call_extern, call_packed
-from tir_dialect.te.tensor import Operation, Tensor, placeholder, size_var, var
-from tir_dialect.te.tensor import Placeholder as PlaceholderOp
+from tir_dialect.te.tensor import placeholder, size_var, var
 
 __all__ = [
     "ComputeOp",

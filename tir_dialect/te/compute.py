@@ -17,9 +17,9 @@ from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_expr, is_index, number_dtype
 from tir_dialect.te.expr import Expr, Operand, Scalar
-from tir_dialect.te.nodes import IterVar, Reduce
+from tir_dialect.te.nodes import IterVar, Operation, Reduce, Tensor
 from tir_dialect.te.operators import cast
-from tir_dialect.te.tensor import Operation, ShapeLike, Tensor, to_element_type, to_shape
+from tir_dialect.te.tensor import ShapeLike, to_element_type, to_shape
 from tir_dialect.te.tree import free_variables, post_order, substitute
 
 Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
@@ -97,7 +97,7 @@ class Nest(Operation):
         return () if self.reduction is None else self.reduction.axes
 
     @property
-    def places(self) -> tuple[Expr, ...]:
+    def element(self) -> tuple[Expr, ...]:
         """The indices of the output element that an iteration computes."""
         return self.axes
 
@@ -273,7 +273,7 @@ class Step(Nest):
     first: Dim = field(default_factory=lambda: constant(0))
 
     @property
-    def places(self) -> tuple[Expr, ...]:
+    def element(self) -> tuple[Expr, ...]:
         """The indices of the output element that an iteration computes."""
         count, *others = self.axes
         return (count + self.first if self.first.terms else count, *others)

@@ -7,7 +7,7 @@ kept) or `index`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import IndexType
@@ -21,6 +21,9 @@ Operand: TypeAlias = "Expr | Dim | Scalar"
 """What an operator accepts. A Python number takes the dtype of the other operand; a dimension is an `index`."""
 
 INDEX = IndexType()
+
+OPERATORS: dict[str, Callable[..., Any]] = {}
+"""What the methods of expressions and tensors do, by name; the modules that compute it enter themselves here."""
 
 
 class Expr:
@@ -36,9 +39,8 @@ class Expr:
         self.operands = operands
 
     def __repr__(self) -> str:
-        from tir_dialect.te.text import text
-
-        return text(self)
+        text: str = OPERATORS["text"](self)
+        return text
 
     def __hash__(self) -> int:
         return id(self)
@@ -58,108 +60,100 @@ class Expr:
 
     def astype(self, dtype: str) -> Expr:
         """The value converted to a dtype, as by `te.cast`."""
-        from tir_dialect.te.operators import cast as convert
-
-        return convert(self, dtype)
+        return OPERATORS["cast"](self, dtype)
 
     def __eq__(self, other: object) -> Any:
-        return _operators().compare("eq", self, cast("Operand", other))
+        return OPERATORS["compare"]("eq", self, cast("Operand", other))
 
     def __ne__(self, other: object) -> Any:
-        return _operators().compare("ne", self, cast("Operand", other))
+        return OPERATORS["compare"]("ne", self, cast("Operand", other))
 
     def __lt__(self, other: Operand) -> Expr:
-        return _operators().compare("lt", self, other)
+        return OPERATORS["compare"]("lt", self, other)
 
     def __le__(self, other: Operand) -> Expr:
-        return _operators().compare("le", self, other)
+        return OPERATORS["compare"]("le", self, other)
 
     def __gt__(self, other: Operand) -> Expr:
-        return _operators().compare("gt", self, other)
+        return OPERATORS["compare"]("gt", self, other)
 
     def __ge__(self, other: Operand) -> Expr:
-        return _operators().compare("ge", self, other)
+        return OPERATORS["compare"]("ge", self, other)
 
     def __add__(self, other: Operand) -> Expr:
-        return _operators().add(self, other)
+        return OPERATORS["add"](self, other)
 
     def __radd__(self, other: Operand) -> Expr:
-        return _operators().add(other, self)
+        return OPERATORS["add"](other, self)
 
     def __sub__(self, other: Operand) -> Expr:
-        return _operators().subtract(self, other)
+        return OPERATORS["subtract"](self, other)
 
     def __rsub__(self, other: Operand) -> Expr:
-        return _operators().subtract(other, self)
+        return OPERATORS["subtract"](other, self)
 
     def __mul__(self, other: Operand) -> Expr:
-        return _operators().multiply(self, other)
+        return OPERATORS["multiply"](self, other)
 
     def __rmul__(self, other: Operand) -> Expr:
-        return _operators().multiply(other, self)
+        return OPERATORS["multiply"](other, self)
 
     def __truediv__(self, other: Operand) -> Expr:
-        return _operators().divide(self, other)
+        return OPERATORS["divide"](self, other)
 
     def __rtruediv__(self, other: Operand) -> Expr:
-        return _operators().divide(other, self)
+        return OPERATORS["divide"](other, self)
 
     def __floordiv__(self, other: Operand) -> Expr:
-        return _operators().floordiv(self, other)
+        return OPERATORS["floordiv"](self, other)
 
     def __rfloordiv__(self, other: Operand) -> Expr:
-        return _operators().floordiv(other, self)
+        return OPERATORS["floordiv"](other, self)
 
     def __mod__(self, other: Operand) -> Expr:
-        return _operators().floormod(self, other)
+        return OPERATORS["floormod"](self, other)
 
     def __rmod__(self, other: Operand) -> Expr:
-        return _operators().floormod(other, self)
+        return OPERATORS["floormod"](other, self)
 
     def __pow__(self, other: Operand) -> Expr:
-        return _operators().power(self, other)
+        return OPERATORS["power"](self, other)
 
     def __rpow__(self, other: Operand) -> Expr:
-        return _operators().power(other, self)
+        return OPERATORS["power"](other, self)
 
     def __and__(self, other: Operand) -> Expr:
-        return _operators().bitwise_and(self, other)
+        return OPERATORS["bitwise_and"](self, other)
 
     def __rand__(self, other: Operand) -> Expr:
-        return _operators().bitwise_and(other, self)
+        return OPERATORS["bitwise_and"](other, self)
 
     def __or__(self, other: Operand) -> Expr:
-        return _operators().bitwise_or(self, other)
+        return OPERATORS["bitwise_or"](self, other)
 
     def __ror__(self, other: Operand) -> Expr:
-        return _operators().bitwise_or(other, self)
+        return OPERATORS["bitwise_or"](other, self)
 
     def __xor__(self, other: Operand) -> Expr:
-        return _operators().bitwise_xor(self, other)
+        return OPERATORS["bitwise_xor"](self, other)
 
     def __rxor__(self, other: Operand) -> Expr:
-        return _operators().bitwise_xor(other, self)
+        return OPERATORS["bitwise_xor"](other, self)
 
     def __lshift__(self, other: Operand) -> Expr:
-        return _operators().left_shift(self, other)
+        return OPERATORS["left_shift"](self, other)
 
     def __rshift__(self, other: Operand) -> Expr:
-        return _operators().right_shift(self, other)
+        return OPERATORS["right_shift"](self, other)
 
     def __neg__(self) -> Expr:
-        return _operators().negative(self)
+        return OPERATORS["negative"](self)
 
     def __pos__(self) -> Expr:
         return self
 
     def __invert__(self) -> Expr:
-        return _operators().bitwise_not(self)
+        return OPERATORS["bitwise_not"](self)
 
     def __abs__(self) -> Expr:
-        return _operators().absolute(self)
-
-
-def _operators():
-    from tir_dialect.te import operators
-
-    return operators
+        return OPERATORS["absolute"](self)

@@ -16,7 +16,7 @@ from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
 from tir_dialect.te.compute import Attr, annotations_of, current_tag
 from tir_dialect.te.expr import INDEX, Expr, Operand
-from tir_dialect.te.nodes import IterKind, IterVar, Var
+from tir_dialect.te.nodes import IterKind, IterVar, Operation, Tensor, Var
 from tir_dialect.te.operators import DTypeLike
 from tir_dialect.te.statements import (
     Alloc,
@@ -33,7 +33,7 @@ from tir_dialect.te.statements import (
     While,
     arguments,
 )
-from tir_dialect.te.tensor import ExtentLike, Operation, ShapeLike, Tensor, to_element_type, to_extent, to_shape
+from tir_dialect.te.tensor import ExtentLike, ShapeLike, to_element_type, to_extent, to_shape
 from tir_dialect.te.tree import post_order
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.legality.accesses import written_buffers
-from tir_dialect.te.tensor import Operation, Tensor
+from tir_dialect.te.nodes import Operation, Tensor
 from tir_dialect.types import BufferType
 
 

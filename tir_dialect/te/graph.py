@@ -1,18 +1,17 @@
-"""The computation graph behind tensors: its computations in topological order, and their inputs."""
+"""The computation graph after tensors: its computations in topological order, and their inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tir_dialect.dims import Dim
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Compute, Nest, Scan
-from tir_dialect.te.expr import Expr
+from tir_dialect.te.expr import OPERATORS, Expr
 from tir_dialect.te.extern import Extern
 from tir_dialect.te.extern_primfunc import Inlined
-from tir_dialect.te.nodes import Param
-from tir_dialect.te.tensor import Tensor
+from tir_dialect.te.nodes import Param, Tensor
 from tir_dialect.te.tree import post_order
 
 Source: TypeAlias = "Compute | Extern | Inlined | Scan"
@@ -38,10 +37,17 @@ def nests_of(source: Source) -> tuple[Nest, ...]:
             return ()
 
 
+OPERATORS["inputs"] = inputs_of
+
+
+def _source(tensor: Tensor) -> Source | None:
+    return cast("Source | None", tensor.source)
+
+
 def sources_of(tensors: Iterable[Tensor]) -> list[Source]:
     """The computations that the tensors depend on, each after its inputs."""
     done: dict[Source, None] = {}
-    stack = [(tensor.source, False) for tensor in reversed(list(tensors))]
+    stack = [(_source(tensor), False) for tensor in reversed(list(tensors))]
     while stack:
         source, expanded = stack.pop()
         if source is None or source in done:
@@ -50,7 +56,7 @@ def sources_of(tensors: Iterable[Tensor]) -> list[Source]:
             done[source] = None
             continue
         stack.append((source, True))
-        stack.extend((tensor.source, False) for tensor in reversed(inputs_of(source)))
+        stack.extend((_source(tensor), False) for tensor in reversed(inputs_of(source)))
     return list(done)
 
 

@@ -1,17 +1,18 @@
-"""The kinds of expressions, and the functions that make them: equal parts give the same object."""
+"""The kinds of expressions, the functions that make them (equal parts give the same object), and the tensors that they
+load from, with the operations that define these (`tensor.op`, with the attributes of `te.Operation`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from tir_dialect.dims import Dim
-from tir_dialect.te.expr import INDEX, DType, Expr, Operand, Scalar
-
-if TYPE_CHECKING:
-    from tir_dialect.te.reducer import Reducer
-    from tir_dialect.te.tensor import Tensor
+from tir_dialect.dtypes import ElementType
+from tir_dialect.ops.annotations import Note
+from tir_dialect.te.expr import INDEX, OPERATORS, DType, Expr, Operand, Scalar
 
 IterKind: TypeAlias = 'Literal["spatial", "reduce", "scan", "opaque"]'
 
@@ -72,6 +73,130 @@ class Size(Expr):
         self.dim = dim
 
 
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """A computation or a placeholder."""
+
+    name: str
+    outputs: tuple[Tensor, ...] = field(init=False)
+    """The tensors that it defines."""
+
+    @property
+    def num_outputs(self) -> int:
+        """The number of its outputs."""
+        return len(self.outputs)
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """Its inputs, in order of first use."""
+        inputs: tuple[Tensor, ...] = OPERATORS["inputs"](self)
+        return inputs
+
+    @property
+    def attrs(self) -> Mapping[str, Note]:
+        """The `attrs` that it was created with."""
+        return {}
+
+    def output(self, index: int) -> Tensor:
+        """The output with this index."""
+        return self.outputs[index]
+
+    def output_dtype(self, index: int) -> ElementType:
+        """The dtype of the output with this index."""
+        return self.outputs[index].dtype
+
+    def output_shape(self, index: int) -> tuple[Dim, ...]:
+        """The shape of the output with this index."""
+        return self.outputs[index].shape
+
+
+@dataclass(frozen=True)
+class Placeholder(Operation):
+    """The operation of a placeholder: no inputs, one output."""
+
+    tensor: Tensor
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "outputs", (self.tensor,))
+
+    @property
+    def input_tensors(self) -> tuple[Tensor, ...]:
+        """None."""
+        return ()
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """That of its tensor."""
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> ElementType:
+        """That of its tensor."""
+        return self.tensor.dtype
+
+
+class Tensor:
+    """An array of `dtype` elements with a symbolic shape; `tensor[i, j]` is one element, `tensor[()]` that of rank 0.
+
+    `source` is the computation that defines it, None for a placeholder, and `output` says which of its outputs.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "name", "output", "shape", "source")
+
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[Dim, ...],
+        dtype: ElementType,
+        source: Operation | None = None,
+        output: int = 0,
+    ):
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.source = source
+        self.output = output
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    def __getitem__(self, indices: Operand | tuple[Operand, ...]) -> Expr:
+        """One element, `A[i, j]` or `A[i][j]`; a loaded integer is a valid index. IndexError for too many indices."""
+        element: Expr = OPERATORS["element"](self, indices)
+        return element
+
+    @property
+    def op(self) -> Operation:
+        """The operation that defines it."""
+        return Placeholder(self.name, self) if self.source is None else self.source
+
+    @property
+    def value_index(self) -> int:
+        """The index of the tensor among the outputs of its operation."""
+        return self.output
+
+    @property
+    def data(self) -> Tensor:
+        """The memory, as an argument of a call, for which the tensor itself stands."""
+        return self
+
+    def access_ptr(self, access_mask: str = "rw") -> Tensor:
+        """The memory, as an argument of a call, for which the tensor itself stands."""
+        return self
+
+    def __call__(self, *indices: Operand) -> Expr:
+        """One element, as `tensor[indices]`."""
+        return self[indices]
+
+    def __iter__(self) -> None:
+        raise TypeError(f'te: tensor "{self.name}" cannot be iterated over, index it')
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}: [{', '.join(map(str, self.shape))}], {self.dtype})"
+
+
 class Load(Expr):
     """The element of `tensor` at the `index` operands."""
 
@@ -128,6 +253,23 @@ class Conditional(Expr):
     __slots__ = ()
 
 
+class Combiner(Protocol):
+    """What a reduction computes with: `reducer.Reducer`."""
+
+    @property
+    def name(self) -> str:
+        """Part of the text of a reduction, and of generated names."""
+        ...
+
+    def identities(self, dtypes: Sequence[DType]) -> tuple[Expr, ...]:
+        """The start values."""
+        ...
+
+    def combined(self, accumulators: tuple[Expr, ...], values: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The new accumulators."""
+        ...
+
+
 class Reduce(Expr):
     """Result number `which` of the reduction of the sources with `reducer` over `axes`.
 
@@ -138,7 +280,7 @@ class Reduce(Expr):
     __slots__ = ("axes", "given", "reducer", "which")
 
     def __init__(
-        self, reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int, given: bool
+        self, reducer: Combiner, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int, given: bool
     ):
         super().__init__(operands[which].dtype, operands)
         self.reducer = reducer
@@ -220,7 +362,7 @@ def conditional(condition: Expr, then: Expr, otherwise: Expr) -> Conditional:
 
 
 def reduce(
-    reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int, given: bool = False
+    reducer: Combiner, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int, given: bool = False
 ) -> Reduce:
     """Result `which` of the reduction; the operands are those of `Reduce`."""
     key = (reducer, which, given, len(axes), *_ids(axes), *_ids(operands))

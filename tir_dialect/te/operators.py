@@ -28,8 +28,9 @@ from tir_dialect.te.coerce import (
     number_dtype,
     unify,
 )
-from tir_dialect.te.expr import INDEX, DType, Expr, Operand, Scalar
+from tir_dialect.te.expr import INDEX, OPERATORS, DType, Expr, Operand, Scalar
 from tir_dialect.te.signs import DIM_FUNCTIONS, Signs
+from tir_dialect.te.text import text
 from tir_dialect.te.tree import free_variables
 
 Predicate: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
@@ -353,3 +354,30 @@ def scalar(name: str, dtype: DTypeLike) -> Expr:
     if isinstance(kind, IndexType):
         raise TypeError(f'te: the scalar "{name}" cannot be an index, use te.var for a size or a dtype such as "i64"')
     return nodes.Param(name, kind)
+
+
+OPERATORS.update(
+    {
+        function.__name__: function
+        for function in (
+            absolute,
+            add,
+            bitwise_and,
+            bitwise_not,
+            bitwise_or,
+            bitwise_xor,
+            cast,
+            compare,
+            divide,
+            floordiv,
+            floormod,
+            left_shift,
+            multiply,
+            negative,
+            power,
+            right_shift,
+            subtract,
+            text,
+        )
+    }
+)

@@ -20,8 +20,7 @@ from tir_dialect.te.emit.scalar import Names, value_type
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern_primfunc import Inlined
 from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
-from tir_dialect.te.nodes import Param
-from tir_dialect.te.tensor import Tensor
+from tir_dialect.te.nodes import Param, Tensor
 from tir_dialect.types import BufferType
 
 

@@ -116,9 +116,9 @@ class Reducer:
         return starts
 
     def _check_order(self, axes: tuple[IterVar, ...]) -> None:
-        """Refuses an axis whose bounds use one behind it."""
-        for place, each in enumerate(axes):
-            later = set(axes[place:])
+        """Refuses an axis whose bounds use one after it."""
+        for index, each in enumerate(axes):
+            later = set(axes[index:])
             for used in free_variables((each.lo, each.extent)):
                 if used in later:
                     raise ValueError(

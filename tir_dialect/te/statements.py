@@ -10,9 +10,8 @@ from tir_dialect.dims import Dim
 from tir_dialect.te import operators
 from tir_dialect.te.coerce import as_index
 from tir_dialect.te.expr import Expr
-from tir_dialect.te.nodes import IterVar, Var
+from tir_dialect.te.nodes import IterVar, Tensor, Var
 from tir_dialect.te.operators import DTypeLike
-from tir_dialect.te.tensor import Tensor
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "vectorized", "unrolled"]
 

@@ -61,7 +61,7 @@ class Expressions:
         """The name of a buffer."""
         return self.names[value].text
 
-    def place(self, op: LoadOp | StoreOp) -> str:
+    def index_text(self, op: LoadOp | StoreOp) -> str:
         """The indices of an access: `i, T.Ramp(j, 1, 8)` for a vector that extends along the last dimension."""
         indices = [self.of(index).text for index in op.indices]
         if op.lanes is not None and isinstance(op.indices[-1].type, IndexType):
@@ -141,8 +141,8 @@ def _load(self: Expressions, op: Operation) -> Text:
     whole = dtype if op.lanes is None else f"{dtype}x{op.lanes}"
     name = self.buffer(op.buffer)
     if op.mask is not None:
-        return call("T.masked_load", f'"{whole}"', name, self.place(op), self.of(op.mask).text, dtype=whole)
-    return Text(f"{name}[{self.place(op)}]", whole)
+        return call("T.masked_load", f'"{whole}"', name, self.index_text(op), self.of(op.mask).text, dtype=whole)
+    return Text(f"{name}[{self.index_text(op)}]", whole)
 
 
 def _dim(self: Expressions, op: Operation) -> Text:

@@ -84,7 +84,7 @@ def _function(func: PrimFuncOp) -> list[Line]:
     writer.expressions.is_symbolic = bool(symbols)
     for name, argument in symbols.items():
         writer.expressions.names[argument] = Text(python_name(name), INDEX)
-    # those that shapes are made of stand in front of the buffers, and the others behind
+    # those that shapes are made of stand before the buffers, and the others after
     used = frozenset[str]().union(*(param.type.symbols for param in func.params if isinstance(param.type, BufferType)))
     sizes = {name: f"{python_name(name)}: T.int64" for name in symbols if name not in found}
     parameters = [text for name, text in sizes.items() if name in used]

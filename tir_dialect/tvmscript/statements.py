@@ -82,8 +82,8 @@ class Statements:
         name = self.expressions.buffer(op.buffer)
         if op.mask is not None:
             mask = self.expressions.of(op.mask).text
-            return f"T.masked_store({name}, {value}, {self.expressions.place(op)}, {mask})"
-        return f"{name}[{self.expressions.place(op)}] = {value}"
+            return f"T.masked_store({name}, {value}, {self.expressions.index_text(op)}, {mask})"
+        return f"{name}[{self.expressions.index_text(op)}] = {value}"
 
     def _allocation(self, op: AllocBufferOp, *, in_block: bool) -> str:
         type = buffer_type(op.buffer)
@@ -141,7 +141,7 @@ class Statements:
         return f"{self.name(value, 'value', text.dtype)}: T.let[T.{text.dtype}] = {text.text}"
 
     def _needs_name(self, op: Operation, result: SSAValue) -> bool:
-        """Whether a value is used more than once and long, or read before and used behind something that may write."""
+        """Whether a value is used more than once and long, or read before and used after something that may write."""
         uses = list(result.uses)
         if not uses or is_in_expression(op):
             return False

@@ -157,7 +157,7 @@ def python_name(hint: str) -> str:
 
 
 class Names:
-    """The names of one function. Each is given once; that of a scope may be given again behind it."""
+    """The names of one function. Each is given once; that of a scope may be given again after it."""
 
     def __init__(self, taken: Iterable[str]):
         self._taken = {"T", "I", "range", *taken}

@@ -26,7 +26,7 @@ def unique(
 
 @builtin("nonzero", 1)
 def nonzero(tensor: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
-    """The places of the elements that are not zero: one row for each dimension, one column for each place."""
+    """The indices of the elements that are not zero: one row for each dimension, one column for each position."""
     array = to_numpy(tensor)
-    places = np.array(np.nonzero(np.atleast_1d(array)), np.int64)
-    return from_numpy(np.ascontiguousarray(places[: array.ndim]))
+    positions = np.array(np.nonzero(np.atleast_1d(array)), np.int64)
+    return from_numpy(np.ascontiguousarray(positions[: array.ndim]))

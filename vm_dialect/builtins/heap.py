@@ -79,7 +79,7 @@ def match_shape(value: object, heap: tvm_ffi.Tensor, rank: int, *codes_and_subje
     if len(shape) != rank:
         raise TypeError(render(messages.wrong_rank(str(subject), rank), len(shape)))
     for axis, (dim, (code, number)) in enumerate(zip(shape, pairs, strict=True)):
-        _match(dim, heap, code, number, messages.dimension_place(str(subject), axis))
+        _match(dim, heap, code, number, messages.describe_dimension(str(subject), axis))
 
 
 @builtin("match_prim_value", 5)

@@ -24,7 +24,7 @@ def make_tuple(*fields: Any) -> Any:
     for _ in range(MOST_NESTED):
         if not inner:
             return tvm_ffi.Array(fields)
-        # One that is in several places is looked at once.
+        # One that is in several positions is looked at once.
         inner = list({each.__chandle__(): each for each in _tuples_in(itertools.chain(*inner))}.values())
     raise ValueError(f"make_tuple: more than {MOST_NESTED} tuples inside each other")
 

@@ -29,7 +29,7 @@ class Executable:
     """Several objects of one target are linked with each other."""
     metadata: Metadata = field(default_factory=Metadata)
     locations: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Where an instruction comes from, by its index: the name of an imported node, or a place in a file."""
+    """Where an instruction comes from, by its index: the name of an imported node, or a position in a file."""
     is_foreign: bool = False
     """Whether it was read from a file for which nobody vouches. Such a program is data: it has no machine code, and
     the virtual machine lets it call its own functions, and those that the host allows it, only."""
@@ -43,7 +43,7 @@ class Executable:
 
     @cached_property
     def function_index(self) -> Mapping[str, int]:
-        """Place of each function in the function table, by name."""
+        """Position of each function in the function table, by name."""
         return {function.name: index for index, function in enumerate(self.functions)}
 
     def has_function(self, name: str) -> bool:

@@ -1,4 +1,6 @@
-"""What is known of registers at each instruction: that they have been written, and which kinds of values they hold."""
+"""What is known about registers at each instruction: that they have been written, and which kinds of values
+they hold.
+"""
 
 from __future__ import annotations
 
@@ -178,10 +180,10 @@ class Kinds:
             return True
         builtin = _builtin(callee)
         proved = True
-        for place, argument in enumerate(call.arguments):
-            mask, accepted = self._mask(argument), builtin.signature.accepted(place).mask
+        for position, argument in enumerate(call.arguments):
+            mask, accepted = self._mask(argument), builtin.signature.accepted(position).mask
             if not mask & accepted:
-                raise ValueError(f"instruction {index}: {render(builtin.wrong_kind(place), name=_name(mask))}")
+                raise ValueError(f"instruction {index}: {render(builtin.wrong_kind(position), name=_name(mask))}")
             proved = proved and not mask & ~accepted
         return proved
 

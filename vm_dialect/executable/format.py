@@ -145,8 +145,8 @@ def _checksum(parts: Sequence[bytes | memoryview]) -> int:
 
 def _read(memory: Array, trust: Trust, remedy: str) -> Executable:
     table = _read_table(memory.data)
-    places = {tag: (start, size) for tag, (start, size, _) in table.items()}
-    contents = {tag: memory.data[start : start + size] for tag, (start, size) in places.items()}
+    positions = {tag: (start, size) for tag, (start, size, _) in table.items()}
+    contents = {tag: memory.data[start : start + size] for tag, (start, size) in positions.items()}
     header = _HEADER.size + len(SECTIONS) * _ENTRY.size
     mark = bytes(memory.data[header + _CHECKSUM.size :][:SEAL_BYTES])
     sealed = fits(mark, trust.purpose, [[memory.data[:header]], *([part] for part in contents.values())])
@@ -155,8 +155,8 @@ def _read(memory: Array, trust: Trust, remedy: str) -> Executable:
             if zlib.crc32(contents[tag]) != checksum:
                 raise ValueError(f"section {tag}, byte {start}: wrong checksum")
     trusted = trust.always or sealed or _has_digest(memory, trust.sha256)
-    readers = {tag: Reader(contents[tag], places[tag][0], tag) for tag in SECTIONS if tag != DATA}
-    start, size = places[DATA]
+    readers = {tag: Reader(contents[tag], positions[tag][0], tag) for tag in SECTIONS if tag != DATA}
+    start, size = positions[DATA]
     executable = read_sections(readers, memory[start : start + size], is_foreign=not trusted)
     if executable.native and not trusted:
         raise UntrustedError(
@@ -192,17 +192,17 @@ def _read_table(data: memoryview) -> dict[str, tuple[int, int, int]]:
         raise ValueError(f"byte 12: expected {len(SECTIONS)} sections, got {count}")
     if zlib.crc32(data[:end]) != _CHECKSUM.unpack_from(data, end)[0]:
         raise ValueError(f"byte {end}: wrong checksum of the header")
-    places: dict[str, tuple[int, int, int]] = {}
+    indices: dict[str, tuple[int, int, int]] = {}
     end += _CHECKSUM.size + SEAL_BYTES
     for index, tag in enumerate(SECTIONS):
         start = _skip_padding(data, end)
         entry = _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size)
         size = _read_entry(data, tag, entry, start)
-        places[tag] = (start, size, entry[1])
+        indices[tag] = (start, size, entry[1])
         end = start + size
     if _skip_padding(data, end) != len(data):
         raise ValueError(f"byte {end}: {len(data) - end} bytes follow the last section")
-    return places
+    return indices
 
 
 def _skip_padding(data: memoryview, position: int) -> int:
@@ -213,11 +213,11 @@ def _skip_padding(data: memoryview, position: int) -> int:
     return start
 
 
-def _read_entry(data: memoryview, expected: str, entry: tuple[bytes, int, int, int], place: int) -> int:
-    """The size of a section, which is at `place` and within the file."""
+def _read_entry(data: memoryview, expected: str, entry: tuple[bytes, int, int, int], index: int) -> int:
+    """The size of a section, which is at `position` and within the file."""
     tag, _, start, size = entry
     if tag != expected.encode():
         raise ValueError(f"section {expected}: expected at this place of the table, got {tag!r}")
-    if start != place or start > len(data) or size > len(data) - start:
-        raise ValueError(f"section {expected}: bytes {start} to {start + size} are not at {place} within the file")
+    if start != index or start > len(data) or size > len(data) - start:
+        raise ValueError(f"section {expected}: bytes {start} to {start + size} are not at {index} within the file")
     return size

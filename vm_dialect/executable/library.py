@@ -45,9 +45,9 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         objects: list[str] = []
         for index, data in enumerate(code):
-            place = Path(folder, f"{index}.o")
-            place.write_bytes(data)
-            objects.append(str(place))
+            position = Path(folder, f"{index}.o")
+            position.write_bytes(data)
+            objects.append(str(position))
         if constants := write_constants(executable.constants, Path(folder)):
             objects.append(str(constants))
         objects.append(str(write_text(SIGNATURES, _signatures(executable), Path(folder))))

@@ -62,7 +62,7 @@ def _seal(key: bytes, purpose: str, contents: Sequence[Sequence[bytes | memoryvi
 
 
 def _digests(pieces: Sequence[Sequence[memoryview]]) -> Iterable[bytes]:
-    """The digest of each piece, on several threads where that pays."""
+    """The digest of each piece, on several threads where that is profitable."""
     if len(pieces) < 2:
         return map(_digest, pieces)
     with ThreadPoolExecutor(min(_MOST_THREADS, len(pieces))) as threads:

@@ -253,5 +253,5 @@ class ConstantTensorOp(ConstantOp):
             )  # C1
 
     def bytecode_value(self) -> Argument:
-        """The tensor's place in the constant pool, by name."""
+        """The tensor's position in the constant pool, by name."""
         return TensorRef(self.symbol.root_reference.data)

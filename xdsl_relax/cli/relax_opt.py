@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -180,9 +181,10 @@ class RelaxOptMain(xDSLOptMain):
     def _validation(self) -> Validation | None:
         if not self.args.validate_each:
             return None
+        from lowering.compiler.build import build_uncached
         from lowering.compiler.validation import Validation
 
-        return Validation()
+        return Validation(build_uncached)
 
     def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
         """Reads one module, and with `--run-reproducer` the pipeline before it."""
@@ -248,7 +250,11 @@ class RelaxOptMain(xDSLOptMain):
 
         if (factory := self.available_passes.get(spec.name)) is None:
             raise unknown_pass(spec.name, list(self.available_passes))
-        pass_class = factory()
+        with warnings.catch_warnings(record=True) as notes:  # Python hides those that code outside of `__main__` causes
+            warnings.simplefilter("always", DeprecationWarning)
+            pass_class = factory()
+        for note in notes:
+            print(f"relax-opt: note: {note.message}", file=sys.stderr)
         try:
             return expand(pass_class.from_spec(spec))
         except ValueError as error:

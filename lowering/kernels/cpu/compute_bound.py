@@ -126,39 +126,39 @@ class _Emitter:
         rest = self.stages
         while rest:
             stage, *rest = rest
-            what = self.contractions.get(stage)
-            block_gemm = None if what is not None or not rest else self._block_gemm(stage, rest, own)
+            contraction = self.contractions.get(stage)
+            block_gemm = None if contraction is not None or not rest else self._block_gemm(stage, rest, own)
             if block_gemm is not None:
                 plan.append(block_gemm)
                 rest = rest[1 + len(block_gemm.gemm.epilogue.steps) :]
                 continue
-            if what is None:
+            if contraction is None:
                 plan.append(stage)
                 continue
-            attention = find_attention(self.kernel, what, rest, self.contractions, own)
+            attention = find_attention(self.kernel, contraction, rest, self.contractions, own)
             if attention is not None:
                 plan.append(attention)
                 rest = rest[attention.count - 1 :]
                 continue
-            groups = find_dot_group_contraction(what, self.kernel.target)
+            groups = find_dot_group_contraction(contraction, self.kernel.target)
             tiles = tiling(self.kernel.target, GROUP_BYTES)
             if groups is None:
-                what, tiles = with_tiles(what, self.kernel.target)
-            epilogue = find_epilogue(what, rest, own)
-            gemm = Gemm(self.kernel, what, epilogue, tiles)
+                contraction, tiles = with_tiles(contraction, self.kernel.target)
+            epilogue = find_epilogue(contraction, rest, own)
+            gemm = Gemm(self.kernel, contraction, epilogue, tiles)
             plan.append(gemm if groups is None else DotGroupGemm(gemm, groups))
             rest = rest[len(epilogue.steps) :]
         return plan
 
     def _block_gemm(self, stage: Stage, rest: Sequence[Stage], own: frozenset[SSAValue]) -> BlockGemm | None:
         """The contraction after a stage that decodes weights for it, if these can be decoded in registers."""
-        decoding, what = find_decoding(stage.block), self.contractions.get(rest[0])
-        if decoding is None or what is None or decoding.numbers not in own:
+        decoding, contraction = find_decoding(stage.block), self.contractions.get(rest[0])
+        if decoding is None or contraction is None or decoding.numbers not in own:
             return None
         if any(load.buffer is decoding.numbers for other in rest[1:] for load in other.loads):
             return None
-        what, tiles = with_tiles(what, self.kernel.target)
-        gemm = Gemm(self.kernel, what, find_epilogue(what, rest[1:], own), tiles)
+        contraction, tiles = with_tiles(contraction, self.kernel.target)
+        gemm = Gemm(self.kernel, contraction, find_epilogue(contraction, rest[1:], own), tiles)
         return BlockGemm(stage, decoding, gemm) if can_decode_in_registers(gemm, decoding) else None
 
 
@@ -179,8 +179,8 @@ def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention) -> frozenset[SS
         return gemm.unread
     if isinstance(gemm, DotGroupGemm):
         return gemm.gemm.epilogue.unread
-    sums = {gemm.what.store.buffer} if _makes_partial_sums(gemm) else set[SSAValue]()
-    return gemm.epilogue.unread - sums
+    accumulators = {gemm.contraction.store.buffer} if _makes_partial_sums(gemm) else set[SSAValue]()
+    return gemm.epilogue.unread - accumulators
 
 
 def _makes_partial_sums(gemm: Gemm) -> bool:
@@ -214,9 +214,9 @@ def emit_gemm(gemm: Gemm) -> str:
     if is_direct_convolution(gemm):
         DirectConvolution(gemm).emit()
         return "blocked convolution since channels are in blocks"
-    lines = depthwise_of(gemm)
-    if lines is not None:
-        DepthwiseConvolution(gemm, lines).emit()
+    rows = depthwise_of(gemm)
+    if rows is not None:
+        DepthwiseConvolution(gemm, rows).emit()
         return "blocked depthwise convolution since groups of channels are in blocks"
     if is_direct(gemm):
         DirectContraction(gemm).emit()

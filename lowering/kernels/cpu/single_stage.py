@@ -103,9 +103,9 @@ def _emit_transposition_or_nest(kernel: Kernel, stage: Stage) -> None:
         nest.emit({})
         return
     if len(nest.outer) < 2:
-        with kernel.partition(outermost.extent, work_of(stage), lanes) as part:
-            nest.emit({}, part)
+        with kernel.partition(outermost.extent, work_of(stage), lanes) as chunk:
+            nest.emit({}, chunk)
         return
     # The outermost axis may have fewer values than there are threads, as one image with many channels.
-    with kernel.partition_2d(outermost.extent, nest.outer[1].extent, work_of(stage), 1) as parts:
-        nest.emit({}, *parts)
+    with kernel.partition_2d(outermost.extent, nest.outer[1].extent, work_of(stage), 1) as chunks:
+        nest.emit({}, *chunks)

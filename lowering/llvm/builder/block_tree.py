@@ -25,7 +25,7 @@ class Loop:
     is_innermost: bool = True
     read: list[SSAValue] = field(default_factory=list[SSAValue])
     """The values that each iteration loads from the same address."""
-    writes_one_place: bool = False
+    writes_one_address: bool = False
     """Whether each iteration stores to the same address."""
 
 
@@ -105,7 +105,7 @@ class BlockTree:
 
     def repeats_work(self, loop: Loop) -> bool:
         """Whether iterations store to one address, or recompute the same values from loads that a store may change."""
-        return loop.is_innermost and (loop.writes_one_place or self._computes_the_same(loop))
+        return loop.is_innermost and (loop.writes_one_address or self._computes_the_same(loop))
 
     def _computes_the_same(self, loop: Loop) -> bool:
         same = set(loop.read)

@@ -214,7 +214,7 @@ class IndexBuilder(HoistingBuilder):
         """Says that memory is written, for the loop around."""
         loop = self._loop_of_each(address)
         if loop is not None:
-            loop.writes_one_place = True
+            loop.writes_one_address = True
 
     def _loop_of_each(self, address: SSAValue) -> Loop | None:
         """The innermost loop, if each of its iterations accesses the same address here, which is not on the stack."""

@@ -23,7 +23,7 @@ _SESSION = "JIT session error: "
 
 LIBRARIES_PER_LINKER = 32
 """LLVM's linker keeps some kilobytes of each library after its code is released. It goes itself when all of them are
-released and another linker has taken its place, which takes as long to make as three libraries."""
+released and another linker has replaced it, which takes as long to make as three libraries."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def link(
 ) -> LoadedCode:
     """Link objects with each other and with what `addresses` finds for the names that none of them defines.
 
-    `keep_alive` is held as long as the code: whatever owns the memory behind the addresses.
+    `keep_alive` is held as long as the code: whatever owns the memory after the addresses.
 
     Raises `CodegenError` for damaged objects and for a name that two objects define, and what `addresses` raises.
     """

@@ -13,7 +13,7 @@ def load_objects(
 ) -> LoadedCode:
     """Link objects with each other, with `symbols` (name to address) and with the run-time libraries.
 
-    `keep_alive` is held as long as the code: whatever owns the memory behind `symbols`.
+    `keep_alive` is held as long as the code: whatever owns the memory after `symbols`.
 
     Raises `CodegenError` for damaged objects, for a name that two objects define and for undefined symbols.
     """

@@ -33,7 +33,7 @@ def is_unknown(info: Attribute) -> bool:
 
 
 def is_static(info: Attribute) -> bool:
-    """Whether everything is known of a value that inference may look at."""
+    """Whether everything is known about a value that inference may look at."""
     if isinstance(info, TensorType | ShapeType):
         dims = info.known_dims
         known = dims is not None and all(dim.constant_value is not None for dim in dims)

@@ -32,7 +32,7 @@ class DeferUnknownTypesPass(ModulePass):
 
     At run time the function is compiled once for each combination of ranks and dtypes, or of shapes if its ranks follow
     from these only. Operators that follow each other are in one function. What is known stays as it is. Refuses an op
-    whose result has an unknown rank though everything is known of its operands. Idempotent.
+    whose result has an unknown rank though everything is known about its operands. Idempotent.
     """
 
     name = "defer-unknown-types"

@@ -1,4 +1,4 @@
-"""What is known of values at run time: the key under which compiled code is kept, and their types."""
+"""What is known about values at run time: the key under which compiled code is kept, and their types."""
 
 from __future__ import annotations
 

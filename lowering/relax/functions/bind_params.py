@@ -126,8 +126,8 @@ def _symbol_values(func: FuncOp, constants: Mapping[int, ConstantOp]) -> dict[st
         except Mismatch:  # `n * m` alone says nothing of `n`
             return _solve(func, constants, {name for info in declared for name in iter_bare_symbols(info)})
     except Mismatch as mismatch:
-        index = list(constants)[mismatch.place.root]
-        where = f" {mismatch.place.path}" if mismatch.place.path else ""
+        index = list(constants)[mismatch.path.root]
+        where = f" {mismatch.path.text}" if mismatch.path.text else ""
         fail(func, f"@{func.sym_name.data} parameter #{index}{where}: {mismatch.reason}", "bind an array of that type")
 
 

@@ -92,7 +92,7 @@ def _common(declared: StructInfo, given: Sequence[StructInfo]) -> _Fields:
 
 
 def _leaves(info: StructInfo, fields: _Fields) -> Iterator[StructInfo]:
-    """The types of the parameters that take the place of one."""
+    """The types of the parameters that replace one."""
     if fields is None or not isinstance(info, TupleType):
         yield info
         return

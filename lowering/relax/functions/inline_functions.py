@@ -1,4 +1,4 @@
-"""`inline-functions`: the body of a private function takes the place of its calls."""
+"""`inline-functions`: the body of a private function replaces its calls."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
-from relax_dialect.struct_info.match import Match, match_types
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Match, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.traits import ControlFlow
@@ -84,7 +83,7 @@ class _Inlining:
             scopes = SymbolScopes(block.ops, self.taken)
             for region in [op for op in block.ops if isinstance(op, DataflowOp)]:
                 dissolve(region, scopes)
-        self._place(block.ops)
+        self._set_location(block.ops)
         terminator = block.last_op
         Rewriter.inline_block(block, InsertPoint.before(self.call), [*witnesses, *arguments])
         value = self._result(terminator)
@@ -162,10 +161,10 @@ class _Inlining:
 
     def _insert(self, op: OpT) -> OpT:
         Rewriter.insert_op(op, InsertPoint.before(self.call))
-        self._place((op,))
+        self._set_location((op,))
         return op
 
-    def _place(self, ops: Iterable[Operation]) -> None:
+    def _set_location(self, ops: Iterable[Operation]) -> None:
         for op in ops:
             for inner in op.walk():
                 inner.location = self.call.location
@@ -173,7 +172,7 @@ class _Inlining:
 
 def _symbols_known_at_run_time(callee: FuncOp, match: Match) -> Sequence[SymbolAttr]:
     """The symbols of the callee that are read from a value, or whose value has to be checked when it is known."""
-    if any(placed.check.kind is CheckKind.NON_NEGATIVE for placed in match.dim_checks):
+    if any(inserted.check.kind is CheckKind.NON_NEGATIVE for inserted in match.dim_checks):
         return callee.symbols
     within = {check.symbol.symbol.data for check in match.bound_checks}
     return [

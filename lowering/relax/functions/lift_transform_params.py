@@ -78,7 +78,7 @@ class LiftTransformParamsPass(ModulePass):
     """How many of its parameters are no weights."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Changes the one function and adds another in front of it."""
+        """Changes the one function and adds another before it."""
         func = find_entry(op, self.func)
         if not 0 <= self.num_input <= len(func.params):
             fail(func, f"@{self.func} has {len(func.params)} parameters, got {self.num_input} as number of inputs")

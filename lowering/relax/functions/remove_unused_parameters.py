@@ -16,10 +16,8 @@ from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.calls import call_result, partial_application
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Mismatch, entry_match
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Mismatch, Verdict, call_result, entry_match, is_subtype, partial_application
 from relax_dialect.struct_info.symbols import free_symbols
 from tir_dialect.dead_code import erase_dead
 

@@ -21,7 +21,7 @@ def given_values(site: CallSite) -> Sequence[SSAValue]:
 
 
 def replace_values(site: CallSite, values: Sequence[SSAValue]) -> None:
-    """Puts an op that gives the function other values, and has a result of the same type, in the place of `site`."""
+    """Puts an op that gives the function other values, and has a result of the same type, instead of `site`."""
     if isinstance(site, CallOp):
         new = CallOp(site.callee, values, site.result.type, pure=site.impure is None)
     else:
@@ -30,7 +30,7 @@ def replace_values(site: CallSite, values: Sequence[SSAValue]) -> None:
 
 
 def replace_result(call: CallOp, result_type: StructInfo) -> CallOp:
-    """Puts a call with another result type in the place of `call`; the uses move to the new result as they are."""
+    """Puts a call with another result type instead of `call`; the uses move to the new result as they are."""
     new = CallOp(call.callee, call.arguments, result_type, pure=call.impure is None)
     _replace(call, new)
     return new
@@ -44,7 +44,7 @@ def _replace(old: CallSite, new: CallSite) -> None:
 
 
 def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:
-    """Field `index` of a tuple: the value that it was made of, or a `relax.tuple_get` in front of `user`."""
+    """Field `index` of a tuple: the value that it was made of, or a `relax.tuple_get` before `user`."""
     if isinstance(value.owner, TupleOp) and value.owner.fields[index].type == _field_types(value)[index]:
         return value.owner.fields[index]
     op = TupleGetOp(value, index)
@@ -55,7 +55,7 @@ def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:
 
 
 def tuple_of(fields: Sequence[SSAValue], user: Operation) -> SSAValue:
-    """A tuple of the fields, made in front of `user`."""
+    """A tuple of the fields, made before `user`."""
     op = TupleOp(*fields)
     inherit_location(user, op)
     Rewriter.insert_op(op, InsertPoint.before(user))

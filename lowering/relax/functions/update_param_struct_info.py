@@ -25,8 +25,7 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.match import Match, Mismatch, match_types
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import iter_symbols, substitute
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import Dim, symbol
@@ -149,8 +148,8 @@ def _match(func: FuncOp, given: Mapping[int, StructInfo]) -> Match:
     try:
         match = match_types(old, list(given.values()), [each for each in func.symbols if each.symbol.data in named])
     except Mismatch as mismatch:
-        where = f" {mismatch.place.path}" if mismatch.place.path else ""
-        fail(func, f"@{name} parameter #{list(given)[mismatch.place.root]}{where}: {mismatch.reason}")
+        where = f" {mismatch.path.text}" if mismatch.path.text else ""
+        fail(func, f"@{name} parameter #{list(given)[mismatch.path.root]}{where}: {mismatch.reason}")
     for known, dim in match.bindings.items():
         if not match.slots.keys().isdisjoint(dim.symbols):
             fail(func, f"@{name} expected types that tell the symbol {known}", "name that dimension")

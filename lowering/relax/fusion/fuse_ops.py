@@ -48,7 +48,7 @@ class FuseOpsPass(ModulePass):
 
     Which go together follows from the patterns of the PrimFuncs, as in TVM: chains of elementwise and broadcast
     functions, also diamonds; what follows a product or a reduction element by element; what a reduction or a
-    rearrangement reads, or a concatenation, which ends its group; and a changed order of dimensions in front of a
+    rearrangement reads, or a concatenation, which ends its group; and a changed order of dimensions before a
     product. The group stands where its last call
     stood, and no call moves past an op with effects. Expects `legalize-ops`; calls whose shapes are not known, or of
     opaque functions, stay as they are. Idempotent.
@@ -139,7 +139,7 @@ def _edge(call: CallTIROp, argument: OpResult, facts: KernelFacts) -> OpPattern:
 
 
 def _make_group(members: Sequence[CallTIROp]) -> None:
-    """Moves calls into a group in the place of the last one."""
+    """Moves calls into a group instead of the last one."""
     last = members[-1]
     marker = InsertPoint.after(last)
     outputs = [result for result in last.res if result.uses] or list(last.res)

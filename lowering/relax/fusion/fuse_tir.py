@@ -97,21 +97,21 @@ class _Kernels:
         return kernels
 
     def replace(self, group: FusedOp, kernel: FusedKernel) -> None:
-        """The call of one kernel in the place of a group."""
+        """The call of one kernel instead of a group."""
         kernel.refresh()
         found = self._made.get(kernel.key)
         if found is None:
             name = fresh_name(stem(kernel.callees), self._names)
             self._names.add(name)
             found = self._made[kernel.key] = (kernel.build(name), kernel.symbols)
-            Rewriter.insert_op(found[0], self._place(kernel.callees))
+            Rewriter.insert_op(found[0], self._insert_point(kernel.callees))
         self.merged.update(dict.fromkeys(kernel.callees))
         call = kernel.call(*found)
         constants = [value.owner for value in kernel.omitted if isinstance(value.owner, Operation)]
         Rewriter.replace_op(group, call)
         erase_dead(constants)
 
-    def _place(self, callees: Iterable[str]) -> InsertPoint:
+    def _insert_point(self, callees: Iterable[str]) -> InsertPoint:
         """After the last kernel that there is."""
         last = None
         for op in self.module.ops:

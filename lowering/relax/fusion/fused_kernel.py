@@ -32,7 +32,7 @@ from tir_dialect.types import BufferType
 MOST_NAMES = 5
 """A kernel is called after the first so many of its parts."""
 
-Place: TypeAlias = tuple[int, int]
+Slot: TypeAlias = tuple[int, int]
 """Where a value comes from: parameter `i` is `(-1, i)`, result `r` of call `m` is `(m, r)`."""
 
 
@@ -57,9 +57,9 @@ class FusedKernel:
         self._inputs = self._used()
         self.numbers: tuple[Number | None, ...] = (None,) * len(self._inputs)
         """Of each input that is a constant in the code of the kernel, its value; set before the kernel is built."""
-        self._places: dict[SSAValue, Place] = {value: (-1, i) for i, value in enumerate(self._inputs)}
+        self._slots: dict[SSAValue, Slot] = {value: (-1, i) for i, value in enumerate(self._inputs)}
         for number, member in enumerate(self._members):
-            self._places |= {result: (number, i) for i, result in enumerate(member.call.res)}
+            self._slots |= {result: (number, i) for i, result in enumerate(member.call.res)}
         self._shapes = [info.known_dims or () for info in self._tensors()]
         bound = [dim for member in self._members for dim in member.bindings.values()]
         self._dims = KernelDims.of(self._shapes, bound)
@@ -80,7 +80,7 @@ class FusedKernel:
         return tuple(number_of(value) if loaded[value] else None for value in self._inputs)
 
     def refresh(self) -> None:
-        """Sees what has taken the place of the inputs since."""
+        """Sees what has replaced the inputs since."""
         self._inputs = self._used()
 
     @property
@@ -118,16 +118,16 @@ class FusedKernel:
         calls = tuple(
             (
                 member.func.sym_name.data,
-                tuple(self._places[value] for value in member.call.arguments),
+                tuple(self._slots[value] for value in member.call.arguments),
                 text(tuple(member.bindings.values())),
             )
             for member in self._members
         )
         dtypes = tuple(_dtype(value) for value in (*self._inputs, *self._outputs))
-        return (calls, tuple(self._places[value] for value in self._outputs), dtypes, tuple(map(text, self._shapes)))
+        return (calls, tuple(self._slots[value] for value in self._outputs), dtypes, tuple(map(text, self._shapes)))
 
     def build(self, name: str) -> PrimFuncOp:
-        """The PrimFunc; what lies between two calls is computed where it is used if that pays."""
+        """The PrimFunc; what lies between two calls is computed where it is used if that is profitable."""
         params = [self._parameter(value, value.name_hint) for value in self.arguments]
         names = [result.name_hint for result in self._group.res]
         params += [self._parameter(*each) for each in zip(self._outputs, names, strict=True)]

@@ -89,13 +89,13 @@ class _Partition:
         users = self._users[index]
         if self._nodes[index].escapes or not users:
             return None
-        (place, pattern), *rest = users
+        (position, pattern), *rest = users
         for user, edge in rest:
-            found = self._meet(place, user)
+            found = self._meet(position, user)
             if found is None:
                 return None
-            place, pattern = found[0], max(pattern, edge, found[1])
-        return _Meeting(place, pattern, self._depth(place) + 1)
+            position, pattern = found[0], max(pattern, edge, found[1])
+        return _Meeting(position, pattern, self._depth(position) + 1)
 
     def _meet(self, left: int, right: int) -> tuple[int, OpPattern] | None:
         """The first node that both lead to, and the hardest use on the ways."""

@@ -39,7 +39,7 @@ def inline_buffers(func: PrimFuncOp, buffers: Sequence[SSAValue]) -> None:
     accesses = _Accesses(func)
     for buffer in reversed(buffers):
         producer = _Producer.of(buffer, accesses)
-        if producer is not None and producer.pays(accesses.loads_of(buffer)):
+        if producer is not None and producer.is_profitable(accesses.loads_of(buffer)):
             producer.inline(accesses)
     for op in func.body.walk():
         if isinstance(op, BlockOp):
@@ -120,26 +120,26 @@ class _Producer:
         safe = not any(accesses.is_written(read, nest) for read in reads)
         return _Producer(nest, block, store) if safe else None
 
-    def pays(self, loads: Sequence[LoadOp]) -> bool:
+    def is_profitable(self, loads: Sequence[LoadOp]) -> bool:
         """Whether to compute the elements again for each of the loads."""
         if any(load.lanes is not None or load.mask is not None for load in loads):
             return False
         work = [op for op in self.block.body.walk() if not isinstance(op, LoadOp | StoreOp) and not _is_free(op)]
         if len(work) <= MOST_REPEATED and not any(_is_expensive(op) for op in work):
             return True
-        places = {(load.parent, *load.indices) for load in loads}
-        return len(places) == 1 and _reads_each_once(loads[0])
+        positions = {(load.parent, *load.indices) for load in loads}
+        return len(positions) == 1 and _reads_each_once(loads[0])
 
     def inline(self, accesses: _Accesses) -> None:
-        """Puts the computation in the place of the loads, and removes the nest and the buffer."""
+        """Puts the computation instead of the loads, and removes the nest and the buffer."""
         buffer = self.store.buffer
         computed: dict[tuple[object, ...], SSAValue] = {}
         loads = _in_order(accesses.loads_of(buffer))
-        places = {(load.parent, *load.indices) for load in loads}
+        positions = {(load.parent, *load.indices) for load in loads}
         for load in loads:
             key = (load.parent, *load.indices)
             if key not in computed:
-                computed[key] = self._compute(load, accesses, moved=len(places) == 1)
+                computed[key] = self._compute(load, accesses, moved=len(positions) == 1)
             load.result.replace_all_uses_with(computed[key])
             accesses.remove([load])
             Rewriter.erase_op(load)
@@ -151,10 +151,10 @@ class _Producer:
             Rewriter.erase_op(owner)
 
     def _compute(self, load: LoadOp, accesses: _Accesses, *, moved: bool) -> SSAValue:
-        """The element at the indices of a load, in front of it: by a copy of the code, or the code itself."""
+        """The element at the indices of a load, before it: by a copy of the code, or the code itself."""
         values: dict[SSAValue, SSAValue] = {}
-        for index, place in zip(self.store.indices, load.indices, strict=True):
-            values[index] = place
+        for index, position in zip(self.store.indices, load.indices, strict=True):
+            values[index] = position
         for iterator in self.block.body.block.args:
             if iterator not in values and iterator.uses:
                 values[iterator] = self._zero(load)

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
+from lowering.relax.fusion.elementwise_kernels import ElementwiseKernel, Nest
 from lowering.relax.fusion.kernel_constants import is_only_loaded
-from lowering.relax.fusion.kernel_maps import Map, Nest
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
@@ -33,7 +33,9 @@ class KernelBody:
     _allocations: dict[Operation, None] = field(default_factory=dict[Operation, None])
     _header: list[Operation] = field(default_factory=list[Operation])
     _nests: dict[Operation, None] = field(default_factory=dict[Operation, None])
-    _maps: dict[PrimFuncOp, Map | None] = field(default_factory=dict[PrimFuncOp, "Map | None"])
+    _elementwise: dict[PrimFuncOp, ElementwiseKernel | None] = field(
+        default_factory=dict[PrimFuncOp, "ElementwiseKernel | None"]
+    )
     _made: dict[SSAValue, Made] = field(default_factory=dict[SSAValue, "Made"])
     """The nests of maps by what they write, as long as they may move to the end."""
     _seen: set[SSAValue] = field(default_factory=set[SSAValue])
@@ -59,7 +61,7 @@ class KernelBody:
         `passing` are parameters, in memory of this function, that nothing else reads. If the function that made one of
         them and this one compute element by element, they share their loops, and the memory goes.
         """
-        known = self._map_of(callee)
+        known = self._elementwise_of(callee)
         self._keep_in_place(callee, params)
         read = None if known is None else self._joint(known, callee, params, dims, passing)
         values: dict[SSAValue, SSAValue] = dict(zip(callee.params, params, strict=True))
@@ -79,20 +81,20 @@ class KernelBody:
                 clone = self._clone(op, values, dims)
                 (self._allocations if isinstance(clone, AllocBufferOp) else self._nests)[clone] = None
 
-    def _map_of(self, callee: PrimFuncOp) -> Map | None:
-        if callee not in self._maps:
-            self._maps[callee] = Map.of(callee)
-        return self._maps[callee]
+    def _elementwise_of(self, callee: PrimFuncOp) -> ElementwiseKernel | None:
+        if callee not in self._elementwise:
+            self._elementwise[callee] = ElementwiseKernel.of(callee)
+        return self._elementwise[callee]
 
     def _keep_in_place(self, callee: PrimFuncOp, params: Sequence[SSAValue]) -> None:
-        """Where what is there already is written again, nothing that is in front may move behind."""
+        """Where what is there already is written again, nothing that is in front may move after."""
         if any(v in self._seen and not is_only_loaded(p) for p, v in zip(callee.params, params, strict=True)):
             self._made.clear()
         self._seen.update(params)
 
     def _joint(
         self,
-        known: Map,
+        known: ElementwiseKernel,
         callee: PrimFuncOp,
         params: Sequence[SSAValue],
         dims: Mapping[str, Dim],
@@ -100,9 +102,9 @@ class KernelBody:
     ) -> SSAValue | None:
         """The parameter of a map whose maker the map can go on with."""
         shape = known.shape_for(dims)
-        for place in known.elementwise:
-            if params[place] in passing and params[place] in self._made and self._made[params[place]][1] == shape:
-                return callee.params[place]
+        for index in known.elementwise:
+            if params[index] in passing and params[index] in self._made and self._made[params[index]][1] == shape:
+                return callee.params[index]
         return None
 
     def _extended(

@@ -34,7 +34,7 @@ def is_only_loaded(parameter: SSAValue) -> bool:
 
 
 def replace_loads(buffer: SSAValue, number: Number) -> None:
-    """Puts a number in the place of the loads from memory that a function allocates, and removes that."""
+    """Puts a number instead of the loads from memory that a function allocates, and removes that."""
     for use in list(buffer.uses):
         load = use.operation
         if isinstance(load, LoadOp):

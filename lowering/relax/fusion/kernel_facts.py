@@ -16,7 +16,7 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
 
 ANNOTATION = "op_pattern"
-"""The attribute of a PrimFunc that says its pattern in the place of the analysis."""
+"""The attribute of a PrimFunc that says its pattern instead of the analysis."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ def _moves(func: PrimFuncOp) -> bool:
     space = IndexSpace(func)
     block = store.parent_op()
     plain = isinstance(block, BlockOp) and block.condition is None
-    places = [space.dim_of(index) for index in load.indices]
-    same = {*places} == {space.dim_of(index) for index in store.indices}
-    return plain and same and None not in places and len(set(places)) == len(places) == len(store.indices)
+    positions = [space.dim_of(index) for index in load.indices]
+    same = {*positions} == {space.dim_of(index) for index in store.indices}
+    return plain and same and None not in positions and len(set(positions)) == len(positions) == len(store.indices)
 
 
 def _joins(func: PrimFuncOp) -> bool:
-    """Whether each block copies a whole operand to its place in the one result."""
+    """Whether each block copies a whole operand to its position in the one result."""
     stores = [op for op in func.body.walk() if isinstance(op, StoreOp)]
     blocks = [store.parent_op() for store in stores]
     if len(stores) < 2 or func.may_alias is not None or len({store.buffer for store in stores}) > 1:
@@ -91,18 +91,18 @@ def _joins(func: PrimFuncOp) -> bool:
 
 
 def _copies(block: BlockOp, store: StoreOp, space: IndexSpace) -> bool:
-    """Whether a block only copies each element of an operand to a place that moves with it."""
+    """Whether a block only copies each element of an operand to a position that moves with it."""
     load = store.value.owner
     if not isinstance(load, LoadOp) or load.parent_op() is not block or block.condition is not None:
         return False
     iterators = [each.value for each in block.iterators if each.kind is IteratorKind.SPATIAL]
     if list(load.indices) != iterators or len(iterators) < len(block.iterators) or load.buffer is store.buffer:
         return False
-    places = [space.dim_of(index) for index in store.indices]
+    positions = [space.dim_of(index) for index in store.indices]
     moves = [space.dim_of(each) for each in iterators]
     symbols = {name for move in moves if move is not None for name in move.symbols}
-    moving = [place for place in places if place is not None and not symbols.isdisjoint(place.symbols)]
-    if None in places or None in moves or len(moving) != len(moves):
+    moving = [position for position in positions if position is not None and not symbols.isdisjoint(position.symbols)]
+    if None in positions or None in moves or len(moving) != len(moves):
         return False
-    starts = [place - move for place, move in zip(moving, moves, strict=True) if move is not None]
+    starts = [position - move for position, move in zip(moving, moves, strict=True) if move is not None]
     return all(symbols.isdisjoint(start.symbols) for start in starts)

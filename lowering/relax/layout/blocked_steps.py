@@ -30,8 +30,8 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
 
-FEW_PLACES = 32
-"""To rearrange weights takes longer than is gained at fewer places of the result."""
+FEW_PIXELS = 32
+"""To rearrange weights takes longer than is gained at fewer positions of the result."""
 HARMLESS = (
     *(ReluOp, GeluOp, GeluTanhOp, SiluOp, SeluOp, LeakyReluOp, SoftplusOp, ClipOp),
     *(AbsOp, AstypeOp, NegativeOp, RoundOp, SigmoidOp, SquareOp, TanhOp),
@@ -69,12 +69,12 @@ class Step:
     channels: Sequence[int | None]
     """Of each result, `None` for one without blocks."""
     make: Make
-    """The new ops, of operands as the roles say; the results of the last take the place of the op's."""
+    """The new ops, of operands as the roles say; the results of the last replace the op's."""
 
 
 @dataclass
 class Known:
-    """What is in blocks in front of an op."""
+    """What is in blocks before an op."""
 
     blocking: Blocking
     channels: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -141,9 +141,11 @@ def _is_constant(value: SSAValue) -> bool:
 
 
 def _may_be_rearranged(op: Conv2dOp) -> bool:
-    """Whether weights that are not constant may be read before, and have enough places that use them to pay for it."""
-    places = prod(dim.constant_value or FEW_PLACES for dim in shape_of(op.result)[2:])
-    return places >= FEW_PLACES and is_never_written(op.w)
+    """Whether weights that are not constant may be read before, and have enough positions that use them to pay
+    for it.
+    """
+    positions = prod(dim.constant_value or FEW_PIXELS for dim in shape_of(op.result)[2:])
+    return positions >= FEW_PIXELS and is_never_written(op.w)
 
 
 def _is_f32(op: Conv2dOp) -> bool:
@@ -195,7 +197,7 @@ def _pool(op: Pool2dOp, known: Known) -> Step | None:
 
 
 def _reduction(op: ReductionOp, known: Known) -> Step | None:
-    """Over places; without them the channels are one after the other again."""
+    """Over positions; without them the channels are one after the other again."""
     channels = known.of(op.x)
     axes = None if op.axes is None else sorted(axis % 4 for axis in op.axes.get_values())
     if channels is None or axes is None or not set(axes) <= {2, 3} or not axes:
@@ -228,7 +230,7 @@ def _concat(op: ConcatOp, known: Known) -> Step | None:
 
 
 def _split(op: SplitOp, known: Known) -> Step | None:
-    """Of channels, into parts of whole blocks; of places."""
+    """Of channels, into parts of whole blocks; of positions."""
     channels, axis = known.of(op.x), op.axis.value.data % 4
     if channels is None or axis == 0:
         return None
@@ -248,7 +250,7 @@ def _remade_split(op: SplitOp, operands: Sequence[SSAValue], axis: int) -> Opera
 
 
 def _pad(op: PadOp, known: Known) -> Step | None:
-    """Of places."""
+    """Of positions."""
     channels, widths = known.of(op.x), tuple(op.pad_width.get_values())
     if channels is None or any(widths[2:4]):
         return None
@@ -256,7 +258,7 @@ def _pad(op: PadOp, known: Known) -> Step | None:
 
 
 def _resize(op: Resize1dOp, known: Known) -> Step | None:
-    """Of places."""
+    """Of positions."""
     channels, axis = known.of(op.x), op.axis.value.data % 4
     finite = isfinite(op.extrapolation_value.value.data)
     if channels is None or axis < 2 or not (finite or known.blocking.is_whole(channels)):

@@ -73,8 +73,8 @@ def shape_of(value: SSAValue) -> tuple[Dim, ...]:
     return dims
 
 
-def is_one_place(value: SSAValue) -> bool:
-    """Whether data without blocks has one place only, so that both layouts have its elements in one order."""
+def is_one_position(value: SSAValue) -> bool:
+    """Whether data without blocks has one position only, so that both layouts have its elements in one order."""
     dims = dims_of(value)
     return dims is not None and len(dims) == 4 and dims[2] is ONE and dims[3] is ONE
 
@@ -138,10 +138,10 @@ class Conversions:
             return self._once(value, f"expanded at {axis}", lambda: ExpandDimsOp(value, [axis]))
         return self._once(value, f"expanded at {axis}", lambda: ConstantOp(tensor_attr(np.expand_dims(array, axis))))
 
-    def plain(self, value: SSAValue, channels: int, one_place: bool) -> SSAValue:
-        """Data in blocks without them; of one place that is another shape of the same memory."""
+    def plain(self, value: SSAValue, channels: int, one_position: bool) -> SSAValue:
+        """Data in blocks without them; of one position that is another shape of the same memory."""
         made: list[Operation] = [LayoutTransformOp(value, self._blocking.data, PLAIN)]
-        if one_place:
+        if one_position:
             batch = shape_of(value)[0]
             made = reshaped(value, [batch, constant(self._blocking.padded(channels)), ONE, ONE])
         made += first_channels(made[-1].results[0], channels)

@@ -106,14 +106,14 @@ def _is_profitable(op: Conv3dOp, blocking: Blocking) -> bool:
     if not all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types):
         return False
     filters, channels, *window = (dim.constant_value or 0 for dim in weights)
-    places = window[0] * window[1] * window[2]
+    positions = window[0] * window[1] * window[2]
     return (
         [layout.text for layout in op.layouts] == [DATA, WEIGHTS, DATA]
         and filters > 0
         and blocking.is_whole(filters)
         and blocking.is_whole(channels)
-        and places > 1
-        and channels * places >= LONG_SUM
+        and positions > 1
+        and channels * positions >= LONG_SUM
         and op.groups.value.data == 1
         and data[1] == weights[1]
     )

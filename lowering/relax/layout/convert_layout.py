@@ -14,7 +14,7 @@ from lowering.locations import inherit_location
 from lowering.pass_target import pass_target
 from lowering.passes import Pass
 from lowering.relax.layout.blocked_steps import Known, Role, Step
-from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_place
+from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_position
 from lowering.relax.layout.layout_plan import plan
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.structure import FuncOp
@@ -46,15 +46,15 @@ class ConvertLayoutPass(Pass):
     ```
 
     Converted are convolutions of `f32` in `NCHW` of one group, of each channel for itself or of groups that divide
-    blocks or consist of some, and behind them elementwise operators, also with operands that broadcast, pooling,
-    reductions over places, joining, cutting, padding and resizing. Constant weights are rearranged when the program is
-    compiled, others in each call. Data with fewer channels than a block is read as it is. Where another operator needs
-    a value, `relax.layout_transform` gives it back; of one place (behind global pooling) that is a reshape.
+    blocks or consist of some, and after them elementwise operators, also with operands that broadcast, pooling,
+    reductions over positions, joining, cutting, padding and resizing. Constant weights are rearranged when the program
+    is compiled, others in each call. Data with fewer channels than a block is read as it is. Where another operator
+    needs a value, `relax.layout_transform` gives it back; of one position (after global pooling) that is a reshape.
 
     The rule of costs: operators that hand blocks to each other are a group, and a group is converted if its
-    convolutions gain more than the weights that are not constant cost, and the values with more than one place that are
-    needed in both layouts. A convolution of a window with long sums gains more than both transposes around it, others
-    as much as one: a convolution of 1 x 1 between two transposes stays what it is.
+    convolutions gain more than the weights that are not constant cost, and the values with more than one position that
+    are needed in both layouts. A convolution of a window with long sums gains more than both transposes around it,
+    others as much as one: a convolution of 1 x 1 between two transposes stays what it is.
 
     Channels that blocks have beyond the end are what channels with weights and biases of zero would be. They pass
     through operators that make finite numbers of finite numbers only, and the weights of zero of the next convolution
@@ -148,5 +148,5 @@ class _Conversion:
         channels, blocked = self._known.of(result), self._blocked.get(result)
         if channels is None or blocked is None or not result.uses:
             return
-        plain = self._conversions.plain(blocked, channels, is_one_place(result))
+        plain = self._conversions.plain(blocked, channels, is_one_position(result))
         result.replace_all_uses_with(plain)

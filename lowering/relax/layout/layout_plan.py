@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue, Use
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.relax.layout.blocked_steps import Known, Role, Step, step_of
-from lowering.relax.layout.blocking import Blocking, dims_of, is_one_place
+from lowering.relax.layout.blocking import Blocking, dims_of, is_one_position
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.inference import ONE
 from relax_dialect.ops.convolution import Conv2dOp
@@ -38,10 +38,10 @@ class _Group:
     gain: int = 0
     """What its convolutions gain, in changes of layout."""
     moved: set[SSAValue] = field(default_factory=set[SSAValue])
-    """The values with more than one place that are in blocks for some and without for others."""
+    """The values with more than one position that are in blocks for some and without for others."""
 
     @property
-    def pays(self) -> bool:
+    def is_profitable(self) -> bool:
         return self.gain > len(self.moved)
 
 
@@ -55,7 +55,7 @@ def plan(func: FuncOp, blocking: Blocking) -> tuple[Mapping[Operation, Step], Kn
             pairs = zip(op.results, step.channels, strict=True)
             known.channels.update((result, count) for result, count in pairs if count is not None)
     groups = _groups(steps, known)
-    return {op: step for op, step in steps.items() if groups[op].pays}, known
+    return {op: step for op, step in steps.items() if groups[op].is_profitable}, known
 
 
 def _step(op: Operation, known: Known) -> Step | None:
@@ -112,7 +112,7 @@ def _groups(steps: Mapping[Operation, Step], known: Known) -> Mapping[Operation,
 
 
 def _gain(op: Conv2dOp, blocking: Blocking) -> int:
-    """How many changes of layout a convolution pays for: without blocks its window is gathered place by place.
+    """How many changes of layout a convolution pays for: without blocks its window is gathered position by position.
 
     Where blocks are not filled, what is beyond their end takes that gain away. The fewer filters share a window, the
     longer it takes to gather it: those of a group.
@@ -140,12 +140,16 @@ def _moved(op: Operation, step: Step, steps: Mapping[Operation, Step], known: Kn
         if moves and not isinstance(operand.owner, ConstantOp) and (role in WEIGHT_ROLES or _is_large(operand)):
             yield operand
     for result, channels in zip(op.results, step.channels, strict=True):
-        if channels is not None and not is_one_place(result) and any(use.operation not in steps for use in result.uses):
+        if (
+            channels is not None
+            and not is_one_position(result)
+            and any(use.operation not in steps for use in result.uses)
+        ):
             yield result
 
 
 def _is_large(value: SSAValue) -> bool:
-    """Whether a value has channels and places."""
+    """Whether a value has channels and positions."""
     dims = dims_of(value) or ()
     if len(dims) < 3:
         return False

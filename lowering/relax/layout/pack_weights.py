@@ -143,7 +143,7 @@ class _Packing:
         return None if func is None else self._layouts_of(func).get(index)
 
     def _constant(self, old: ConstantOp, layout: PanelLayout) -> ConstantOp:
-        """A constant in panels, in the place of the original."""
+        """A constant in panels, instead of the original."""
         if (old, layout) not in self._made:
             key = (old.value, layout)
             if key not in self._packed:

@@ -12,11 +12,11 @@ from xdsl.ir import BlockArgument
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
-from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction as find_word_contraction
+from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
-from lowering.relax.layout.word_weights import Indices, is_transposed, pack_words, word_places, word_shape
+from lowering.relax.layout.dot_group_weights import Indices, group_indices, is_transposed, pack_words, word_shape
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
@@ -45,8 +45,8 @@ class PanelLayout:
     @property
     def suffix(self) -> str:
         """What the name of a constant gets."""
-        words = f"x{self.parts}" if self.parts > 1 else ""
-        return f".{'transposed.' if self.transposed else ''}panels{self.width}{words}"
+        groups = f"x{self.parts}" if self.parts > 1 else ""
+        return f".{'transposed.' if self.transposed else ''}panels{self.width}{groups}"
 
 
 def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
@@ -55,32 +55,32 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
     stages = None if program is None else find_stages(program)
     found: dict[int, PanelLayout] = {}
     for stage in stages or ():
-        what = find_contraction(stage)
-        loads = () if what is None else what.columns.loads
-        if what is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
+        contraction = find_contraction(stage)
+        loads = () if contraction is None else contraction.columns.loads
+        if contraction is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
             continue
-        layout = _layout(what, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
+        layout = _layout(contraction, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
         if layout is not None:
             found[loads[0].buffer.index - len(func.symbols)] = layout
     return found
 
 
-def _layout(what: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
+def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
     """How the columns of a product should lie; `None` if they can or need not lie in panels."""
-    words = find_word_contraction(what, target)
-    if words is not None:
-        order = is_transposed(words, load)
-        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, words.parts)
-    indices, shape = what.stage.accesses[load], load.buffer_type.shape
-    if len(what.column) != 1 or len(what.reduced) != 1 or what.outer or len(indices) < 2:
+    groups = find_dot_group_contraction(contraction, target)
+    if groups is not None:
+        order = is_transposed(groups, load)
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts)
+    indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
+    if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:
         return None
-    (column,), (reduced,) = what.column, what.reduced
+    (column,), (reduced,) = contraction.column, contraction.reduced
     transposed = indices[-1].is_axis(reduced) and indices[-2].is_axis(column)
     straight = indices[-1].is_axis(column) and indices[-2].is_axis(reduced)
     last = (column, reduced) if transposed else (reduced, column)
-    whole = tuple(shape[-2:]) == tuple(what.stage.extents[axis] for axis in last)
-    n, known = what.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
-    width = tiling(target, byte_size(what.element), what.longest).width
+    whole = tuple(shape[-2:]) == tuple(contraction.stage.extents[axis] for axis in last)
+    n, known = contraction.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
+    width = tiling(target, byte_size(contraction.element), contraction.longest).nr
     if n is None or 2 * (-(-n // width) * width) > 3 * n or any(index.value is not None for index in indices[:-2]):
         return None
     return PanelLayout(width, transposed) if (transposed or straight) and whole and known else None
@@ -119,13 +119,13 @@ def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
     """Reads from panels what was in a buffer with dimensions of these sizes."""
     indices = Indices([])
     if layout.parts > 1:
-        places = word_places(indices, load, sizes, layout.transposed, layout.width, layout.parts)
+        positions = group_indices(indices, load, sizes, layout.transposed, layout.width, layout.parts)
     else:
         *batch, r, j = load.indices
         r, j = (j, r) if layout.transposed else (r, j)
         panel, within = indices.split(j, layout.width)
-        places = [*batch, panel, r, within]
-    new = LoadOp(load.buffer, places)
+        positions = [*batch, panel, r, within]
+    new = LoadOp(load.buffer, positions)
     new.result.name_hint = load.result.name_hint
     for op in (*indices.emitted, new):
         op.location = load.location

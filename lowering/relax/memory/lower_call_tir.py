@@ -149,7 +149,7 @@ def _may_be_shared(value: SSAValue) -> bool:
 
 
 def _place(func: PrimFuncOp, index: int) -> str:
-    return messages.argument_place(index, func.params[index].name_hint or f"p{index}")
+    return messages.describe_argument(index, func.params[index].name_hint or f"p{index}")
 
 
 def _allocate(

@@ -106,27 +106,29 @@ def _repeated(operand: Operand) -> Operand | None:
     """The heads of which each was repeated for consecutive heads of queries."""
     if "H" not in operand.letters:
         return None
-    place, op = operand.letters.index("H"), operand.value.owner
+    position, op = operand.letters.index("H"), operand.value.owner
     if isinstance(op, RepeatOp):
-        same = op.axis is not None and op.axis.value.data % len(operand.letters) == place
+        same = op.axis is not None and op.axis.value.data % len(operand.letters) == position
         return replace(operand, value=op.x) if same else None
     wide = op.x.owner if isinstance(op, ReshapeOp) else None
     if not isinstance(wide, BroadcastToOp):
         return None
     narrow = wide.x.owner
     source = narrow.x if isinstance(narrow, ReshapeOp | ExpandDimsOp) else None
-    if source is None or not _is_repetition(source, wide, dims_of(operand.value), place):
+    if source is None or not _is_repetition(source, wide, dims_of(operand.value), position):
         return None
     return replace(operand, value=source)
 
 
-def _is_repetition(source: SSAValue, wide: BroadcastToOp, result: Sequence[Dim | None], place: int) -> bool:
-    """Whether `source` has got a dimension after `place`, which was broadcast and then became one with that before."""
+def _is_repetition(source: SSAValue, wide: BroadcastToOp, result: Sequence[Dim | None], index: int) -> bool:
+    """Whether `source` has got a dimension after `position`, which was broadcast and then became one with that
+    before.
+    """
     old, one, many = dims_of(source), dims_of(wide.x), dims_of(wide.result)
     if None in (*old, *one, *many, *result) or len(old) != len(result) or len(many) != len(result) + 1:
         return False
-    count = one[place + 1]
-    rest = [(*dims[: place + 1], *dims[place + 2 :]) for dims in (one, many)]
-    joined = (*result[:place], *result[place + 1 :])
-    same = old == rest[0] == rest[1] and (*old[:place], *old[place + 1 :]) == joined
+    count = one[index + 1]
+    rest = [(*dims[: index + 1], *dims[index + 2 :]) for dims in (one, many)]
+    joined = (*result[:index], *result[index + 1 :])
+    same = old == rest[0] == rest[1] and (*old[:index], *old[index + 1 :]) == joined
     return same and count is not None and count.constant_value == 1

@@ -59,8 +59,8 @@ class CombineParallelMatmulPass(ModulePass):
     last bits. Idempotent; mirrors TVM's `CombineParallelMatmul`.
 
     Not part of `optimize-graph`: with packed weights, three products of 768 x 768 take as long as one of 768 x 2304
-    (1.00 times at 128 rows, 1.05 at one row), and the parts have to be copied where a reader cannot slice. It pays for
-    narrow constants, which `most-columns` selects.
+    (1.00 times at 128 rows, 1.05 at one row), and the parts have to be copied where a reader cannot slice. It is
+    profitable for narrow constants, which `most-columns` selects.
     """
 
     name = "combine-parallel-matmul"
@@ -135,10 +135,10 @@ def _next(heads: Sequence[Operator], weights: Sequence[Array], new: list[Operati
             bias = _joined(values, biases, 0)
             new += [bias, AddOp(new[-1], bias)]
             return list(adds)
-    maps = [user for user in users if isinstance(user, UnaryOp)]
-    if len(maps) == len(users) and len({type(each) for each in maps}) == 1:
-        new.append(with_operands(maps[0], [new[-1].results[0]]))
-        return list(maps)
+    elementwise = [user for user in users if isinstance(user, UnaryOp)]
+    if len(elementwise) == len(users) and len({type(each) for each in elementwise}) == 1:
+        new.append(with_operands(elementwise[0], [new[-1].results[0]]))
+        return list(elementwise)
     return None
 
 

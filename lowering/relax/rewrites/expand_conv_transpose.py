@@ -1,4 +1,4 @@
-"""`expand-conv-transpose`: transposed convolutions become convolutions, whose filters make the places between."""
+"""`expand-conv-transpose`: transposed convolutions become convolutions, whose filters make the positions between."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class ExpandConvTransposePass(Pass):
     %y = relax.reshape %2, [n, 5, 2 * h, 2 * w]
     ```
 
-    With a stride of `s` every place of the data gets `s` filters in the place of one, for the `s` places of the result
+    With a stride of `s` every position of the data gets `s` filters instead of one, for the `s` positions of the result
     that begin there; with a stride of 1 the kernel is turned around. A kernel that is no multiple of the stride gets
     zeros at its end, so that an infinity in the data may give NaN beside it; where much would be multiplied by these
     zeros, as with 3 x 3 and strides of 2, filters of each size have a convolution without them. Few filters of many
-    channels are multiplied element by element, and the products added (`shifted_products.py`). Data without any place
-    is refused, as by other convolutions, where its result would be empty.
+    channels are multiplied element by element, and the products added (`shifted_products.py`). Data without any
+    position is refused, as by other convolutions, where its result would be empty.
 
     Expanded are those in the default layouts with a kernel of known size and dimensions that have names, unless a
     dimension has both a stride and a dilation above 1, or more padding than the kernel reaches. Idempotent.
@@ -85,7 +85,9 @@ _FORWARD = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
 
 @dataclass(frozen=True)
 class _Axis:
-    """A spatial dimension: its result begins at place `first` of `stride` places for each place of the convolution."""
+    """A spatial dimension: its result begins at position `first` of `stride` positions for each position of the
+    convolution.
+    """
 
     stride: int
     dilation: int
@@ -96,7 +98,7 @@ class _Axis:
     before: int
     after: int
     first: int
-    places: Dim
+    positions: Dim
     """Of the convolution."""
     length: Dim
     """Of the result."""
@@ -114,8 +116,8 @@ class _Axis:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the result leaves out some of the places that are made."""
-        return self.places * self.stride != self.length
+        """Whether the result leaves out some of the positions that are made."""
+        return self.positions * self.stride != self.length
 
 
 def _axis(op: TransposedConvolutionOp, number: int, data: Dim, size: int, length: Dim) -> _Axis | None:
@@ -129,10 +131,10 @@ def _axis(op: TransposedConvolutionOp, number: int, data: Dim, size: int, length
     taps = -(-size // stride)
     reach = dilation * (taps - 1)
     after = max(-(-(end - stride) // stride), 0)
-    skipped = min(low // stride, reach, after)  # a single place of the data has to give one
-    places = data + after - skipped
+    skipped = min(low // stride, reach, after)  # a single position of the data has to give one
+    positions = data + after - skipped
     first = low - skipped * stride
-    return _Axis(stride, dilation, taps, taps * stride - size, reach - skipped, after, first, places, length)
+    return _Axis(stride, dilation, taps, taps * stride - size, reach - skipped, after, first, positions, length)
 
 
 def _expanded(op: TransposedConvolutionOp) -> Sequence[Operation]:
@@ -154,8 +156,8 @@ def _expanded(op: TransposedConvolutionOp) -> Sequence[Operation]:
     made, channels = _split_kernel(op, sizes, axes), sizes[1] * op.groups.value.data
     kernel_in_parts, groups = made[-1].results[0], op.groups.value.data
     saved = product_of(constant(axis.stride * axis.taps) for axis in axes).constant_value or 0
-    pays = groups == 1 and channels >= LEAST_FILTERS and saved >= ZEROS * math.prod(sizes[2:])
-    if not pays:
+    is_profitable = groups == 1 and channels >= LEAST_FILTERS and saved >= ZEROS * math.prod(sizes[2:])
+    if not is_profitable:
         made += _sums(op, kernel_in_parts, axes)
     else:
         made += _sums_in_parts(op, kernel_in_parts, [axis.parts for axis in axes], (*result[:2],))
@@ -176,7 +178,7 @@ def _sums_in_parts(
     made, found = list[Operation](), list[SSAValue]()
     for axes in combinations(*parts):
         made += _sums(op, kernel, axes)
-        dims = [*result, *(constant(axis.stride) for axis in axes), *(axis.places for axis in axes)]
+        dims = [*result, *(constant(axis.stride) for axis in axes), *(axis.positions for axis in axes)]
         made += reshaped(made[-1].results[0], dims)
         found.append(made[-1].results[0])
     for number, choices in reversed(list(enumerate(parts))):
@@ -237,14 +239,14 @@ def _turned(value: SSAValue, axes: Sequence[_Axis]) -> list[Operation]:
 
 
 def _between(value: SSAValue, result: Sequence[Dim], axes: Sequence[_Axis]) -> list[Operation]:
-    """The filters for each place of the data as places of the result, and those that belong to it."""
+    """The filters for each position of the data as positions of the result, and those that belong to it."""
     rank, made = len(axes), list[Operation]()
     if any(axis.stride > 1 for axis in axes):
-        places = [axis.places for axis in axes]
-        made += reshaped(value, [*result[:2], *(constant(axis.stride) for axis in axes), *places])
+        positions = [axis.positions for axis in axes]
+        made += reshaped(value, [*result[:2], *(constant(axis.stride) for axis in axes), *positions])
         order = [each for number in range(rank) for each in (2 + rank + number, 2 + number)]
         made.append(PermuteDimsOp(made[-1], [0, 1, *order]))
-        made += reshaped(made[-1].results[0], [*result[:2], *(axis.places * axis.stride for axis in axes)])
+        made += reshaped(made[-1].results[0], [*result[:2], *(axis.positions * axis.stride for axis in axes)])
         value = made[-1].results[0]
     cut = [(number + 2, axis) for number, axis in enumerate(axes) if axis.is_cut]
     if cut:

@@ -45,7 +45,7 @@ class FoldBatchNormPass(Pass):
     ```
 
     The scale goes into the weights of a convolution or a product whose result nothing else uses, also past the addition
-    of a constant bias; elsewhere it is multiplied. Other constant scales and shifts by channel behind a convolution,
+    of a constant bias; elsewhere it is multiplied. Other constant scales and shifts by channel after a convolution,
     of which exporters make an operator each, go the same way. Results may differ in their last bits. Parameters that
     are no constants, or not in this process, stay as they are. Idempotent.
     """
@@ -180,7 +180,7 @@ def _constant(value: SSAValue) -> Array | None:
 
 
 def _past_bias(affine: _Affine) -> _Affine:
-    """The same in front of the addition of a constant by channel."""
+    """The same before the addition of a constant by channel."""
     add = affine.value.owner
     if not isinstance(add, AddOp) or not add.result.has_one_use():
         return affine

@@ -53,7 +53,7 @@ class FoldShapeComputationsPass(Pass):
     %y = relax.reshape %x, %d
     ```
 
-    A slice at places that are known so becomes a `relax.strided_slice`. Types that the program declares, as of a
+    A slice at positions that are known so becomes a `relax.strided_slice`. Types that the program declares, as of a
     `relax.match_cast`, stay, and so do tensors that somebody may write into or keep. A computation stays as far as its
     values are not known; nothing else changes. Idempotent.
     """
@@ -123,7 +123,7 @@ class _Folder:
             if op in self._stale:
                 self._infer(op)
             if isinstance(op, DynamicStridedSliceOp):
-                self._fix_places(op)
+                self._fix_indices(op)
             elif not isinstance(op, ConstantOp | PrimOp | ShapeOp | MatchCastOp) and type(op) in RULES:
                 self._replace_uses(op)
         if self._changed:
@@ -176,9 +176,9 @@ class _Folder:
         dtype = result.type.dtype if isinstance(result.type, TensorType) else None
         return [ConstantOp(tensor_attr(np.array(numbers, numpy_dtype(dtype or i64)).reshape(elements.shape)))]
 
-    def _fix_places(self, op: DynamicStridedSliceOp) -> None:
-        """A slice at known places, with strides that are constants."""
-        begin, end, strides = (self._values.known_dims(places) for places in (op.begin, op.end, op.strides))
+    def _fix_indices(self, op: DynamicStridedSliceOp) -> None:
+        """A slice at known positions, with strides that are constants."""
+        begin, end, strides = (self._values.known_dims(positions) for positions in (op.begin, op.end, op.strides))
         steps = _numbers(strides or ())
         if begin is None or end is None or strides is None or steps is None or 0 in steps:
             return

@@ -1,4 +1,4 @@
-"""Elementwise operators that can all stand in front of a permutation, and what they need there."""
+"""Elementwise operators that can all stand before a permutation, and what they need there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.relax.movement import dims_of, is_elementwise, is_single_element
 from relax_dialect.analysis.effects import is_never_written
-from relax_dialect.canonicalization.manipulation import permutation
-from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
+from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp, permutation
 from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp

@@ -35,10 +35,10 @@ class ReorderTakeAfterMatmulPass(ModulePass):
     %1 = relax.take %0, %columns axis = -1
     ```
 
-    It pays if `%x` has few rows and many columns are taken, as when one of several adapters is chosen by index: copies
-    of weights are larger than copies of results. So it is not part of `optimize-graph`. The matrix has two dimensions
-    and the places one; a product with an `out_dtype` stays. Values are the same but for the order of sums. Idempotent;
-    mirrors TVM's `ReorderTakeAfterMatmul`.
+    It is profitable if M, the rows of `%x`, is small and many columns are taken, as when one of several adapters is
+    chosen by index: copies of weights are larger than copies of results. So it is not part of `optimize-graph`. The
+    matrix has two dimensions and the positions one; a product with an `out_dtype` stays. Values are the same but for
+    the order of sums. Idempotent; mirrors TVM's `ReorderTakeAfterMatmul`.
     """
 
     name = "reorder-take-after-matmul"

@@ -56,7 +56,7 @@ class RewriteAttentionPass(Pass):
     %y = relax.nn.attention_bias %q, %k, %v, %mask scale = 0.125
     ```
 
-    Operands may have rank 4, 3 or 2. Constant scales may stand before or behind the first product, as factors or
+    Operands may have rank 4, 3 or 2. Constant scales may stand before or after the first product, as factors or
     divisors; a mask may be added or choose, with a constant, by `relax.where`; heads of keys and values may have been
     repeated. Changed orders of dimensions become layouts, also those around the operator where it is used. What is
     written out is rewritten in `f32` and `f64`, and in 16 bits if the softmax is in `f32`: scores are not rounded then.
@@ -227,7 +227,7 @@ class _Made:
 
 
 def _layout(letters: str) -> str | None:
-    """The name of a layout; `None` for the default one. Heads that are not there stand behind the batch, which is the
+    """The name of a layout; `None` for the default one. Heads that are not there stand after the batch, which is the
     first.
     """
     with_batch = letters if "B" in letters else f"B{letters}"

@@ -1,7 +1,7 @@
 """Transposed convolutions to few filters: a product for each element of the kernel, and sums of shifted products.
 
 As a convolution such filters would leave lanes of a vector empty, and multiply by zeros where the kernel is no multiple
-of the stride. The products of all places of the data have neither; each place of the result adds a few of them.
+of the stride. The products of all positions of the data have neither; each index of the result adds a few of them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _FORWARD = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
 
 @dataclass(frozen=True)
 class Shifts:
-    """A spatial dimension: elements `t * stride` to `(t + 1) * stride` of the kernel go to places `step * t` later."""
+    """A spatial dimension: elements `t * stride` to `(t + 1) * stride` of the kernel go to positions `step * t`
+    later.
+    """
 
     size: int
     """Of the kernel."""
@@ -45,12 +47,12 @@ class Shifts:
     step: int
     taps: int
     before: int
-    """How many places in front are left out."""
+    """How many positions in front are left out."""
     added: int
-    """How many places there are more than of the data."""
+    """How many positions there are more than of the data."""
 
     def part(self, tap: int) -> tuple[int, int, list[int], list[int]]:
-        """Where a part of the kernel begins and ends, and what is added around its elements and its places."""
+        """Where a part of the kernel begins and ends, and what is added around its elements and its positions."""
         begin, end = tap * self.stride, min((tap + 1) * self.stride, self.size)
         low = self.step * tap - self.before
         return begin, end, [0, self.stride - (end - begin)], [low, self.added - low]
@@ -73,7 +75,7 @@ def are_few(op: TransposedConvolutionOp, axes: Sequence[Shifts]) -> bool:
 
 
 def sums_of_shifted(op: TransposedConvolutionOp, axes: Sequence[Shifts], data: Sequence[Dim]) -> list[Operation]:
-    """The ops whose last result is `[n, O, *strides, *places]`; `data` are the dimensions of the data."""
+    """The ops whose last result is `[n, O, *strides, *positions]`; `data` are the dimensions of the data."""
     rank, sizes = op.RANK, [axis.size for axis in axes]
     made = _products(op, sizes, data)
     value, total = made[-1].results[0], list[SSAValue]()
@@ -90,7 +92,7 @@ def sums_of_shifted(op: TransposedConvolutionOp, axes: Sequence[Shifts], data: S
 
 
 def _products(op: TransposedConvolutionOp, sizes: Sequence[int], data: Sequence[Dim]) -> list[Operation]:
-    """The products `[n, O, *sizes, *places]` of all places of the data with all elements of the kernel."""
+    """The products `[n, O, *sizes, *positions]` of all positions of the data with all elements of the kernel."""
     rank, filters = op.RANK, shape_of(op.w)[1]
     made: list[Operation] = [PermuteDimsOp(op.w, [*range(1, 2 + rank), 0])]
     made += reshaped(made[-1].results[0], [filters * math.prod(sizes), shape_of(op.w)[0], *[constant(1)] * rank])

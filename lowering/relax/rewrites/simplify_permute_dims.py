@@ -22,9 +22,8 @@ from lowering.relax.rewrites.permuted_regions import (
 )
 from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view, unchanged_between
-from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.ops.joining import ConcatOp
-from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
+from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp, permutation
 from relax_dialect.ops.shapes import ShapeOp
 
 
@@ -50,11 +49,12 @@ class SimplifyPermuteDimsPass(Pass):
     The rules, in program order:
 
     * two permutations are one, and one that changes no order is its operand;
-    * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator in
-      front of it would be cut off from what follows;
+    * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator
+      before
+       it would be cut off from what follows;
     * a concatenation of tensors that are permuted alike is permuted afterwards
     * an elementwise operator comes before the permutation of its operand if no other op uses that, or all users of the
-      result undo it, or the other users can come before it too and one result of theirs is permuted in its place
+      result undo it, or the other users can come before it too and one result of theirs is permuted instead of it
       (`x * sigmoid(x)`); its other operands have to be permuted alike, constants, single elements, or of dimensions
       whose order does not matter, as most are 1. There it can be fused with what made the operand, and the permutation
       can meet another one, or a product that reads in any order;

@@ -162,7 +162,7 @@ class _Values:
         return cast
 
     def _converted(self, value: SSAValue, user: Operation, rewriter: PatternRewriter) -> SSAValue:
-        """A conversion in front of the user, or another constant."""
+        """A conversion before the user, or another constant."""
         maker = value.owner
         array = maker.array if isinstance(maker, ConstantOp) else None
         if array is None:

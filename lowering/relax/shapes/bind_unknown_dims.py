@@ -70,7 +70,7 @@ def _bind_block(block: Block, symbols: FreshSymbols, types: ResultTypes) -> None
             _bind(result, InsertPoint.after(op), op, symbols)
 
 
-def _bind(value: SSAValue, place: InsertPoint, source: Operation | None, symbols: FreshSymbols) -> None:
+def _bind(value: SSAValue, insert_point: InsertPoint, source: Operation | None, symbols: FreshSymbols) -> None:
     info = value.type
     if not isinstance(info, TensorType | ShapeType) or info.dims is None or info.known_dims is not None:
         return
@@ -84,7 +84,7 @@ def _bind(value: SSAValue, place: InsertPoint, source: Operation | None, symbols
     cast.result.name_hint = value.name_hint
     if source is not None:
         inherit_location(source, cast)
-    Rewriter.insert_op(cast, place)
+    Rewriter.insert_op(cast, insert_point)
     value.replace_uses_with_if(
         cast.result, lambda use: use.operation is not cast and not use.operation.has_trait(IsTerminator)
     )

@@ -78,21 +78,21 @@ _NO_TENSOR = "write the same dimension in both places"
 
 def guard_operand(op: Operation, index: int, check: DimCheck) -> None:
     """Guards an operand, in a dataflow region the earliest value that it is made of: what is between can be fused."""
-    place, symbols = op, check.left.symbols | check.right.symbols
+    position, symbols = op, check.left.symbols | check.right.symbols
     # Kernels of few operands that may be broadcast have loops for each way; of many they would not.
     broadcasts = check.relation is DimRelation.BROADCAST
     while True:
-        value = place.operands[index]
+        value = position.operands[index]
         while isinstance(maker := value.owner, GuardOp):
             if maker.makes(check):
                 return
             value = maker.value
-        earlier = None if broadcasts else _operand_with(place, maker, symbols)
+        earlier = None if broadcasts else _operand_with(position, maker, symbols)
         if earlier is None or not isinstance(maker, Operation):
             break
-        place, index = maker, earlier
-    guard = _insert(op, GuardOp.of(place.operands[index], check), InsertPoint.before(place))
-    place.operands[index] = guard.result
+        position, index = maker, earlier
+    guard = _insert(op, GuardOp.of(position.operands[index], check), InsertPoint.before(position))
+    position.operands[index] = guard.result
 
 
 def _operand_with(op: Operation, maker: Operation | Block, symbols: frozenset[str]) -> int | None:

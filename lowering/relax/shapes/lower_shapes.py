@@ -19,7 +19,7 @@ from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.erase import erase_static
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.symbols import find_function
 

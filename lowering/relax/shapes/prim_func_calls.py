@@ -16,7 +16,7 @@ from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
 from relax_dialect.ops.prim_func import find_prim_func, given_symbols, match_prim_func
 from relax_dialect.struct_info.base import Shape, StructInfo, as_struct_infos
-from relax_dialect.struct_info.match import Match, Place
+from relax_dialect.struct_info.match import AccessPath, Match
 from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from tir_dialect.dims import CheckKind, Dim, constant, symbol
@@ -94,32 +94,32 @@ def open_checks(call: CallTIROp | CallTIRInplaceOp) -> Iterator[DimCheck]:
         match = match_prim_func(call, func, types, call.tir_dims)
     except VerifyException as error:
         fail(call, str(error))
-    for relation, left, right, place in _relations(match):
+    for relation, left, right, position in _relations(match):
         if match.slots.keys().isdisjoint(left.symbols | right.symbols):
-            yield DimCheck(relation, left, right, _subject(call, func, place))
+            yield DimCheck(relation, left, right, _subject(call, func, position))
 
 
-def _relations(match: Match) -> Iterator[tuple[DimRelation, Dim, Dim, Place]]:
-    for placed in match.dim_checks:
-        check = placed.check
+def _relations(match: Match) -> Iterator[tuple[DimRelation, Dim, Dim, AccessPath]]:
+    for inserted in match.dim_checks:
+        check = inserted.check
         match check.kind:
             case CheckKind.EQUAL:
-                yield DimRelation.EQUAL, check.lhs, check.rhs, placed.place
+                yield DimRelation.EQUAL, check.lhs, check.rhs, inserted.path
             case CheckKind.DIVISIBLE:
-                yield DimRelation.EQUAL, check.lhs % check.rhs, constant(0), placed.place
+                yield DimRelation.EQUAL, check.lhs % check.rhs, constant(0), inserted.path
             case CheckKind.NON_NEGATIVE:
-                yield DimRelation.AT_MOST, constant(0), check.lhs, placed.place
+                yield DimRelation.AT_MOST, constant(0), check.lhs, inserted.path
     for bound in match.bound_checks:
         low, high = bound.symbol.interval
-        yield DimRelation.AT_MOST, constant(low), bound.value, bound.place
+        yield DimRelation.AT_MOST, constant(low), bound.value, bound.path
         if high is not None:
-            yield DimRelation.AT_MOST, bound.value, constant(high), bound.place
+            yield DimRelation.AT_MOST, bound.value, constant(high), bound.path
 
 
-def _subject(call: CallTIROp | CallTIRInplaceOp, func: PrimFuncOp, place: Place) -> str:
-    given = place.root - len(func.params)
+def _subject(call: CallTIROp | CallTIRInplaceOp, func: PrimFuncOp, position: AccessPath) -> str:
+    given = position.root - len(func.params)
     if given >= 0:
         return f"value of {given_symbols(func, len(call.tir_dims))[given]} in @{func.sym_name.data}"
-    name = func.params[place.root].name_hint
-    what = f"argument #{place.root}{f' ({name})' if name else ''} of @{func.sym_name.data}"
-    return what if place.dim is None else f"dimension {place.dim} of {what}"
+    name = func.params[position.root].name_hint
+    what = f"argument #{position.root}{f' ({name})' if name else ''} of @{func.sym_name.data}"
+    return what if position.dim is None else f"dimension {position.dim} of {what}"

@@ -16,7 +16,7 @@ _MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@
 
 
 MOST_THREADS = 256
-"""As many as `threads.ll` has places for."""
+"""As many as `threads.ll` has positions for."""
 
 
 def host_text() -> str:

@@ -34,7 +34,7 @@ def check_overlaps(e: Emitter, call: CallOp, callee: PrimFuncOp) -> None:
         shared = e.state.may_alias or root_buffer(call.arguments[index]) is root_buffer(call.arguments[other])
         if shared and not written.isdisjoint((params[index], params[other])):
             apart = _apart(e, call.arguments[index], call.arguments[other])
-            places = [messages.argument_place(each, params[each].name_hint or f"p{each}") for each in (index, other)]
+            places = [messages.describe_argument(each, params[each].name_hint or f"p{each}") for each in (index, other)]
             if apart is not None:
                 message = messages.overlapping(f"{callee.sym_name.data}: {places[0]}", places[1])
                 e.fail_unless(apart, "ValueError", message)

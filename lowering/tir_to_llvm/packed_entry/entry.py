@@ -50,7 +50,7 @@ class _PackedEntry:
         self.b = LLVMBuilder(self.module, [POINTER, POINTER, i32, POINTER])
         self.errors = PackedErrors(self.b)
         self.reader = ArgumentReader(self.b, self.errors)
-        self.subjects = [messages.argument_place(index, param.name) for index, param in enumerate(signature.params)]
+        self.subjects = [messages.describe_argument(index, param.name) for index, param in enumerate(signature.params)]
         self.values: list[SSAValue | TensorArgument] = []
         self.patterns = list(signature.dimensions())
         self.layouts = layout_symbols([param.type for param in signature.params])
@@ -116,7 +116,7 @@ class _PackedEntry:
     def _place(self, source: int) -> str:
         if source < len(self.patterns):
             index, axis, _ = self.patterns[source]
-            return messages.dimension_place(self.subjects[index], axis)
+            return messages.describe_dimension(self.subjects[index], axis)
         layout = self.layouts[source - len(self.patterns)]
         return f"{self.subjects[layout.param]} {'offset' if layout.axis is None else f'stride {layout.axis}'}"
 

@@ -47,20 +47,20 @@ def power_pool(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], 
     return te.compute(shape, lambda *i: te.cast(te.pow(totals[i], te.const(1 / p, wide)), x.dtype), name="lp_pool")
 
 
-def max_pool_places(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], by_column: bool) -> te.Tensor:
+def max_pool_indices(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], by_column: bool) -> te.Tensor:
     """The place of the greatest element of each window in the flattened data; `by_column` counts columns first."""
     shape = (*x.shape[:2], *extents)
     lowest = te.min_value(x.dtype) if not is_float(x.dtype) else te.const(float("-inf"), x.dtype)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        with b.block("max_pool_places", *spatial(shape)) as index:
+        with b.block("max_pool_indices", *spatial(shape)) as index:
             best, found = b.alloc((), x.dtype, "best"), b.alloc((), "i64", "found")
             b.store(best, (), lowest)
             b.store(found, (), -1)
             _search(b, x, windows, index, (best, found), by_column)
             b.store(outs[0], index, found[()])
 
-    return te.extern([(shape, "i64")], [x], body, name="max_pool_places")[0]
+    return te.extern([(shape, "i64")], [x], body, name="max_pool_indices")[0]
 
 
 def _search(
@@ -127,7 +127,7 @@ def max_pool(node: Node) -> Result:
     if len(node.outputs) < 2 or not node.outputs[1]:
         return pooled
     extents, by_column = _extents(node, windows), bool(node.integer("storage_order"))
-    return pooled, node.te(lambda x: max_pool_places(x, windows, extents, by_column), node[0], name="max_pool_places")
+    return pooled, node.te(lambda x: max_pool_indices(x, windows, extents, by_column), node[0], name="max_pool_indices")
 
 
 @converts("AveragePool")

@@ -54,7 +54,7 @@ def extreme(node: Node) -> Result:
 
 
 @converts("aten.max.dim", "aten.min.dim")
-def extreme_and_place(node: Node) -> Result:
+def extreme_and_index(node: Node) -> Result:
     """The greatest or least elements along an axis, and where they are."""
     x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")
     values, places = (op.max, op.argmax) if node.name == "max" else (op.min, op.argmin)

@@ -40,7 +40,7 @@ def parse(
     beside those around a function or class, with their values: numbers, strings, dtypes, NumPy arrays, tuples and
     dictionaries of those, expressions of `I`, `R`, `T`, and functions, whose source is read where `R.emit_te` applies
     them. Nothing is executed. `target`, as `Target.parse` reads it, says what `T.vscale()` is: how often a register has
-    128 bits, 1 without a target. Raises `TVMScriptError`, which points at the place, for a text that is no program.
+    128 bits, 1 without a target. Raises `TVMScriptError`, which points at the position, for a text that is no program.
     """
     from relax_dialect.frontend.tvmscript.module import read
 

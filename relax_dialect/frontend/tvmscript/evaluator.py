@@ -19,7 +19,7 @@ from tir_dialect.dims import Dim, DimSizeError, constant, maximum, minimum
 
 
 class StaticError(ValueError):
-    """Arithmetic that has no result; the caller adds the place."""
+    """Arithmetic that has no result; the caller adds the position."""
 
 
 Number: TypeAlias = bool | int | float

@@ -260,7 +260,7 @@ def specialized(reader: StaticReader, node: ast.FunctionDef) -> ast.FunctionDef:
 
 
 class _Defaults(ast.NodeTransformer):
-    """Puts default values in the place of names."""
+    """Puts default values instead of names."""
 
     def __init__(self, values: dict[str, ast.expr]):
         self._values = values

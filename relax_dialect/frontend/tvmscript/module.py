@@ -252,18 +252,18 @@ class ModuleReader:
                     reader.build_body()
 
     def _finished(self, builder: BlockBuilder) -> ModuleOp:
-        attributes = as_attributes(self._source, self._place(), self._contents.attributes)
+        attributes = as_attributes(self._source, self._node(), self._contents.attributes)
         try:
             module = builder.finalize()
         except Violations as error:
-            raise at_ops(self._source, self._place(), error.violations) from error
+            raise at_ops(self._source, self._node(), error.violations) from error
         except BUILD_ERRORS as error:
-            raise build_error(self._source, self._place(), builder.functions.module, error) from error
+            raise build_error(self._source, self._node(), builder.functions.module, error) from error
         module.attributes |= attributes
         self._restore_order(module)
         return module
 
-    def _place(self) -> ast.AST:
+    def _node(self) -> ast.AST:
         first = next(iter(self._contents.functions.values()), None)
         return self._contents.modules[0] if self._contents.modules else first.node if first else ast.Module([], [])
 

@@ -53,14 +53,14 @@ class Findings:
         return len(self._errors)
 
     def note(self, error: TVMScriptError) -> None:
-        """Keeps an error behind which nothing is missing."""
+        """Keeps an error after which nothing is missing."""
         self._errors.append(error)
 
     @contextmanager
     def collected(self, scope: Scope | None = None, node: ast.stmt | None = None) -> Generator[None]:
-        """Keeps an error of the block and goes on behind it; names that `node` binds have failed in `scope` then.
+        """Keeps an error of the block and goes on after it; names that `node` binds have failed in `scope` then.
 
-        An error behind one that was kept inside of the block follows from that.
+        An error after one that was kept inside of the block follows from that.
         """
         before = len(self._errors)
         try:
@@ -79,7 +79,7 @@ class Findings:
 
 
 def at_ops(source: Source, node: ast.AST, violations: Sequence[Violation]) -> TVMScriptError:
-    """The errors of rules that ops break, at their places in the text; at `node` where an op has none."""
+    """The errors of rules that ops break, at their positions in the text; at `node` where an op has none."""
     found: list[TVMScriptError] = []
     for violation in violations:
         position = violation.op.location
@@ -185,7 +185,7 @@ class PrimFunction(Protocol):
         ...
 
     def symbol_at(self, index: int) -> str | None:
-        """The symbol that the parameter at a place of the text became."""
+        """The symbol that the parameter at a position of the text became."""
         ...
 
     @property
@@ -194,7 +194,7 @@ class PrimFunction(Protocol):
         ...
 
     def is_unused(self, index: int) -> bool:
-        """Whether the function has no parameter for that of the text at a place, since it does not use it."""
+        """Whether the function has no parameter for that of the text at a position, since it does not use it."""
         ...
 
 
@@ -234,7 +234,7 @@ class RelaxFunction(Protocol):
 
 
 class Program:
-    """What is known of the module's functions by name."""
+    """What is known about the module's functions by name."""
 
     def __init__(self, builder: BlockBuilder, modules: frozenset[str]):
         self._builder = builder
@@ -400,8 +400,8 @@ def returned_behind(region: ast.With) -> tuple[ast.With, ast.Return] | None:
         for each in ast.walk(made):
             if not hasattr(each, "lineno"):
                 ast.copy_location(each, last)
-    behind = ast.Return(ast.copy_location(ast.Name(name, ast.Load()), last))
-    return ast.copy_location(ast.With(region.items, body), region), ast.copy_location(behind, last)
+    after = ast.Return(ast.copy_location(ast.Name(name, ast.Load()), last))
+    return ast.copy_location(ast.With(region.items, body), region), ast.copy_location(after, last)
 
 
 IMPURE_FORMS = frozenset(

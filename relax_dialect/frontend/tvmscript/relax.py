@@ -26,7 +26,7 @@ func = function
 """The first name of `function`."""
 
 macro = macro_decorator(of_relax=True)
-"""Above a function whose body is read in the place of a call."""
+"""Above a function whose body is read instead of a call."""
 
 
 def __getattr__(name: str) -> Any:

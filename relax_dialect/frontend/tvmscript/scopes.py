@@ -217,7 +217,7 @@ class Macro:
 
 
 def macro_decorator(*, of_relax: bool) -> Callable[..., Any]:
-    """The decorator, which may have parentheses behind it."""
+    """The decorator, which may have parentheses after it."""
 
     def decorate(function: Callable[..., object] | None = None, *, hygienic: bool = True) -> Any:
         def made(function: Callable[..., object]) -> Macro:

@@ -74,7 +74,7 @@ class Source:
     first_line: int = 1
     """The number of the text's first line in its file."""
     indent: int = 0
-    """How many columns were cut off in front of each line."""
+    """How many columns were cut off before each line."""
 
     def fail(self, node: ast.AST, message: str) -> NoReturn:
         """Raises the error at the position of a node."""

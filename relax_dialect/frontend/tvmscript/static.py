@@ -72,7 +72,7 @@ class StaticReader:
         return Arguments(self.source, node, what, parameters, renamed, keywords)
 
     def typed_arguments(self, node: ast.Call, what: str, others: str) -> Arguments:
-        """Those of a call that has a dtype: by keyword, else in front of the others."""
+        """Those of a call that has a dtype: by keyword, else before the others."""
         by_keyword = any(keyword.arg == "dtype" for keyword in node.keywords)
         return self.arguments(node, what, f"{others} dtype" if by_keyword else f"dtype {others}")
 
@@ -250,7 +250,7 @@ class StaticReader:
         return entries[key] if key in entries else self.unsupported(node)
 
     def unsupported(self, node: ast.expr) -> object:
-        """An expression of plain Python; any other has no place here."""
+        """An expression of plain Python; any other has no position here."""
         return python_value(self, node)
 
     # Kinds of values

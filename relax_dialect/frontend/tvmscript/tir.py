@@ -26,7 +26,7 @@ func = prim_func
 """The first name of `prim_func`."""
 
 inline = macro = macro_decorator(of_relax=False)
-"""Above a function whose body is read in the place of a call."""
+"""Above a function whose body is read instead of a call."""
 
 
 def __getattr__(name: str) -> Any:

@@ -62,7 +62,7 @@ def test_every_difference_counts(old: str, new: str):
     assert digest(PROGRAM) != digest(text)
 
 
-def test_places_count_since_errors_name_them():
+def test_indices_count_since_errors_name_them():
     assert digest(PROGRAM, "a.mlir") == digest(PROGRAM, "a.mlir")
     assert digest(PROGRAM, "a.mlir") != digest(PROGRAM, "b.mlir")
 
@@ -120,17 +120,17 @@ def test_weights_count_by_their_elements():
         array.astype(np.float64),
     ]
     assert len({_weighed(each) for each in different}) == len(different)
-    # Equal arrays in two places are not one array: weights are compared by identity.
+    # Equal arrays in two positions are not one array: weights are compared by identity.
     assert _weighed(array, array) != _weighed(array, array.copy())
 
 
-def test_places_of_arrays():
+def test_indices_of_arrays():
     first, second = np.zeros(3), np.ones(3)
     module = ModuleOp([])
     module.attributes["note"] = ArrayAttr([WeightAttr("a", first), WeightAttr("b", second), WeightAttr("c", first)])
     found = ModuleDigest(module)
     assert len(found.arrays) == 2
-    assert (found.place(first), found.place(second), found.place(first.copy())) == (0, 1, None)
+    assert (found.index(first), found.index(second), found.index(first.copy())) == (0, 1, None)
 
 
 @pytest.mark.parametrize("cores", [1, 3])

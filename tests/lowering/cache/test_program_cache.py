@@ -268,7 +268,7 @@ def test_an_interrupted_write_leaves_no_entry(
 
 
 def test_only_what_the_cache_has_written_for_the_key_is_used(tmp_path: Path, compiled: list[ModuleOp]):
-    """Neither another program of this user in the place of an entry, nor bytecode without a seal, nor a pipe."""
+    """Neither another program of this user instead of an entry, nor bytecode without a seal, nor a pipe."""
     cache, module = CodeCache(tmp_path / "cache"), parse_module(PROGRAM)
     other = build(parse_module(PROGRAM.replace("relax.add", "relax.subtract")), cache=False)
     x = RNG.standard_normal((3, 2), dtype=np.float32)

@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering import build
+from lowering.compiler.build import build_uncached
 from lowering.compiler.validation import Validation, ValueChanged, difference
 from lowering.parsing import make_context, parse_module
 from lowering.pipelines import RelaxToLLVMPass
@@ -92,7 +93,7 @@ def test_a_build_is_validated_to_the_end(mode: str):
 
 def test_each_stage_is_run():
     module = parse_module(TEXT)
-    validation = Validation()
+    validation = Validation(build_uncached)
     validation.begin(module)
     for each in RelaxToLLVMPass.passes():
         each.apply(make_context(), module)
@@ -115,7 +116,7 @@ relax.func @main(%x: !relax.tensor<*, _>) -> !relax.object {
   relax.return %0
 }
 """
-    validation, module = Validation(), parse_module(text)
+    validation, module = Validation(build_uncached), parse_module(text)
     validation.begin(module)
     run_pipeline(module, "bind-unknown-dims,defer-unknown-types")
     assert "run_deferred" in str(module)
@@ -126,7 +127,7 @@ relax.func @main(%x: !relax.tensor<*, _>) -> !relax.object {
 def test_a_wrong_function_of_the_machine_is_found():
     """What the machine runs is run by the machine."""
     module = parse_module(TEXT)
-    validation = Validation()
+    validation = Validation(build_uncached)
     validation.begin(module)
     run_pipeline(module, "relax-to-vm")
     (func,) = [op for op in module.ops if op.name == "vm.func"]
@@ -148,7 +149,7 @@ def test_kernels_alone_are_validated(monkeypatch: pytest.MonkeyPatch):
             add.operands[1] = add.operands[0]
             Rewriter.replace_op(add, [], [add.operands[0]])
 
-    validation, module = Validation(), parse_module(KERNEL)
+    validation, module = Validation(build_uncached), parse_module(KERNEL)
     validation.begin(module)
     LowerBlocksPass().apply(make_context(), module)
     validation.after(module, "lower-blocks")
@@ -161,7 +162,7 @@ def test_kernels_alone_are_validated(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_new_signature_is_said_and_becomes_the_reference():
     module = parse_module(TEXT)
-    validation = Validation()
+    validation = Validation(build_uncached)
     validation.begin(module)
     run_pipeline(module, "bind-symbolic-vars{n=4}")
     validation.after(module, "bind-symbolic-vars")
@@ -183,7 +184,7 @@ def test_a_new_signature_is_said_and_becomes_the_reference():
     ],
 )
 def test_what_is_not_validated_is_said(text: str, reason: str):
-    validation = Validation()
+    validation = Validation(build_uncached)
     validation.begin(parse_module(text))
     assert reason in validation.report()
 
@@ -198,7 +199,7 @@ relax.func @main[%n, %m](%t: !relax.tuple<!relax.tensor<[n, m + 1], bf16>, !rela
   relax.return %0
 }
 """
-    first, second = Validation(), Validation()
+    first, second = Validation(build_uncached), Validation(build_uncached)
     for each in (first, second):
         each.begin(parse_module(text))
         run = parse_module(text)

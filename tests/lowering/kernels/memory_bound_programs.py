@@ -46,7 +46,7 @@ def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def _windows(x: np.ndarray, size: int, stride: int, padding: int, value: float, dilation: int = 1) -> list[np.ndarray]:
-    """The elements of all windows over the last two axes, one array for each place in the window."""
+    """The elements of all windows over the last two axes, one array for each position in the window."""
     padded = np.pad(x, ((0, 0), (0, 0), *(((padding, padding),) * 2)), constant_values=value)
     rows, columns = ((each - dilation * (size - 1) - 1) // stride + 1 for each in padded.shape[2:])
     steps = [dilation * k for k in range(size)]

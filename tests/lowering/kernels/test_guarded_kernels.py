@@ -1,4 +1,4 @@
-"""Nothing outside of buffers is touched by the kernels of operators whose places depend on data, windows or scales.
+"""Nothing outside of buffers is touched by the kernels of operators whose positions depend on data, windows or scales.
 
 The families with rules of their own have such tests beside those of their values: products, convolutions, pooling,
 softmax, reductions, transpositions, attention.

@@ -32,7 +32,7 @@ DECLARED = (
     "%y: !relax.tensor<[3, {n}], {d}>, %a: !relax.tensor<[2, 3], {d}>"
 )
 CANARY = 64
-"""Bytes before and behind a result."""
+"""Bytes before and after a result."""
 
 
 @cache

@@ -25,7 +25,7 @@ from vm_dialect.tensors import from_numpy, to_numpy
 Array = npt.NDArray[np.float64]
 EPSILON = float(np.finfo(np.float32).eps)
 WORST = 80
-"""Units of the last place that equal numbers may be off: a sum of 2**18 in one accumulator is off by thousands."""
+"""Units of the last position that equal numbers may be off: a sum of 2**18 in one accumulator is off by thousands."""
 USUAL = 12
 """The same for numbers of different size."""
 

@@ -26,7 +26,7 @@ class Kernel:
     source: Shape
     target: Shape
     places: tuple[int | str, ...]
-    """Where each element of the source comes from: an iterator `v<n>`, a reduced `r<axis>`, or a place."""
+    """Where each element of the source comes from: an iterator `v<n>`, a reduced `r<axis>`, or a position."""
     nested: bool
     """Whether the inner iterators are those of a block within a block."""
     triangle: bool
@@ -121,7 +121,7 @@ def test_unusual_kernels(chain: list[Kernel]):
 @pytest.mark.parametrize("triangle", [False, True])
 @pytest.mark.parametrize(("source", "places"), [((2, 0), ("v0", "r1")), ((0, 2), ("r0", "v0")), ((0, 0), ("r0", "r1"))])
 def test_a_sum_of_nothing_within_a_block_is_zero(source: Shape, places: tuple[str, ...], triangle: bool):
-    """An iterator of extent 0 is reduced over nothing, whatever is known of its loop."""
+    """An iterator of extent 0 is reduced over nothing, whatever is known about its loop."""
     result = check([Kernel(source, (2,), places, True, triangle)])
     assert np.array_equal(np.asarray(result), np.zeros(2, np.float32))
 

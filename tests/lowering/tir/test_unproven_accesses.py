@@ -1,4 +1,4 @@
-"""Places of which nothing shows that they are inside are an `IndexError` in every mode, before memory is touched."""
+"""Positions of which nothing shows that they are inside are an `IndexError` in every mode, before memory is touched."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CASES = {
     "load": Case(f"tir.for (%i) in (%m) {{ {LOAD} {COPY} }}", [3, 0, 7, 7], BAD),
     "store": Case(f"tir.for (%i) in (%m) {{ {LOAD} %x = tir.load %B[%i] tir.store %x, %A[%j] }}", [3, 0, 7, 7], BAD),
     "parallel": Case(f"tir.for parallel (%i) in (%m) {{ {LOAD} {COPY} }}", [3, 0, 7, 7], BAD),
-    # A value of a branch is of memory that is not there yet where the places are checked.
+    # A value of a branch is of memory that is not there yet where the positions are checked.
     "value of a branch": Case(
         f"""
   %S = tir.alloc_buffer : !tir.buffer<[m], f32>
@@ -77,7 +77,7 @@ CASES = {
         [3, 0, 7, 7],
         BAD,
     ),
-    # The function writes what tells the places.
+    # The function writes what tells the positions.
     "changing": Case(
         f"""tir.for parallel (%i) in (%m) {{ {LOAD} {COPY} %o = arith.constant 1 : i64 tir.store %o, %I[%i] }}""",
         [3, 0, 7, 7],
@@ -120,7 +120,7 @@ CASES = {
         ([0, 1, 8, 2], [-1, 1, 1, 1]),
         mask=[1, 0, 1, 0],
     ),
-    # Consecutive lanes from a place that is data: the last two are beyond the end, or the first one before it.
+    # Consecutive lanes from a position that is data: the last two are beyond the end, or the first one before it.
     "masked row": Case(
         f"""{LANES} %k0 = tir.load %I[%zero] %at = arith.index_cast %k0 : i64 to index
         %x = tir.load %A[%at] mask %mask : vector<4xf32> tir.store %x, %B[%zero]""",
@@ -183,7 +183,7 @@ CASES = {
         [3, 0, 7, 7],
         BAD,
     ),
-    # Not data: places under conditions that sizes do not tell, and ends that are not attained.
+    # Not data: positions under conditions that sizes do not tell, and ends that are not attained.
     "condition": Case(
         f"""tir.for (%i) in (%m) {{ {LOAD}
       %two = arith.constant 2 : index

@@ -45,7 +45,7 @@ class Guarded:
 def run_guarded(
     text: str, arrays: Sequence[np.ndarray], symbols: dict[str, int], tir: Any, native_call: Any
 ) -> list[np.ndarray]:
-    """Runs the function twice, with the guards behind and before the buffers; gives the arrays after the last run."""
+    """Runs the function twice, with the guards after and before the buffers; gives the arrays after the last run."""
     return guarded_runner(text, tir, native_call)(arrays, symbols)
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a whole module."""
+"""What is required of a whole module."""
 
 import pytest
 

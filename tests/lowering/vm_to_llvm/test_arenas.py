@@ -6,7 +6,7 @@ import numpy as np
 
 
 def test_where_arenas_begin(native):
-    """From 64 KiB on at the start of a page, as results do, so that none is written some lines behind another."""
+    """From 64 KiB on at the start of a page, as results do, so that none is written some lines after another."""
     text = """
     vm.func @begin(%o : !vm.object) -> !vm.tensor<1, i64> {
       %size = vm.check_int %o

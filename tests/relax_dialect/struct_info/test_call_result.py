@@ -6,9 +6,14 @@ from typing import cast
 import pytest
 
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.calls import call_result, open_function, partial_application, register_derive_function
-from relax_dialect.struct_info.match import Mismatch
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import (
+    Mismatch,
+    Verdict,
+    call_result,
+    open_function,
+    partial_application,
+    register_derive_function,
+)
 from tests.support.struct_info import func, info
 from tir_dialect.dims import Prover
 

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import f32, i64
 
 from relax_dialect.struct_info.erase import erase_static
-from relax_dialect.struct_info.match import Match, Mismatch, Place, _same_static_type, entry_match, match_types
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import (
+    AccessPath,
+    Match,
+    Mismatch,
+    Verdict,
+    _same_static_type,
+    entry_match,
+    match_types,
+)
 from relax_dialect.struct_info.types import TensorType
 from tests.support.struct_info import func, info
 from tir_dialect.dims import Prover, constant, symbol
@@ -101,7 +108,7 @@ def test_a_symbol_binds_where_it_stands_alone_whatever_the_order():
 def test_unknown_dimensions_become_slots():
     found = match("tensor<[n, m, 4], f32>", "tensor<[_, 2, _], f32>", "n", "m")
     assert texts(found) == {"n": "arg0.dim0", "m": "2"}
-    assert found.slots == {"arg0.dim0": Place(0, (), 0), "arg0.dim2": Place(0, (), 2)}
+    assert found.slots == {"arg0.dim0": AccessPath(0, (), 0), "arg0.dim2": AccessPath(0, (), 2)}
     assert [str(placed.check) for placed in found.dim_checks] == ["4 == arg0.dim2"]
     assert found.kind_checks == ()
     assert found.verdict is Verdict.RUNTIME
@@ -109,14 +116,14 @@ def test_unknown_dimensions_become_slots():
 
 def test_unknown_rank_and_dtype_are_checked():
     found = match("tensor<[n, 4], f32>", "tensor<*, _>", "n")
-    assert [(str(kind.place), kind.expected) for kind in found.kind_checks] == [("#0", info("tensor<[_, _], f32>"))]
+    assert [(str(kind.path), kind.expected) for kind in found.kind_checks] == [("#0", info("tensor<[_, _], f32>"))]
 
 
 def test_an_object_is_checked_all_the_way_down():
     found = match("tuple<!relax.tensor<[n], f32>, !relax.prim<i64, n>>", "object", "n")
-    assert [str(kind.place) for kind in found.kind_checks] == ["#0", "#0 field 0", "#0 field 1"]
+    assert [str(kind.path) for kind in found.kind_checks] == ["#0", "#0 field 0", "#0 field 1"]
     assert texts(found) == {"n": "arg0.0.dim0"}
-    assert [(str(placed.place), str(placed.check)) for placed in found.dim_checks] == [
+    assert [(str(placed.path), str(placed.check)) for placed in found.dim_checks] == [
         ("#0 field 1 dimension 0", "arg0.0.dim0 == arg0.1.dim0")
     ]
 
@@ -154,7 +161,7 @@ def test_bounds_of_symbols():
     bounded = SymbolAttr("n", 1, 8)
     assert match("shape<[n]>", "shape<[4]>", bounded).bound_checks == ()
     (check,) = match("shape<[n]>", "shape<[k]>", bounded).bound_checks
-    assert (check.symbol, check.value, check.place) == (bounded, symbol("k"), Place(0, (), 0))
+    assert (check.symbol, check.value, check.path) == (bounded, symbol("k"), AccessPath(0, (), 0))
     assert match("shape<[n]>", "shape<[k]>", bounded, prover=Prover({"k": (2, 3)})).bound_checks == ()
 
 
@@ -213,7 +220,7 @@ def test_entry_checks_everything():
         "m": "#0 dimension 1",
     }
     assert [str(placed.check) for placed in found.dim_checks] == ["mod(arg0.dim1, 2) == 0", "arg0.dim0 == arg1.dim0"]
-    assert [str(kind.place) for kind in found.kind_checks] == ["#0", "#1"]
+    assert [str(kind.path) for kind in found.kind_checks] == ["#0", "#1"]
 
 
 @given(

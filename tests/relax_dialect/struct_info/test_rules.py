@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import relax_dialect.struct_info
-from relax_dialect.struct_info.subtype import Verdict
+from relax_dialect.struct_info.match import Verdict
 from tests.relax_dialect.struct_info.test_erase import SCOPED, STATIC
 from tests.relax_dialect.struct_info.test_join import JOINS, MEETS
 from tests.relax_dialect.struct_info.test_match import MATCH_CAST_RULES

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from tests.support.struct_info import at, info, infos, valuations
 from tir_dialect.dims import Prover
 

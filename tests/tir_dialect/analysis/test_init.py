@@ -1,4 +1,4 @@
-"""Where inits go in front of reductions, and what empty reductions give."""
+"""Where inits go before reductions, and what empty reductions give."""
 
 import numpy as np
 import pytest

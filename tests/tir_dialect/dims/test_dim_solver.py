@@ -31,7 +31,7 @@ def texts(patterns: list[tuple[DimLike, DimLike]], unknowns: str, **options: obj
         ([("n", "a")], "n", ["n = a"], []),
         ([("n", "a"), ("n", "b")], "n", ["n = a"], ["a == b"]),
         ([("n", "a"), ("n", "a")], "n", ["n = a"], []),
-        # places that bind come first, whatever the order
+        # positions that bind come first, whatever the order
         ([("x * y", "a"), ("x", "b"), ("y", "c")], "x y", ["x = b", "y = c"], ["b * c == a"]),
         # linear patterns are solved
         ([("n + 1", "a")], "n", ["n = a - 1"], ["a - 1 >= 0"]),

@@ -41,7 +41,7 @@ def test_cache_read_without_consumers_ends_where_the_buffer_is_written():
 
 
 def consumers_in_and_behind_a_loop():
-    """`B` reads what an iteration of a loop has written, `C` reads behind the loop."""
+    """`B` reads what an iteration of a loop has written, `C` reads after the loop."""
     x = te.placeholder((8 * n,), "i32", "X")
     a = te.compute((8 * n,), lambda i: x[i] + 1, name="A")
     b = te.compute((8 * n,), lambda i: a[i] * 2, name="B")

@@ -46,7 +46,7 @@ SIZES = {"n": 3, "m": 5, "i0": 2}
     ],
 )
 def test_inverse(text: str, shape: list[str | int], back: str, free: bool):
-    """Old indices come back, other places are told, and where there are none there is an inverse."""
+    """Old indices come back, other positions are told, and where there are none there is an inverse."""
     index_map = IndexMap.parse(text) if text != "() -> ()" else IndexMap((), ())
     made, conditions = index_map.non_surjective_inverse(shape)
     assert made == (IndexMap.parse(back) if made.inputs else made)

@@ -338,7 +338,7 @@ def test_reverse_inline_refuses_a_consumer_that_leaves_instances_out():
 
 
 def caches(func, move):
-    """A copy of a buffer that is allocated in a loop or in front of the loops that use it."""
+    """A copy of a buffer that is allocated in a loop or before the loops that use it."""
     sch = Schedule(func)
     copy = sch.cache_read("C", "B", "local")
     if move:

@@ -54,7 +54,7 @@ def test_layouts_of_an_intermediate(index_map, shape):
 
 
 def test_layouts_from_the_end():
-    """Elements counted from the end are written in parallel, and places that are free are told."""
+    """Elements counted from the end are written in parallel, and positions that are free are told."""
 
     def transform(sch):
         sch.transform_layout("B", "B", lambda i, j: ((n - 1 - i) // 4, j, (n - 1 - i) % 4), pad_value=3)

@@ -61,6 +61,6 @@ SUM_BLOCK = f"""tir.block "T" (%vi = spatial %i in %n, %vr = reduce %r in %n) WH
 
 
 def sums(range: str = "%n", where: str = "", before: str = "", name: str = "T") -> str:
-    """`T[i] += X[r]` from 0 on, for all `r` of a range, under a condition, behind other statements."""
+    """`T[i] += X[r]` from 0 on, for all `r` of a range, under a condition, after other statements."""
     inner = SUM_BLOCK.replace("WHERE", where).replace('"T"', f'"{name}"')
     return loop(f"{before} tir.for (%r) in ({range}) {{ {inner} }}")

@@ -23,7 +23,7 @@ class Space(Ranges, Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """The value of a digit that was found, and how many values the places leave it."""
+    """The value of a digit that was found, and how many values the positions leave it."""
 
     value: Dim
     count: Dim
@@ -34,19 +34,19 @@ Digits = dict[Digit, Part]
 
 
 def inverse(
-    space: Space, indices: Sequence[Dim], places: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
+    space: Space, indices: Sequence[Dim], positions: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
 ) -> dict[str, Dim] | None:
-    """Each of the variables `names` in terms of `places`, the values of `indices` in a buffer of this shape.
+    """Each of the variables `names` in terms of `positions`, the values of `indices` in a buffer of this shape.
 
     `None` if the indices do not tell the variables: each must be a number whose digits are variables, parts of one, or
     parts of such a number, and all digits of a variable must occur. Where a buffer has more elements than there are
     instances, a variable is not below its extent for the others.
     """
-    found = _in_any_digits(space, indices, places, names, shape)
+    found = _in_any_digits(space, indices, positions, names, shape)
     mirrors = Mirrors.of(space, indices, names) if found is None else None
     extents = {} if mirrors is None else mirrors.extents
     if mirrors is not None:
-        found = _in_any_digits(space, mirrors.indices, places, names, shape)
+        found = _in_any_digits(space, mirrors.indices, positions, names, shape)
     if found is None:
         return None
     return {
@@ -56,23 +56,23 @@ def inverse(
 
 
 def _in_any_digits(
-    space: Space, indices: Sequence[Dim], places: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
+    space: Space, indices: Sequence[Dim], positions: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
 ) -> dict[str, Part] | None:
-    found = _inverse(space, indices, places, names, shape)
+    found = _inverse(space, indices, positions, names, shape)
     if found is not None:
         return found
     # what is cut up otherwise than the buffer may be whole in the number of the element
     strides = [product(shape[axis + 1 :]) for axis in range(len(shape))]
-    number, place = (total(d * s for d, s in zip(row, strides, strict=True)) for row in (indices, places))
-    return _inverse(space, [space.prover.simplify(number)], [place], names, [product(shape)])
+    number, digit = (total(d * s for d, s in zip(row, strides, strict=True)) for row in (indices, positions))
+    return _inverse(space, [space.prover.simplify(number)], [digit], names, [product(shape)])
 
 
 def _inverse(
-    space: Ranges, indices: Sequence[Dim], places: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
+    space: Ranges, indices: Sequence[Dim], positions: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
 ) -> dict[str, Part] | None:
     digits: Digits = {}
-    for index, place, extent in zip(indices, places, shape, strict=True):
-        if not _take_apart(space, index, Part(place, extent), names, extent, digits):
+    for index, digit, extent in zip(indices, positions, shape, strict=True):
+        if not _take_apart(space, index, Part(digit, extent), names, extent, digits):
             return None
     sources = dict.fromkeys(digit.source for digit in digits if digit.source.as_symbol is None)
     for source in sources:
@@ -96,7 +96,7 @@ def _value(space: Ranges, source: Dim, digits: Digits) -> Part | None:
     return Part(total(digit.low * part.value for digit, part in own.items()), last.low * own[last].count)
 
 
-def _take_apart(space: Ranges, index: Dim, place: Part, names: AbstractSet[str], extent: Dim, digits: Digits) -> bool:
+def _take_apart(space: Ranges, index: Dim, digit: Part, names: AbstractSet[str], extent: Dim, digits: Digits) -> bool:
     """Adds the digits of an index; whether it is a number that has them and takes all values below the extent."""
     found = as_sum(space, index, names)
     reach = _reach(space, index, names)
@@ -106,7 +106,7 @@ def _take_apart(space: Ranges, index: Dim, place: Part, names: AbstractSet[str],
         values = _range(space, term.digit, names)
         if values is None or term.digit in digits:
             return False
-        part = Part(floordiv(place.value, term.factor), ceildiv(place.count, term.factor))
+        part = Part(floordiv(digit.value, term.factor), ceildiv(digit.count, term.factor))
         if term is not found.terms[-1]:
             part = Part(mod(part.value, values), values)
         digits[term.digit] = _mirrored(space, part, values) if term.mirrored else part

@@ -15,7 +15,7 @@ def mapped_shape(
 ) -> list[Dim]:
     """The extents of the new indices; ScheduleError for maps of another rank, and maps that may not be injective.
 
-    Where it is assumed that they do not, those are refused that certainly do, since they have fewer places.
+    Where it is assumed that they do not, those are refused that certainly do, since they have fewer positions.
     """
     if len(index_map.inputs) != len(shape):
         raise self.error(f"expected an index map of {len(shape)} indices, got {index_map}")

@@ -48,7 +48,7 @@ def combination(self: ScheduleState, block: BlockOp) -> Combination:
     others = [op for op in body if touches(op, memory, writes_only=False) and op not in (*loads, *stores.values())]
     if others or len(memory) < len(stores):
         raise self.error(f'block "{name}" uses the memory of its results in several ways')
-    _check_places(self, block, stores, loads)
+    _check_indices(self, block, stores, loads)
     repeated = _repeated(block)
     combine = _dependent(self, name, body, loads)
     accumulators = tuple(first[buffer] for buffer in stores)
@@ -71,7 +71,7 @@ def _repeated(block: BlockOp) -> dict[SSAValue, SSAValue]:
     return found
 
 
-def _check_places(
+def _check_indices(
     self: ScheduleState, block: BlockOp, stores: Mapping[SSAValue, StoreOp], loads: Sequence[LoadOp]
 ) -> None:
     """Refuses a block that starts, loads and stores a result at different indices."""
@@ -79,8 +79,8 @@ def _check_places(
     init = () if block.init is None else block.init.body.block.ops
     for access in (*loads, *(op for op in init if isinstance(op, StoreOp) and op.buffer in stores)):
         store = stores[access.buffer]
-        places = [[space.dim_of(index) or index for index in op.indices] for op in (access, store)]
-        if places[0] != places[1]:
+        positions = [[space.dim_of(index) or index for index in op.indices] for op in (access, store)]
+        if positions[0] != positions[1]:
             verb = "starts" if isinstance(access, StoreOp) else "loads"
             raise self.error(f'block "{name}" {verb} and stores its results at different indices')
 

@@ -47,8 +47,8 @@ def _exist(instances: Instances, found: Distance) -> bool:
 def _keeps(instances: Instances, found: Distance, loops: Sequence[ForOp], order: Sequence[ForOp]) -> bool:
     """Whether an order of loops keeps that of the instances.
 
-    It does if the loops that move the iterators (which ones, is known of steps that are always the same) stay in their
-    order, and if the iterators are loop variables that grow together.
+    It does if the loops that move the iterators (which ones, is known about steps that are always the same) stay in
+    their order, and if the iterators are loop variables that grow together.
     """
     signs = {step.constant_value is not None and step.constant_value > 0 for step in found.steps.values()}
     if found.always and len(signs) == 1 and all(_is_plain(instances, number) for number in found.steps):

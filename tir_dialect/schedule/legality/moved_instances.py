@@ -20,15 +20,15 @@ def check_same_instances(self: ScheduleState, block: BlockOp, loop: ForOp, range
 
     Both are compared in an iteration of the innermost loop around both. A reduction has to run from its init on.
     """
-    place = loop.body.block.last_op
-    if not block.iterators or place is None:
+    position = loop.body.block.last_op
+    if not block.iterators or position is None:
         return
     common = common_loop(block, loop)
     extents = [iterator_extent(self, block, number) for number in range(len(block.iterators))]
     # as if iterators were the indices of a buffer
     bindings = tuple(Axis(self.space.dim_of(it.binding)) for it in block.iterators)
     before = [Access(block, block.bindings[0], True, bindings)]
-    after = [Access(place, block.bindings[0], True, tuple(Axis(axis.lower, axis.extent) for axis in ranges))]
+    after = [Access(position, block.bindings[0], True, tuple(Axis(axis.lower, axis.extent) for axis in ranges))]
     boxes = [box_in(self, instances, common, extents) for instances in (before, after)]
     name, hint = block.block_name.data, loop.induction_var.name_hint
     if not all(_is_same(self, *pair) for pair in zip(*boxes, strict=True)):

@@ -39,7 +39,7 @@ def runs_between(
     """An op outside of `first` and `last` that touches the buffers after some run of `first` and before one of `last`.
 
     An op after `first` and before the end of `last` in the text is such an op; so is one before `first` that shares a
-    loop with it that does not hold all of `last`, and one behind `last` that shares a loop with one of these that does
+    loop with it that does not hold all of `last`, and one after `last` that shares a loop with one of these that does
     not hold `first`, for it runs again.
     """
     order = {op: position for position, op in enumerate(self.func.walk())}

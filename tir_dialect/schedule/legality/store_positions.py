@@ -13,7 +13,7 @@ from tir_dialect.types import IteratorKind
 
 @dataclass(frozen=True)
 class Position:
-    """The indices `offset + step * v` and the `width - 1` behind it, for iterator number `iterator` with value `v`.
+    """The indices `offset + step * v` and the `width - 1` after it, for iterator number `iterator` with value `v`.
 
     `width` is at most the size of `step`, which is not 0, so an index belongs to one value of the iterator.
     """
@@ -64,6 +64,8 @@ def _position(axis: AxisRange, number: int, name: str) -> Position | None:
 
 
 def _is_alone(regions: BlockRegions, position: Position, sizes: Sequence[str]) -> bool:
-    """Whether no two values of the iterator mean the same index, and the place depends on nothing else that moves."""
+    """Whether no two values of the iterator mean the same index, and the position depends on nothing else that
+    moves.
+    """
     fixed = position.offset.symbols | position.width.symbols
     return fixed <= set(sizes) and regions.space.less_equal(position.width, abs(position.step)) is True

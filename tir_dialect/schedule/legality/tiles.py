@@ -30,8 +30,8 @@ def check_tiles(self: ScheduleState, space: IndexSpace, tiles: Sequence[Tile], d
     for tile, param, box in rows:
         if not _is_inside(space, tile, box) and not _uses_all(description, param):
             raise self.error(f'the tile of buffer "{tile.buffer.name_hint}" may reach behind its end')
-    for (one, param, box), (two, other, place) in combinations(rows, 2):
-        if not written.isdisjoint((param, other)) and not _are_apart(space, (one, two), (box, place)):
+    for (one, param, box), (two, other, position) in combinations(rows, 2):
+        if not written.isdisjoint((param, other)) and not _are_apart(space, (one, two), (box, position)):
             raise self.error(
                 f'the tiles of parameters "{param.name_hint}" and "{other.name_hint}" may overlap in buffer '
                 f'"{one.buffer.name_hint}", and one of them is written'
@@ -69,7 +69,7 @@ def _uses_all(description: PrimFuncOp, param: SSAValue) -> bool:
 
 
 def _are_apart(space: IndexSpace, tiles: tuple[Tile, Tile], boxes: tuple[list[AxisRange], list[AxisRange]]) -> bool:
-    """Whether tiles have no element in common: of different memory, or one behind the other in some dimension."""
+    """Whether tiles have no element in common: of different memory, or one after the other in some dimension."""
     one, two = (tile.buffer for tile in tiles)
     if root_buffer(one) is not root_buffer(two):
         return True

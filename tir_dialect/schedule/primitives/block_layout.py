@@ -33,7 +33,7 @@ from tir_dialect.schedule.structure.statements import nest_of, only_statement
 from tir_dialect.types import IteratorKind
 
 Inverse = Mapping[SSAValue, Dim]
-"""The old iterators in terms of `_place(0)`, `_place(1)`, ..., the new ones."""
+"""The old iterators in terms of `_placeholder(0)`, `_placeholder(1)`, ..., the new ones."""
 
 
 @primitive
@@ -71,7 +71,7 @@ def transform_block_layout(self: ScheduleState, block: Block, index_map: IndexMa
     self.replaced(block, made)
 
 
-def _place(number: int) -> Dim:
+def _placeholder(number: int) -> Dim:
     return symbol(f"place${number}")
 
 
@@ -114,14 +114,14 @@ def _inverse(self: ScheduleState, block: BlockOp, index_map: IndexMap, shape: Se
     values = {value: space.variable(value).dim for value in block.body.block.args}
     outputs = index_map.apply(list(values.values()))
     names = {dim.as_symbol or "" for dim in values.values()}
-    found = inverse(space, outputs, [_place(number) for number in range(len(outputs))], names, shape)
+    found = inverse(space, outputs, [_placeholder(number) for number in range(len(outputs))], names, shape)
     if found is None:
         raise self.error(f"index map {index_map} cannot be inverted")
     return {value: found[dim.as_symbol or ""] for value, dim in values.items()}
 
 
 def _new_block(self: ScheduleState, block: BlockOp, kinds: Sequence[IteratorKind], shape: Sequence[Dim]) -> BlockOp:
-    """The block, without a body, in its loops in front of those of the old one."""
+    """The block, without a body, in its loops before those of the old one."""
     extents = [header_value(self.func, extent) for extent in shape]
     hints = [f"ax{axis}" for axis in range(len(shape))]
     iterators = [(kind, extent, extent) for kind, extent in zip(kinds, extents, strict=True)]
@@ -135,11 +135,11 @@ def _new_block(self: ScheduleState, block: BlockOp, kinds: Sequence[IteratorKind
 def _fill(self: ScheduleState, block: BlockOp, made: BlockOp, old: Inverse) -> None:
     """Copies the body of the old block, which sees its iterators in terms of the new ones."""
     space = IndexSpace(made)
-    places = {_place(n).as_symbol or "": space.variable(v).dim for n, v in enumerate(made.body.block.args)}
+    positions = {_placeholder(n).as_symbol or "": space.variable(v).dim for n, v in enumerate(made.body.block.args)}
 
     def clone(source: IRBlock, target: IRBlock) -> None:
         emitter = Materializer(self.func, space, InsertPoint.at_end(target))
-        mapping = {v: emitter.emit(space.prover.simplify(dim.substitute(places))) for v, dim in old.items()}
+        mapping = {v: emitter.emit(space.prover.simplify(dim.substitute(positions))) for v, dim in old.items()}
         for op in source.ops:
             if not isinstance(op, InitOp):
                 target.add_op(op.clone(mapping))
@@ -155,8 +155,8 @@ def _set_condition(self: ScheduleState, made: BlockOp, limits: Sequence[tuple[Di
     """Lets the block run where the old iterators are below their extents."""
     self.changed()
     bindings = [self.space.dim_of(binding) or constant(0) for binding in made.bindings]
-    places = {_place(number).as_symbol or "": dim for number, dim in enumerate(bindings)}
-    below = [Less(dim.substitute(places), extent) for dim, extent in limits]
+    positions = {_placeholder(number).as_symbol or "": dim for number, dim in enumerate(bindings)}
+    below = [Less(dim.substitute(positions), extent) for dim, extent in limits]
     unknown: list[Less | SSAValue] = [c for c in below if self.space.prover.less(c.lhs, c.rhs) is not True]
     emitter = Materializer(self.func, self.space, InsertPoint.before(made))
     set_condition(made, emit_conditions(emitter, unknown))

@@ -58,7 +58,7 @@ def blockize(self: ScheduleState, target: Loop | Sequence[Block]) -> Block:
     3. loops inside that do not move each iterator over a tile, and tiles that do not begin at multiples of their size;
     4. x;
     5. reductions whose instances inside may repeat, come before the init, or leave it out;
-    6. several blocks: in an init and behind it, or whose inits may not run if a loop around is empty;
+    6. several blocks: in an init and after it, or whose inits may not run if a loop around is empty;
     7. several blocks: values between them that are used elsewhere, and values from memory in the loops around.
     """
     return self.block(wrap(self, [b.op for b in target]) if isinstance(target, Sequence) else _tile(self, target.op))
@@ -184,10 +184,10 @@ def _outer_block(
     conditions: Sequence[Less | SSAValue],
     point: InsertPoint,
 ) -> BlockOp:
-    """The new block, without body, in front of the loops that it will hold."""
+    """The new block, without body, before the loops that it will hold."""
     emitter = Materializer(self.func, self.space, point)
     iterators = [(part.kind, emitter.emit(part.outer), header_value(self.func, part.count)) for part in parts]
-    # where the loops reach behind the last tile, the block would do nothing
+    # where the loops reach after the last tile, the block would do nothing
     beyond = [p for p in parts if p.is_bounded and self.space.prover.less(p.outer, p.count) is not True]
     where = emit_conditions(emitter, [*conditions, *(Less(part.outer, part.count) for part in beyond)])
     name = unique_block_name(self.func, f"{block.block_name.data}_o")

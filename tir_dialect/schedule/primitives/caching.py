@@ -31,8 +31,8 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     loop_around,
     readers_beside,
     side_by_side,
-    unshared_place,
-    unwritten_place,
+    unshared_insert_point,
+    unwritten_insert_point,
 )
 from tir_dialect.schedule.rewriting.edits import before_all
 from tir_dialect.schedule.rewriting.nests import allocate_like, copy_block, whole
@@ -60,14 +60,14 @@ def cache_read(
 
     Only `consumer_blocks` read the copy, which the block is one of only if it is named; without any, the block and all
     beside it that read the same values do. If the buffer is written in the loops, the copy is made further inside, of
-    what the rest reads; consumers behind these loops read it if the iterations together copy what they need. Move the
+    what the rest reads; consumers after these loops read it if the iterations together copy what they need. Move the
     copy where it is wanted by `compute_at`. Returns the block that copies.
 
     Refuses:
     1. an unknown scope, and a buffer that one of the consumers does not read;
     2. uses other than loads and stores, such as views and calls;
     3. a buffer that is written in the innermost loop of its readers, or by a reader;
-    4. named consumers behind the loops of the copy that read elements which are not copied, or have changed since.
+    4. named consumers after the loops of the copy that read elements which are not copied, or have changed since.
     """
     scope = checked_scope(self, storage_scope)
     source = read_buffer(self, block.op, read_buffer_index)
@@ -78,18 +78,19 @@ def cache_read(
             raise self.error(f'block "{reader.block_name.data}" does not read buffer "{source.name_hint}"')
         check_plain_uses(self, reader, source)
     near = side_by_side(self, readers, source)
-    place = unwritten_place(self, near, source)
-    loop = loop_around(place)
+    position = unwritten_insert_point(self, near, source)
+    loop = loop_around(position)
     box = whole(source)
     if loop is not None:
         reads = [access for op in near for access in accesses_in(self.space, op) if access.buffer is source]
         box = clipped(self.space.prover, box_in(self, reads, loop, shape_of(source)), shape_of(source))
-    behind = _behind(self, place, source, box, [op for op in readers if op not in near] if named else None)
+    others = [op for op in readers if op not in near] if named else None
+    after = _readers_after(self, position, source, box, others)
     name = name_with(source, storage_scope)
-    point = InsertPoint.before(place)
-    cache = allocate_like(self, source, name, scope, before_all([place, *behind]) if behind else point)
+    point = InsertPoint.before(position)
+    cache = allocate_like(self, source, name, scope, before_all([position, *after]) if after else point)
     copy = copy_block(self, unique_block_name(self.func, name), source, cache, box, point)
-    for reader in (*near, *behind):
+    for reader in (*near, *after):
         redirect(self, reader, source, cache)
     return self.block(copy)
 
@@ -109,7 +110,7 @@ def cache_write(
         -> for i: C_local[i] = f(A[i])
            for x: C[x] = C_local[x]
 
-    `consumer_blocks`, anywhere behind the block, read the new buffer. If others read the old one in the loops, it is
+    `consumer_blocks`, anywhere after the block, read the new buffer. If others read the old one in the loops, it is
     copied further inside. Where the block stores on conditions, each on one index, the copy has their disjunction. Move
     the copy where it is wanted by `reverse_compute_at`. Returns the block that copies.
 
@@ -129,9 +130,9 @@ def cache_write(
     check_plain_conditions(self, op)
     check_no_branch(self, op)
     stores = _own_stores(self, op, target)
-    place = unshared_place(op, target, consumers)
-    loop = loop_around(place)
-    check_complete(self, op, target, place)
+    position = unshared_insert_point(op, target, consumers)
+    loop = loop_around(position)
+    check_complete(self, op, target, position)
     box = box_in(self, stores, loop, shape_of(target))
     for consumer in consumers:
         check_consumer(self, op, consumer, stores)
@@ -140,11 +141,11 @@ def cache_write(
     if where == []:
         raise self.error(f'block "{block.name}" writes scattered elements of buffer "{target.name_hint}"')
     name = name_with(target, storage_scope)
-    cache = allocate_like(self, target, name, scope, before_all([place, *consumers]))
+    cache = allocate_like(self, target, name, scope, before_all([position, *consumers]))
     for user in (op, *consumers):
         redirect(self, user, target, cache)
     box = clipped(self.space.prover, box, shape_of(target))
-    copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(place))
+    copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(position))
     if where is not None:
         copy_only(self, copy, where)
     return self.block(copy)
@@ -174,14 +175,14 @@ def cache_inplace(
     if buffer not in written_buffers(op):
         raise self.error(f'block "{block.name}" does not write buffer "{buffer.name_hint}", use cache_read')
     check_plain_uses(self, op, buffer, calls=True)
-    place = unshared_place(op, buffer)
-    loop = loop_around(place)
+    position = unshared_insert_point(op, buffer)
+    loop = loop_around(position)
     box = whole(buffer)
     if loop is not None or enclosing_block(op) is not None:
         uses = [access for access in accesses_in(self.space, op) if access.buffer is buffer]
         box = clipped(self.space.prover, box_in(self, uses, loop, shape_of(buffer)), shape_of(buffer))
     name = name_with(buffer, storage_scope)
-    points = InsertPoint.before(place), InsertPoint.after(place)
+    points = InsertPoint.before(position), InsertPoint.after(position)
     cache = allocate_like(self, buffer, name, scope, points[0])
     there = copy_block(self, unique_block_name(self.func, name), buffer, cache, box, points[0])
     back = copy_block(self, unique_block_name(self.func, name), cache, buffer, box, points[1])
@@ -189,27 +190,27 @@ def cache_inplace(
     return self.block(there), self.block(back)
 
 
-def _behind(
+def _readers_after(
     self: ScheduleState,
-    place: Operation,
+    index: Operation,
     source: SSAValue,
     box: Sequence[AxisRange],
     named: Sequence[BlockOp] | None,
 ) -> list[BlockOp]:
-    """The blocks behind the loops of a copy that read it: those named, which have to find their elements in it.
+    """The blocks after the loops of a copy that read it: those named, which have to find their elements in it.
 
     Without names, all that do.
     """
     if named is not None:
         for reader in named:
-            if (missing := missing_in_copy(self, place, source, box, reader)) is not None:
+            if (missing := missing_in_copy(self, index, source, box, reader)) is not None:
                 raise self.error(missing)
         return list(named)
     order = {op: position for position, op in enumerate(self.func.walk())}
-    behind = [op for op in order if isinstance(op, BlockOp) and order[op] > order[place] and not is_inside(op, place)]
-    readers = [op for op in behind if scope_of(op) is scope_of(place) and source in read_buffers(op)]
+    after = [op for op in order if isinstance(op, BlockOp) and order[op] > order[index] and not is_inside(op, index)]
+    readers = [op for op in after if scope_of(op) is scope_of(index) and source in read_buffers(op)]
     plain = (op for op in readers if other_use(op, source) is None)
-    return [op for op in plain if missing_in_copy(self, place, source, box, op) is None]
+    return [op for op in plain if missing_in_copy(self, index, source, box, op) is None]
 
 
 def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[Access]:

@@ -107,7 +107,7 @@ class _Computed:
         for use in value.uses:
             op = use.operation
             on_the_way = len(op.results) == 1 and op.results[0] in self._keys
-            if not on_the_way and not _is_place(use):
+            if not on_the_way and not _is_index(use):
                 yield use
 
 
@@ -126,7 +126,7 @@ def _is_plain(value: SSAValue) -> bool:
     return not isinstance(owner, Operation) or not owner.operands
 
 
-def _is_place(use: Use) -> bool:
+def _is_index(use: Use) -> bool:
     """Whether the use is an index of what is written, in which iterators have to be seen, or a declaration."""
     op = use.operation
     return isinstance(op, ReadsOp | WritesOp) or (isinstance(op, StoreOp) and use.index >= 2)
@@ -147,13 +147,13 @@ def _tabulate(self: ScheduleState, block: BlockOp, values: Sequence[SSAValue], s
     """The block that fills the table of equal values, which are looked up from now on."""
     numbers = _iterators(block, values[0])
     ranges = [AxisRange(constant(0), iterator_extent(self, block, number)) for number in numbers]
-    place = next(iter(enclosing_loops(block)), block)
+    position = next(iter(enclosing_loops(block)), block)
     kind = values[0].type
     is_index = isinstance(kind, IndexType)
     allocation = AllocBufferOp(BufferType([each.extent for each in ranges], i64 if is_index else kind, scope=scope))
     table = allocation.buffer
     table.name_hint = f"index{suffix}"
-    Rewriter.insert_op(allocation, InsertPoint.before(place))
+    Rewriter.insert_op(allocation, InsertPoint.before(position))
     uses = [(value, list(_Computed(block).uses_elsewhere(value))) for value in values]
     filler = _filler(self, block, numbers, values[0], table)
     filler.block_name = StringAttr(unique_block_name(self.func, f"index_{suffix}"))
@@ -165,7 +165,7 @@ def _tabulate(self: ScheduleState, block: BlockOp, values: Sequence[SSAValue], s
     if any(isinstance(op, ReadsOp) for op in block.body.block.ops):
         first = next(op for op in block.body.block.ops if isinstance(op, ReadsOp))
         Rewriter.insert_op(ReadsOp(table, [RegionAxis(each) for each in arguments]), InsertPoint.before(first))
-    insert_nest(self, filler, ranges, [f"ax{axis}" for axis in range(len(ranges))], InsertPoint.before(place))
+    insert_nest(self, filler, ranges, [f"ax{axis}" for axis in range(len(ranges))], InsertPoint.before(position))
     return filler
 
 
@@ -178,8 +178,8 @@ def _filler(self: ScheduleState, block: BlockOp, numbers: Sequence[int], value: 
     mapping: dict[SSAValue, SSAValue] = {
         block.body.block.args[number]: argument for number, argument in zip(numbers, body.args, strict=True)
     }
-    place = next(iter(enclosing_loops(block)), block)
-    stored = _cloned(value, place, body, mapping)
+    position = next(iter(enclosing_loops(block)), block)
+    stored = _cloned(value, position, body, mapping)
     if isinstance(value.type, IndexType):
         cast = arith.IndexCastOp(stored, i64)
         body.add_op(cast)
@@ -188,19 +188,19 @@ def _filler(self: ScheduleState, block: BlockOp, numbers: Sequence[int], value: 
     return filler
 
 
-def _cloned(value: SSAValue, place: Operation, body: IRBlock, mapping: dict[SSAValue, SSAValue]) -> SSAValue:
-    """The value, computed at the end of `body` as far as it is computed in `place`."""
+def _cloned(value: SSAValue, position: Operation, body: IRBlock, mapping: dict[SSAValue, SSAValue]) -> SSAValue:
+    """The value, computed at the end of `body` as far as it is computed in `position`."""
     owner = value.owner
-    if value in mapping or not isinstance(owner, Operation) or not is_inside(owner, place):
+    if value in mapping or not isinstance(owner, Operation) or not is_inside(owner, position):
         return mapping.get(value, value)
     for operand in owner.operands:
-        _cloned(operand, place, body, mapping)
+        _cloned(operand, position, body, mapping)
     body.add_op(owner.clone(mapping))
     return mapping[value]
 
 
 def _looked_up(value: SSAValue, table: SSAValue, indices: Sequence[SSAValue]) -> SSAValue:
-    """The value as an element of the table, right behind where it was computed."""
+    """The value as an element of the table, right after where it was computed."""
     owner = value.owner
     load = LoadOp(table, indices)
     ops: list[Operation] = [load]

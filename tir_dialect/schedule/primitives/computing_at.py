@@ -23,7 +23,7 @@ from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.legality.safe_accesses import accesses_of, check_new_instances
 from tir_dialect.schedule.legality.store_positions import Position, positions_of
-from tir_dialect.schedule.rewriting.block_motion import check_movable, place_in
+from tir_dialect.schedule.rewriting.block_motion import check_movable, insert_point_in
 from tir_dialect.schedule.rewriting.renest import move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
@@ -47,9 +47,9 @@ def compute_at(
              for j: C[i, j] = B[i, j]
 
     The buffers that the block writes are allocated in the loop. Elements that several iterations need are computed
-    several times. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes in front of its
-    first consumer, or behind `index` ops of the loop; -2 is the first place that there is. It may write tiles that its
-    iterators number, upwards or downwards.
+    several times. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes before its
+    first consumer, or after `index` ops of the loop; -2 is the first position that there is. It may write tiles that
+    its iterators number, upwards or downwards.
 
     Refuses:
     1. a block with scan or opaque iterators, that updates what it reads, or with a predicate other than the bounds of
@@ -57,10 +57,10 @@ def compute_at(
     2. an ancestor of the block, and a loop in a branch or block that the block is not in;
     3. results that are parameters or views, that others write, or that are no tiles numbered by the iterators;
     4. consumers outside of the loop, or none in it;
-    5. inputs that are written before the block would run, and a loop in front of the block;
+    5. inputs that are written before the block would run, and a loop before the block;
     6. instances that do not exist now and may access elements outside of a buffer;
     7. reductions whose loops leave out or repeat instances, or may not begin with the init;
-    8. an `index` behind the first consumer;
+    8. an `index` after the first consumer;
     9. parallel, vectorized or bound loops whose iterations would share elements.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
@@ -77,7 +77,7 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     _check_inputs(self, op, target)
     _check_instances(self, op, target)
     ranges = _needed(self, op, target, reads, positions)
-    point = place_in(self, target, index, before=[access.op for access in reads])
+    point = insert_point_in(self, target, index, before=[access.op for access in reads])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     # what an iteration reads of them it has computed, unless it goes on with a reduction
     reduced = Dependence(is_loop_variable).of_all(it.binding for it in op.iterators if it.kind.is_reduced)
@@ -147,12 +147,12 @@ def _needed(
 ) -> list[AxisRange]:
     """The values of the block's iterators that one iteration of the loop needs."""
     needed: dict[int, list[AxisRange]] = {}
-    for buffer, places in positions.items():
+    for buffer, indices in positions.items():
         own = [access for access in reads if access.buffer is buffer]
         box = box_in(self, own, target, shape_of(buffer)) if own else []
-        for place, axis in zip(places, box, strict=False):
-            if place is not None:
-                needed.setdefault(place.iterator, []).append(place.values(axis))
+        for position, axis in zip(indices, box, strict=False):
+            if position is not None:
+                needed.setdefault(position.iterator, []).append(position.values(axis))
     instances = Instances(self, block, common_loop(block, target))
     others = {number: instances.ranges([number])[0] for number in instances.reduced}
     return [

@@ -140,7 +140,7 @@ def _clone_padding(block: BlockOp, branch: IfOp, store: StoreOp, init: InitOp) -
 
 
 def _keep_inside(branch: IfOp) -> None:
-    """Puts the first region of a branch in its place."""
+    """Puts the first region of a branch instead of it."""
     body = branch.then_body.block
     for op in list(body.ops):
         op.detach()

@@ -69,14 +69,14 @@ def fuse_reduction_epilogue(self: ScheduleState, reduction_block: Block | str, e
     """
     blocks = [self.block_named(each) if isinstance(each, str) else each for each in (reduction_block, epilogue_block)]
     plan = _plan(self, *(each.op for each in blocks))
-    place = earlier_user(self, plan.epilogue.store.buffer, [plan.block])
+    position = earlier_user(self, plan.epilogue.store.buffer, [plan.block])
     _move_start(self, plan)
     for op in (*plan.parts.accumulators, *plan.parts.repeated, *plan.parts.stores):
         access = op.owner if isinstance(op, SSAValue) else op
         if isinstance(access, LoadOp | StoreOp) and access.buffer is plan.allocation.buffer:
             _retarget(self, plan, access)
-    if place is not None:
-        hoist_allocation(plan.epilogue.store.buffer, place)
+    if position is not None:
+        hoist_allocation(plan.epilogue.store.buffer, position)
     erase_nest(plan.epilogue.op)
     Rewriter.erase_op(plan.allocation)
 

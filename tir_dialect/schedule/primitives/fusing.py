@@ -68,7 +68,7 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
 
 
 def _annotations(self: ScheduleState, loops: Sequence[Loop]) -> dict[str, Attribute]:
-    """What is said of the loops; refuses those of which different things are said."""
+    """What is said about the loops; refuses those of which different things are said."""
     found: dict[str, Attribute] = {}
     for loop in loops:
         if loop.op.annotations is None:

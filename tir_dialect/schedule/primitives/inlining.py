@@ -138,9 +138,9 @@ def _check_elements(self: ScheduleState, producer: ElementBlock, positions: Sequ
     instances = Instances(self, producer.op)
     numbers = range(len(producer.op.iterators))
     extents = instances.extents(numbers)
-    for place, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
-        if place is not None:
-            extents[place] = extent
+    for index, extent in zip(positions, shape_of(producer.store.buffer), strict=True):
+        if index is not None:
+            extents[index] = extent
     check_new_instances(self, instances, extents, numbers, producer.loads)
 
 

@@ -83,7 +83,7 @@ def bind(self: ScheduleState, loop: Loop, thread_axis: str) -> None:
 
 
 def _set_kind(loop: Loop, kind: LoopKind, tag: str | None = None) -> None:
-    """Gives a loop a kind, in the place of the one that it has."""
+    """Gives a loop a kind, instead of the one that it has."""
     loop.op.kind = LoopKindAttr(kind)
     loop.op.thread_tag = None if tag is None else StringAttr(tag)
 

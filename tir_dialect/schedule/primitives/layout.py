@@ -51,17 +51,17 @@ def transform_layout(
         -> B = alloc [ceildiv(n, 4), m, 4];  B[i // 4, j, i % 4] = ...; ... = B[i // 4, j, i % 4]
 
     The map is text, `"(i, j) -> (floordiv(i, 4), j, mod(i, 4))"`, or a function of dimensions. Elements that it leaves
-    free are filled with `pad_value`, a number or a map from places to one, or are not defined. Of a parameter this is
-    another function, which takes the elements in the new order; what is free of one that is only read is the caller's.
-    With `assume_injective_transform` the caller answers for that the map sends no two elements to one place where this
-    cannot be shown.
+    free are filled with `pad_value`, a number or a map from positions to one, or are not defined. Of a parameter this
+    is another function, which takes the elements in the new order; what is free of one that is only read is the
+    caller's. With `assume_injective_transform` the caller answers for that the map sends no two elements to one
+    position where this cannot be shown.
 
     Refuses:
     1. a view, and a parameter of a function that others in the module call;
     2. accesses of vectors, views and calls, and indices that come from memory;
     3. maps of another number of indices, over other symbols than those of the function, of indices that may be
        negative, or that may not be injective;
-    4. a `pad_value` that is no number of the dtype, nor a map of places to one;
+    4. a `pad_value` that is no number of the dtype, nor a map of positions to one;
     5. a `pad_value` for a parameter that is read and written, or whose unused elements cannot be determined.
     """
     value = any_buffer(self, block.op, buffer)

@@ -99,7 +99,7 @@ def _check_bounds(self: ScheduleState, nest: Sequence[ForOp], order: Sequence[Fo
 def _rearrange(nest: Sequence[ForOp], order: Sequence[ForOp]) -> None:
     if list(nest) == list(order):
         return
-    place = after_removal(nest[0])
+    position = after_removal(nest[0])
     content = [inner for op in nest for inner in op.body.block.ops if inner not in nest]
     depths = _header_depths(content, order)
     for op in (*content, *nest):
@@ -107,12 +107,12 @@ def _rearrange(nest: Sequence[ForOp], order: Sequence[ForOp]) -> None:
     for op in content:
         depth = depths.get(op, len(order))
         if depth == 0:
-            Rewriter.insert_op(op, place)
+            Rewriter.insert_op(op, position)
         else:
             order[depth - 1].body.block.add_op(op)
     for outer, inner in pairwise(order):
         outer.body.block.add_op(inner)
-    Rewriter.insert_op(order[0], place)
+    Rewriter.insert_op(order[0], position)
 
 
 def _header_depths(content: Sequence[Operation], order: Sequence[ForOp]) -> dict[Operation, int]:

@@ -168,7 +168,7 @@ def _factors(self: ScheduleState, block: BlockOp, value: SSAValue) -> list[LoadO
 
 
 def _check_alone(self: ScheduleState, block: BlockOp, result: SSAValue, factors: Sequence[LoadOp]) -> None:
-    """Refuses a block that does anything else: it would do so behind the ends of buffers, too."""
+    """Refuses a block that does anything else: it would do so after the ends of buffers, too."""
     for op in block.body.block.ops:
         is_own = isinstance(op, LoadOp | StoreOp) and (op in factors or op.buffer is result)
         if not is_own and not isinstance(op, InitOp | ReadsOp | WritesOp) and not is_index_op(op):

@@ -74,17 +74,17 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
         if known_length is False or (known_length is None and length is not rest):
             part = "what is left" if length is rest else "the length of a part"
             raise self.error(f"{part}, {length}, is not known to be at least 0")
-    cuts = _places(known, self.lower(loop.op), self.extent(loop.op), fits=self.space.less_equal(0, rest) is True)
+    cuts = _starts(known, self.lower(loop.op), self.extent(loop.op), fits=self.space.less_equal(0, rest) is True)
     cuts = cuts if None in known or rest.terms else cuts[:-1]
     if not cuts:
         raise self.error(f"expected at least two parts, got one with all {self.extent(loop.op)} iterations")
     return cuts
 
 
-def _places(lengths: Sequence[Dim | None], first: Dim, extent: Dim, *, fits: bool) -> list[Dim]:
+def _starts(lengths: Sequence[Dim | None], first: Dim, extent: Dim, *, fits: bool) -> list[Dim]:
     """Where parts end, but for the last; `None` is what the others leave, at the end if no length is `None`.
 
-    Where it is not known that all fit, those in front come first: no part ends behind the loop.
+    Where it is not known that all fit, those in front come first: no part ends after the loop.
     """
     rest = lengths.index(None) if None in lengths else len(lengths)
     front = list(accumulate(_known(lengths[:rest]), initial=first))[1:]

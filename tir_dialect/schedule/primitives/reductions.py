@@ -79,7 +79,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
 
 
 def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Sequence[Less]) -> BlockOp:
-    """Moves the init of a block in front of a loop around it, under the conditions; the new block.
+    """Moves the init of a block before a loop around it, under the conditions; the new block.
 
     Each loop must drive iterators of one kind.
     """
@@ -178,7 +178,7 @@ def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
 
 
 def check_start(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
-    """Refuses an init that uses what is made in a loop, in front of which it would run."""
+    """Refuses an init that uses what is made in a loop, before which it would run."""
     name, hint = block.block_name.data, loop.induction_var.name_hint
     ops = [] if block.init is None else list(block.init.walk())
     for value in dict.fromkeys(operand for op in ops for operand in op.operands):
@@ -307,13 +307,13 @@ def nest_copies(
 ) -> None:
     """Puts a block at `point`, in copies of loops; iterators and conditions are in terms of the loops copied."""
     symbols: dict[str, Dim] = {}
-    place = point
+    insert_point = point
     for old in copied:
-        loop = _copy_loop(Materializer(self.func, space, place), space, old, symbols)
-        Rewriter.insert_op(loop, place)
+        loop = _copy_loop(Materializer(self.func, space, insert_point), space, old, symbols)
+        Rewriter.insert_op(loop, insert_point)
         symbols[space.variable(old.induction_var).dim.as_symbol or ""] = space.variable(loop.induction_var).dim
-        place = InsertPoint.at_end(loop.body.block)
-    Rewriter.insert_op(block, place)
+        insert_point = InsertPoint.at_end(loop.body.block)
+    Rewriter.insert_op(block, insert_point)
     emitter = Materializer(self.func, space, InsertPoint.before(block))
     bindings = [space.dim_of(binding) for _, binding, _ in iterators]
     local = [

@@ -33,8 +33,8 @@ from tir_dialect.schedule.rewriting.buffers import (
 from tir_dialect.schedule.rewriting.cache_placement import (
     check_complete,
     loop_around,
-    unshared_place,
-    unwritten_place,
+    unshared_insert_point,
+    unwritten_insert_point,
 )
 from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
 from tir_dialect.schedule.rewriting.materialize import Materializer
@@ -83,7 +83,7 @@ def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["r
     Refuses:
     1. a block in a branch, or with a predicate other than the bounds of its iterators;
     2. an access other than "read" and "write";
-    3. accesses of vectors, in branches or in blocks inside, at several places, or at indices that come from memory;
+    3. accesses of vectors, in branches or in blocks inside, at several positions, or at indices that come from memory;
     4. extents that come from memory or depend on a block around;
     5. to read, a buffer that others write in the innermost loop; to write, one that others write, or that is not
        started;
@@ -141,16 +141,16 @@ def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped:
     check_no_branch(self, op)
     if reads:
         use = mapped(_use(self, op, read_buffer(self, op, buffer)))
-        place = unwritten_place(self, [op], use.buffer)
+        position = unwritten_insert_point(self, [op], use.buffer)
     else:
         use = mapped(_use(self, op, written_buffer(self, op, buffer)))
-        place = _place_behind(self, use)
-    loop = loop_around(place)
+        position = _insert_point_after(self, use)
+    loop = loop_around(position)
     instances = Instances(self, op, loop)
     _check_instances(self, use, instances, reads)
     ranges = instances.ranges(use.iterators)
-    point = InsertPoint.before(place) if reads else InsertPoint.after(place)
-    return self.block(_reindex(self, use, ranges, place, point, reads))
+    point = InsertPoint.before(position) if reads else InsertPoint.after(position)
+    return self.block(_reindex(self, use, ranges, position, point, reads))
 
 
 def _check_instances(self: ScheduleState, use: _Use, instances: Instances, reads: bool) -> None:
@@ -171,15 +171,15 @@ def _check_instances(self: ScheduleState, use: _Use, instances: Instances, reads
             raise self.error(f'block "{block.block_name.data}" may not store all elements that its iterators tell')
 
 
-def _place_behind(self: ScheduleState, use: _Use) -> Operation:
-    """The outermost op around the block behind which what it writes can be copied."""
+def _insert_point_after(self: ScheduleState, use: _Use) -> Operation:
+    """The outermost op around the block after which what it writes can be copied."""
     block, buffer = use.block, use.buffer
     for op in self.func.walk():
         if not is_inside(op, block) and touches(op, {buffer}, writes_only=True):
             raise self.error(f'{describe(op)} uses buffer "{buffer.name_hint}", too')
-    place = unshared_place(block, buffer)
-    check_complete(self, block, buffer, place)
-    return place
+    position = unshared_insert_point(block, buffer)
+    check_complete(self, block, buffer, position)
+    return position
 
 
 def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
@@ -187,7 +187,7 @@ def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
     name, described = buffer.name_hint, block.block_name.data
     space = IndexSpace(block)
     found: list[LoadOp | StoreOp] = []
-    places: set[tuple[Dim | None, ...]] = set()
+    positions: set[tuple[Dim | None, ...]] = set()
     for op in block.body.walk():
         if not isinstance(op, LoadOp | StoreOp) or op.buffer is not buffer:
             continue
@@ -198,11 +198,13 @@ def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
             )
         if op.lanes is not None or not isinstance(inner, BlockOp | InitOp):
             raise self.error(f'block "{described}" uses buffer "{name}" in vectors or under a condition')
-        places.add(tuple(space.dim_of(index) for index in op.indices))
+        positions.add(tuple(space.dim_of(index) for index in op.indices))
         found.append(op)
-    if len(places) != 1 or None in next(iter(places)):
-        raise self.error(f'block "{described}" uses buffer "{name}" at {len(places)} places, expected one of iterators')
-    used = frozenset[str]().union(*(dim.symbols for dim in next(iter(places)) if dim is not None))
+    if len(positions) != 1 or None in next(iter(positions)):
+        raise self.error(
+            f'block "{described}" uses buffer "{name}" at {len(positions)} places, expected one of iterators'
+        )
+    used = frozenset[str]().union(*(dim.symbols for dim in next(iter(positions)) if dim is not None))
     names = [space.variable(value).dim.as_symbol or "" for value in block.body.block.args]
     for index in found[-1].indices:
         check_cloneable(self, block, index)
@@ -235,11 +237,11 @@ def _reindex(
     self: ScheduleState,
     use: _Use,
     ranges: Sequence[AxisRange],
-    place: Operation,
-    copy_place: InsertPoint,
+    position: Operation,
+    copy_point: InsertPoint,
     is_read: bool,
 ) -> BlockOp:
-    cache = _allocate(self, use, InsertPoint.before(place))
+    cache = _allocate(self, use, InsertPoint.before(position))
     copy = _copy_block(self, use, cache, is_read)
     for op in use.accesses:
         indices = _cache_indices(self, use, use.block, use.iterators, InsertPoint.before(op))
@@ -253,7 +255,7 @@ def _reindex(
         if isinstance(op, ReadsOp | WritesOp):
             Rewriter.erase_op(op)
     hints = [f"ax{axis}" for axis in range(len(ranges))]
-    insert_nest(self, copy, ranges, hints, copy_place, use.block.location)
+    insert_nest(self, copy, ranges, hints, copy_point, use.block.location)
     return copy
 
 
@@ -266,10 +268,10 @@ def _cache_indices(
     return [emitter.emit(index) for index in use.index_map.apply([space.variable(args[n]).dim for n in numbers])]
 
 
-def _allocate(self: ScheduleState, use: _Use, place: InsertPoint) -> SSAValue:
+def _allocate(self: ScheduleState, use: _Use, insert_point: InsertPoint) -> SSAValue:
     op = AllocBufferOp(BufferType(use.shape, use.accesses[0].buffer_type.dtype, scope=use.scope))
     op.buffer.name_hint = name_with(use.buffer, use.suffix)
-    Rewriter.insert_op(op, place)
+    Rewriter.insert_op(op, insert_point)
     return op.buffer
 
 
@@ -283,8 +285,10 @@ def _copy_block(self: ScheduleState, use: _Use, cache: SSAValue, is_read: bool) 
     old = use.block.body.block.args
     mapping: dict[SSAValue, SSAValue] = {old[number]: arg for number, arg in zip(use.iterators, args, strict=True)}
     indices = Cloner(body, mapping).values(list(use.indices))
-    places = _cache_indices(self, use, copy, range(len(args)), InsertPoint.at_end(body))
-    source, target = ((use.buffer, indices), (cache, places)) if is_read else ((cache, places), (use.buffer, indices))
+    cache_indices = _cache_indices(self, use, copy, range(len(args)), InsertPoint.at_end(body))
+    source, target = (
+        ((use.buffer, indices), (cache, cache_indices)) if is_read else ((cache, cache_indices), (use.buffer, indices))
+    )
     load = LoadOp(*source)
     body.add_ops([load, StoreOp(load.result, *target)])
     return copy

@@ -44,7 +44,7 @@ def work_in_copy(self: ScheduleState, consumer: ElementBlock, load: LoadOp) -> N
     for op in uses:
         if isinstance(op, LoadOp | StoreOp):
             old = list(op.indices)
-            indices = [zero if place is None else old[place] for place in order]
+            indices = [zero if position is None else old[position] for position in order]
             _use_copy(op, copy, [index for index in indices if index is not None])
 
 

@@ -25,7 +25,7 @@ from tir_dialect.schedule.legality.instances import Instances, check_in_order, c
 from tir_dialect.schedule.legality.moved_instances import check_same_instances
 from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
-from tir_dialect.schedule.rewriting.block_motion import check_movable, place_in
+from tir_dialect.schedule.rewriting.block_motion import check_movable, insert_point_in
 from tir_dialect.schedule.rewriting.renest import (
     check_no_branch,
     check_plain_conditions,
@@ -56,20 +56,20 @@ def reverse_compute_at(
 
     Buffers that are then used in the loop only are allocated there. A reduction may go on in each iteration of the
     loop, over what that has produced. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes
-    to the end of the loop, or behind `index` ops of it; -2 is the first place that there is. It may read by quotients
-    and remainders, `B[v // 4, v % 4]`, as layouts are changed.
+    to the end of the loop, or after `index` ops of it; -2 is the first position that there is. It may read by
+    quotients and remainders, `B[v // 4, v % 4]`, as layouts are changed.
 
     Refuses:
     1. a block with scan or opaque iterators, that updates what it reads, or with a predicate other than the bounds of
        its iterators;
-    2. an ancestor of the block, and a loop behind it, or in a branch or block that the block is not in;
+    2. an ancestor of the block, and a loop after it, or in a branch or block that the block is not in;
     3. inputs of which none is written in the loop, or one outside of blocks, in a branch, or again by others;
     4. inputs that an iteration does not complete: loops that drive reduce iterators of their producers;
     5. elements that other iterations produce, and elements that are scattered;
     6. other instances than the block has now, and reductions whose instances could repeat or come before the init;
     7. other inputs that are written, outputs that are used, and values that are computed, between the loop and the
        block;
-    8. an `index` in front of the producers;
+    8. an `index` before the producers;
     9. parallel, vectorized or bound loops whose iterations would share elements.
     """
     move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
@@ -88,7 +88,7 @@ def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops:
     ranges = available(self, op, _boxes(self, target, writes), loop.name)
     check_same_instances(self, op, target, ranges)
     in_parts, common = _reduces_in_parts(self, op, ranges), common_loop(op, target)
-    point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
+    point = insert_point_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     self.changed()
     # iterations may read what others have written

@@ -46,7 +46,7 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
         for i: C[i] = g(B[i])
         -> for i: C[i] = g(f(A[i]))
 
-    The buffer may be read in another order, `B[i // 4, i % 4]`, and elements that nobody reads are not stored. Behind a
+    The buffer may be read in another order, `B[i // 4, i % 4]`, and elements that nobody reads are not stored. After a
     reduction, a block that only copies all elements, in any order of dimensions, goes: the reduction works in the copy.
 
     Refuses:
@@ -54,8 +54,8 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     2. other than one allocated buffer that only the block and its producers use;
     3. a block that loads several elements of it, or one under a condition; and one that loads an element several times;
     4. loops that do not take the iterators through all values, or may be empty, and a branch without the producer;
-    5. several producers; behind reductions, other blocks than copies of all elements, and accesses of vectors;
-    6. inputs and outputs of the block that others use between producer and block, or, behind a reduction, write in its
+    5. several producers; after reductions, other blocks than copies of all elements, and accesses of vectors;
+    6. inputs and outputs of the block that others use between producer and block, or, after a reduction, write in its
        loops;
     7. an output that is allocated in a loop which the producer is not in;
     8. loops that repeat instances, if the block updates elements of its output.
@@ -64,13 +64,13 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     allocation, loads = _intermediate(self, consumer)
     users = [use.operation for use in allocation.buffer.uses if use.operation not in loads]
     _check_instances(self, block.op, users)
-    place = earlier_user(self, consumer.store.buffer, users)
+    position = earlier_user(self, consumer.store.buffer, users)
     if is_plain_copy(consumer, loads) and any(isinstance(op, LoadOp) for op in users):
         work_in_copy(self, consumer, loads[0])
     else:
         _apply(self, consumer, loads, allocation)
-    if place is not None:
-        hoist_allocation(consumer.store.buffer, place)
+    if position is not None:
+        hoist_allocation(consumer.store.buffer, position)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
 
@@ -105,8 +105,8 @@ def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBuf
         raise self.error(f'block "{name}" reads {len(own)} allocated buffers that nobody else reads, expected one')
     ((buffer, loads),) = own.items()
     space = IndexSpace(consumer.op)
-    places = [[space.dim_of(index) or index for index in load.indices] for load in loads]
-    if any(place != places[0] for place in places) or any(load.lanes is not None for load in loads):
+    positions = [[space.dim_of(index) or index for index in load.indices] for load in loads]
+    if any(position != positions[0] for position in positions) or any(load.lanes is not None for load in loads):
         raise self.error(f'block "{name}" reads several elements of buffer "{buffer.name_hint}"')
     if any(load.parent is not consumer.op.body.block for load in loads):
         raise self.error(f'block "{name}" reads buffer "{buffer.name_hint}" under a condition')
@@ -171,17 +171,17 @@ def _values_at(
         return bind_iterators(self, block, positions, store.indices)
     space, outside = IndexSpace(block), IndexSpace(enclosing_block(store) or self.func)
     indices = [space.dim_of(index) for index in load.indices]
-    places = [outside.dim_of(index) for index in store.indices]
+    target_dims = [outside.dim_of(index) for index in store.indices]
     names = {value: space.variable(value).dim.as_symbol or "" for value in block.body.block.args}
     found = None
-    if None not in indices and None not in places:
-        dims, targets = ([each for each in row if each is not None] for row in (indices, places))
+    if None not in indices and None not in target_dims:
+        dims, targets = ([each for each in row if each is not None] for row in (indices, target_dims))
         found = inverse(space, dims, targets, set(names.values()), allocation.buffer_type.shape)
     if found is None:
         raise self.error(f'block "{block.block_name.data}" may read an element of its input several times')
     emitter = Materializer(self.func, outside, InsertPoint.before(store))
-    for place, value in zip(places, store.indices, strict=True):
-        emitter.remember(place or constant(0), value)
+    for position, value in zip(target_dims, store.indices, strict=True):
+        emitter.remember(position or constant(0), value)
     return {value: emitter.emit(outside.prover.simplify(found[name])) for value, name in names.items()}
 
 
@@ -198,7 +198,9 @@ def _check_units(
 def _where_it_runs(
     self: ScheduleState, block: BlockOp, values: Mapping[SSAValue, SSAValue], store: StoreOp
 ) -> InsertPoint:
-    """The place for what a block does for the element that is stored: under a condition if there may be no instance."""
+    """The position for what a block does for the element that is stored: under a condition if there may be no
+    instance.
+    """
     outside = IndexSpace(enclosing_block(store) or self.func)
     emitter = Materializer(self.func, outside, InsertPoint.before(store))
     conditions: list[Less | SSAValue] = []

@@ -78,7 +78,7 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     reduction, which replaces the old one; the old block now combines partial results.
 
     It combines them in copies of the loops that drive spatial iterators and of the factored one, in their order, right
-    behind the loops of the partial reduction: inside of the loops that hold others which use the result.
+    after the loops of the partial reduction: inside of the loops that hold others which use the result.
 
     Partial results of a block without init, which goes on with what it finds, start with the neutral value of its
     combination.
@@ -165,7 +165,7 @@ def _check_bindings(self: ScheduleState, block: BlockOp) -> None:
 
 
 def _check_captured(self: ScheduleState, block: BlockOp, part: Operation) -> None:
-    """Refuses a block that uses what is computed in the loops behind which the results are combined."""
+    """Refuses a block that uses what is computed in the loops after which the results are combined."""
     for value in dict.fromkeys(operand for op in block.body.walk() for operand in op.operands):
         if is_defined_inside(value, part) and not is_defined_inside(value, block):
             hint, name = value.name_hint, block.block_name.data
@@ -248,7 +248,7 @@ def _allocate(plan: _Plan, point: InsertPoint) -> dict[SSAValue, SSAValue]:
 
 
 def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> BlockOp:
-    """The block of the partial reduction, in the place of the old one."""
+    """The block of the partial reduction, instead of the old one."""
     block = plan.block
     spatial = [(it.kind, it.binding, it.extent) for it in block.iterators if it.kind is SPATIAL]
     factor = (SPATIAL, plan.loop.induction_var, plan.loop.upper)

@@ -59,7 +59,7 @@ def rolling_buffer(self: ScheduleState, block: Block, write_buffer_index: Which)
                   for x in 4: C[4 * i + x] = B[(4 * i + x) % 6] + B[(4 * i + x + 2) % 6]
 
     Use it after `compute_at` of a block whose consumers need some elements in several iterations. The loop is the
-    outermost one in which the windows overlap; the buffer is allocated in front of it.
+    outermost one in which the windows overlap; the buffer is allocated before it.
 
     Refuses:
     1. a parameter or view, one that others write, and uses other than loads and stores of single elements at known
@@ -67,7 +67,7 @@ def rolling_buffer(self: ScheduleState, block: Block, write_buffer_index: Which)
     2. a block in a branch, that updates what it reads, or with a predicate other than the bounds of its iterators;
     3. stores at other indices than the iterators, each once;
     4. no loop in which windows overlap without gaps, and loops from it on that are not serial;
-    5. reads outside of that loop, in front of the block, or outside of the window;
+    5. reads outside of that loop, before the block, or outside of the window;
     6. inputs of which an element may have another value in a later iteration.
     """
     op = block.op
@@ -125,7 +125,7 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
     """The window of an axis in a loop; `None` if windows do not overlap or have gaps, or other axes move, too."""
     bindings = [self.space.dim_of(it.binding) for it in block.iterators]
     binding, variable = bindings[number], self.symbol(loop)
-    others = [dim for place, dim in enumerate(bindings) if place != number]
+    others = [dim for index, dim in enumerate(bindings) if index != number]
     if binding is None or any(dim is None or variable.symbols & dim.symbols for dim in others):
         return None
     inner = [self.space.variable(op.induction_var) for op in enclosing_loops(block) if _is_within(op, loop)]

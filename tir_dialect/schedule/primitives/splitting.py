@@ -102,7 +102,7 @@ def as_list(factors: Sequence[Factor]) -> str:
 
 
 def _build_nest(self: ScheduleState, loop: ForOp, extents: Sequence[Dim]) -> list[ForOp]:
-    """Empty loops in front of `loop`, of which the outermost has its annotations."""
+    """Empty loops before `loop`, of which the outermost has its annotations."""
     emitter = Materializer(self.func, self.space, InsertPoint.before(loop))
     hint = loop.induction_var.name_hint or "i"
     ops = [ForOp(emitter.emit(extent), name_hint=f"{hint}{number}") for number, extent in enumerate(extents)]

@@ -40,7 +40,7 @@ def tensorize(self: ScheduleState, block_or_loop: Block | Loop, tensor_intrin: s
     1. an intrinsic that is not registered;
     2. loops that `blockize` refuses;
     3. content that differs from the description: loops, iterator kinds, ops, operands, dtypes, or accesses;
-    4. tiles that overlap where one is written, and tiles that may reach behind a buffer;
+    4. tiles that overlap where one is written, and tiles that may reach after a buffer;
     5. an implementation that needs other strides than the buffers have.
     """
     found = intrinsics.tensor_intrin(tensor_intrin)

@@ -15,7 +15,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import is_index_op, place_of_all, unique_block_name
+from tir_dialect.schedule.structure.statements import common_insert_point, is_index_op, unique_block_name
 from tir_dialect.types import IteratorKind
 
 
@@ -23,8 +23,8 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     """A new block with the loops of some blocks, and what stands between them.
 
     It has an iterator for each loop around that is used inside: a spatial one if all blocks inside say so, else an
-    opaque one. Refuses no blocks, some in an init and some behind it, those around which something has to be computed
-    from memory, values of theirs that are used outside, and an init in front of a loop that may have no iteration.
+    opaque one. Refuses no blocks, some in an init and some after it, those around which something has to be computed
+    from memory, values of theirs that are used outside, and an init before a loop that may have no iteration.
     """
     if not blocks:
         raise self.error("expected a loop or at least one block, got none")
@@ -57,10 +57,12 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
 
 
 def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
-    """The ops from the first to the last of those that hold the blocks, in the innermost place that holds them all."""
-    place, tops = place_of_all(blocks)
-    order = sorted(map(place.get_operation_index, tops))
-    run = list(place.ops)[order[0] : order[-1] + 1]
+    """The ops from the first to the last of those that hold the blocks, in the innermost position that holds
+    them all.
+    """
+    position, tops = common_insert_point(blocks)
+    order = sorted(map(position.get_operation_index, tops))
+    run = list(position.ops)[order[0] : order[-1] + 1]
     if isinstance(run[0], InitOp):
         raise self.error("expected blocks that are all in the init of a block, or all behind it")
     return run
@@ -86,7 +88,7 @@ def _is_of(value: SSAValue, ops: Collection[Operation]) -> bool:
 
 
 def _leaving(self: ScheduleState, run: Sequence[Operation]) -> list[Operation]:
-    """Computations of indices, and memory, that somebody behind the last op uses: they move in front of the first."""
+    """Computations of indices, and memory, that somebody after the last op uses: they move before the first."""
     leaving: list[Operation] = []
     for op in run:
         users = [use.operation for result in op.results for use in result.uses]

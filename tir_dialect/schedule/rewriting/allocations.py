@@ -29,7 +29,7 @@ def check_sequential(self: ScheduleState, loop: ForOp, buffer: SSAValue) -> None
 
 
 def earlier_user(self: ScheduleState, buffer: SSAValue, users: Sequence[Operation]) -> Operation | None:
-    """The op in front of which a buffer has to be allocated for its new users, `None` if nothing has to change.
+    """The op before which a buffer has to be allocated for its new users, `None` if nothing has to change.
 
     Refuses users that stand in other loops than the allocation.
     """
@@ -45,8 +45,8 @@ def earlier_user(self: ScheduleState, buffer: SSAValue, users: Sequence[Operatio
     return None if first is allocation else first
 
 
-def hoist_allocation(buffer: SSAValue, place: Operation) -> None:
-    """Moves the allocation of a buffer in front of an op."""
+def hoist_allocation(buffer: SSAValue, position: Operation) -> None:
+    """Moves the allocation of a buffer before an op."""
     if isinstance(buffer.owner, Operation):
         buffer.owner.detach()
-        Rewriter.insert_op(buffer.owner, InsertPoint.before(place))
+        Rewriter.insert_op(buffer.owner, InsertPoint.before(position))

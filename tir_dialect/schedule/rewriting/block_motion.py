@@ -41,12 +41,13 @@ def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
     check_plain_conditions(self, block)
 
 
-def place_in(
+def insert_point_in(
     self: ScheduleState, loop: ForOp, index: int, *, after: Sequence[Operation] = (), before: Sequence[Operation] = ()
 ) -> InsertPoint:
-    """The place for a block in a loop: the last one that there is for -1, the first one for -2, or behind `index` ops.
+    """The position for a block in a loop: the last one that there is for -1, the first one for -2, or after `index`
+    ops.
 
-    It is behind the ops that hold `after`, and in front of those that hold `before`; refuses another `index`.
+    It is after the ops that hold `after`, and before those that hold `before`; refuses another `index`.
     """
     ops = [op for op in statements(loop.body.block) if not isinstance(op, AllocBufferOp)]
     first = max((number + 1 for number, op in enumerate(ops) if _holds_any(op, after)), default=0)

@@ -27,24 +27,24 @@ def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
 
 
 def _reads(block: BlockOp) -> list[SSAValue]:
-    """What a block reads, in order of first access; what tells where to read comes behind what is read there."""
+    """What a block reads, in order of first access; what tells where to read comes after what is read there."""
     buffers = [region.buffer for region in block_regions(block).reads]
     if len(buffers) < 2:
         return buffers
     order: dict[SSAValue, None] = {}
     loads = [op for op in block.body.walk() if isinstance(op, LoadOp)]
-    places = {load: list(_places(load)) for load in loads}
-    inner = {each for several in places.values() for each in several}
+    positions = {load: list(_index_loads(load)) for load in loads}
+    inner = {each for several in positions.values() for each in several}
     pending = [load for load in reversed(loads) if load not in inner]
     while pending:
         load = pending.pop()
         order[root_buffer(load.buffer)] = None
-        pending += reversed(places.pop(load, []))
+        pending += reversed(positions.pop(load, []))
     return sorted(buffers, key=lambda buffer: [*order].index(buffer) if buffer in order else len(order))
 
 
-def _places(load: LoadOp) -> Iterator[LoadOp]:
-    """The loads that the indices of a load are computed from, but for those for the places of these."""
+def _index_loads(load: LoadOp) -> Iterator[LoadOp]:
+    """The loads that the indices of a load are computed from, but for those for the positions of these."""
     pending = list(reversed(load.indices))
     while pending:
         op = pending.pop().owner

@@ -22,25 +22,25 @@ from tir_dialect.schedule.structure.statements import nest_of, scope_of
 from tir_dialect.types import IteratorKind
 
 
-def unwritten_place(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> Operation:
+def unwritten_insert_point(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> Operation:
     """The first op of those that hold the readers, as far outside as nobody writes the buffer in them."""
-    place, writer = _unwritten(readers, buffer)
-    if place is None:
+    position, writer = _unwritten(readers, buffer)
+    if position is None:
         by = "another block" if writer is None else describe(writer)
         name = readers[0].block_name.data
         raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
-    return place
+    return position
 
 
 def side_by_side(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> list[BlockOp]:
-    """The first reader, and as many behind it as one copy in front of all of them can serve."""
+    """The first reader, and as many after it as one copy before all of them can serve."""
     ordered = [op for op in self.func.walk() if isinstance(op, BlockOp) and op in readers]
     served = (ordered[:count] for count in range(len(ordered), 1, -1))
     return next((run for run in served if _unwritten(run, buffer)[0] is not None), ordered[:1])
 
 
 def _unwritten(readers: Sequence[BlockOp], buffer: SSAValue) -> tuple[Operation | None, Operation | None]:
-    """The place, or `None` and what writes the buffer in the innermost place around all of the readers."""
+    """The position, or `None` and what writes the buffer in the innermost position around all of the readers."""
     writer = None
     for tops in _levels(readers, buffer):
         body, first = tops[0].parent, tops[0]
@@ -58,7 +58,7 @@ def _unwritten(readers: Sequence[BlockOp], buffer: SSAValue) -> tuple[Operation 
 def readers_beside(block: BlockOp, buffer: SSAValue) -> list[BlockOp]:
     """A block that reads a buffer, and those beside it that read what it reads, in program order.
 
-    These stand around it, as far outside as nobody writes the buffer, up to the writers before and behind.
+    These stand around it, as far outside as nobody writes the buffer, up to the writers before and after.
     """
     for op in _path(block, buffer):
         body = op.parent
@@ -82,7 +82,7 @@ def _writer_in(op: Operation, buffer: SSAValue) -> Operation | None:
     return next((inner for inner in op.walk() if touches(inner, {buffer}, writes_only=True)), None)
 
 
-def unshared_place(block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
+def unshared_insert_point(block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
     """The outermost op around a block in which nobody else uses the buffer, except some blocks."""
     for op in _path(block, buffer):
         users = (inner for inner in op.walk() if touches(inner, {buffer}, writes_only=False))
@@ -109,11 +109,11 @@ def loop_around(op: Operation) -> ForOp | None:
     return next((outer for outer in ancestors(op) if isinstance(outer, ForOp) and is_inside(outer, scope)), None)
 
 
-def check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, place: Operation) -> None:
-    """Refuses a block that goes on with values from outside of `place`."""
+def check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, position: Operation) -> None:
+    """Refuses a block that goes on with values from outside of `position`."""
     name, hint = block.block_name.data, buffer.name_hint
     dependence = Dependence(is_loop_variable)
-    inside = {op.induction_var for op in place.walk() if isinstance(op, ForOp)}
+    inside = {op.induction_var for op in position.walk() if isinstance(op, ForOp)}
     for iterator in block.iterators:
         if iterator.kind is not IteratorKind.SPATIAL and dependence.of(iterator.binding) - inside:
             raise self.error(f'others read buffer "{hint}" in the loops over which block "{name}" reduces')

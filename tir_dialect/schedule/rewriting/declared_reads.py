@@ -34,7 +34,7 @@ def check_declared(self: ScheduleState, regions: Sequence[ReadsOp], loads: Seque
 
 
 def redeclare(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[LoadOp]) -> None:
-    """Replaces what blocks declare to read of one buffer by what `loads`, which came in its place, read in them."""
+    """Replaces what blocks declare to read of one buffer by what `loads`, which came instead of it, read in them."""
     for region in regions:
         block = region.parent_op()
         if isinstance(block, BlockOp):
@@ -47,7 +47,7 @@ def redeclare(self: ScheduleState, regions: Sequence[ReadsOp], loads: Sequence[L
 
 
 def _axes(self: ScheduleState, block: BlockOp, load: LoadOp) -> list[RegionAxis]:
-    """The element that is loaded, or all elements where its place is known only in a loop or branch of the block."""
+    """The element that is loaded, or all elements where its position is known only in a loop or branch of the block."""
     if _is_element(block, load):
         return [RegionAxis(index, None) for index in load.indices]
     ends = [header_value(self.func, extent) for extent in shape_of(load.buffer)]

@@ -15,13 +15,13 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.structure.statements import is_index_op, place_of_all, statements
+from tir_dialect.schedule.structure.statements import common_insert_point, is_index_op, statements
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 
 def before_all(ops: Sequence[Operation]) -> InsertPoint:
-    """The innermost place that dominates all of the ops, at least one."""
-    block, tops = place_of_all(ops)
+    """The innermost position that dominates all of the ops, at least one."""
+    block, tops = common_insert_point(ops)
     return InsertPoint.before(min(tops, key=block.get_operation_index))
 
 
@@ -40,7 +40,7 @@ def erase_idle(parent: Operation | None) -> None:
 
 
 def after_removal(op: Operation) -> InsertPoint:
-    """The place of an op, valid when it is no longer there."""
+    """The position of an op, valid when it is no longer there."""
     if op.next_op is not None:
         return InsertPoint.before(op.next_op)
     if op.parent is None:

@@ -76,7 +76,7 @@ def _defines(op: Operation, dim: Dim) -> bool:
 
 
 class Materializer:
-    """Puts the ops that compute dimensions in front of an op; each dimension and atom is computed once."""
+    """Puts the ops that compute dimensions before an op; each dimension and atom is computed once."""
 
     def __init__(self, func: PrimFuncOp, space: IndexSpace, point: InsertPoint):
         self._func = func
@@ -87,11 +87,11 @@ class Materializer:
         self._known: dict[Dim, SSAValue] = {}
 
     def remember(self, dim: Dim, value: SSAValue) -> None:
-        """Says that a value that dominates the place is the value of `dim`."""
+        """Says that a value that dominates the position is the value of `dim`."""
         self._known.setdefault(dim, value)
 
     def emit(self, dim: Dim) -> SSAValue:
-        """The value of a dimension whose symbols all have values that dominate the place."""
+        """The value of a dimension whose symbols all have values that dominate the position."""
         if dim.symbols <= self._symbols:
             return header_value(self._func, dim)
         if dim not in self._known:

@@ -46,7 +46,7 @@ def insert_nest(
 def copy_block(
     self: ScheduleState, name: str, source: SSAValue, target: SSAValue, box: Sequence[AxisRange], point: InsertPoint
 ) -> BlockOp:
-    """A block, with its loops at `point`, that copies a box of one buffer to the same place of another."""
+    """A block, with its loops at `point`, that copies a box of one buffer to the same position of another."""
     emitter = Materializer(self.func, self.space, point)
     extents = [emitter.emit(extent) for extent in shape_of(target)]
     hints = [f"ax{axis}" for axis in range(len(box))]

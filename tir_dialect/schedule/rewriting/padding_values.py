@@ -30,10 +30,10 @@ from tir_dialect.te.expr import DType
 from tir_dialect.types import BufferType, IteratorKind
 
 PadValue: TypeAlias = "float | IndexMap | str | Callable[..., DimLike]"
-"""A number, or a number for each place by its indices, as a map to one dimension: `lambda i, j: i + j`."""
+"""A number, or a number for each position by its indices, as a map to one dimension: `lambda i, j: i + j`."""
 
 Old: TypeAlias = Mapping[Dim, Dim]
-"""The old indices of an element in terms of its place, `p$0`, `p$1` and so on, with their extents."""
+"""The old indices of an element in terms of its position, `p$0`, `p$1` and so on, with their extents."""
 
 
 def pad_value_of(self: ScheduleState, value: PadValue, rank: int, dtype: Attribute) -> float | IndexMap:
@@ -64,13 +64,13 @@ def _is_integer(value: float, dtype: ElementType) -> bool:
 def old_indices(
     self: ScheduleState, index_map: IndexMap, shape: Sequence[Dim], new_shape: Sequence[Dim], name: str
 ) -> dict[Dim, Dim]:
-    """For each index of an old shape its value at a place of the new one, and its extent.
+    """For each index of an old shape its value at a position of the new one, and its extent.
 
-    At the places that are free, some index is not below its extent. Refuses a map that does not tell them.
+    At the positions that are free, some index is not below its extent. Refuses a map that does not tell them.
     """
     domain = IndexDomain.of(shape, self.func.bounds)
-    places = [symbol(f"p${axis}") for axis in range(len(new_shape))]
-    found = inverse(domain, index_map.apply(domain.indices), places, set(domain.variables), new_shape)
+    positions = [symbol(f"p${axis}") for axis in range(len(new_shape))]
+    found = inverse(domain, index_map.apply(domain.indices), positions, set(domain.variables), new_shape)
     if found is None:
         raise self.error(f'cannot determine which elements of buffer "{name}" are unused by index map {index_map}')
     return {found[str(index)]: extent for index, extent in zip(domain.indices, shape, strict=True)}
@@ -79,7 +79,7 @@ def old_indices(
 def fill(self: ScheduleState, buffer: SSAValue, value: float | IndexMap, free: Old | None) -> None:
     """Stores a value to a buffer where it is allocated, or at the start of the function.
 
-    To all elements, or, with `free`, to those only at whose places an old index is not below its extent.
+    To all elements, or, with `free`, to those only at whose positions an old index is not below its extent.
     """
     first = buffer.owner.next_op if isinstance(buffer.owner, Operation) else self.func.body.block.first_op
     while isinstance(first, AllocBufferOp) or (first is not None and is_index_op(first)):
@@ -105,8 +105,8 @@ def _fill_element(
     here = [space.variable(arg).dim for arg in args]
     body = block.body.block
     if free is not None:
-        places = {f"p${axis}": dim for axis, dim in enumerate(here)}
-        old = {index.substitute(places): extent for index, extent in free.items()}
+        positions = {f"p${axis}": dim for axis, dim in enumerate(here)}
+        old = {index.substitute(positions): extent for index, extent in free.items()}
         condition = _any_outside(Materializer(self.func, space, InsertPoint.at_end(body)), old)
         if condition is not None:
             branch = IfOp(condition)

@@ -1,4 +1,4 @@
-"""Moving a block to another place, with new loops around it."""
+"""Moving a block to another position, with new loops around it."""
 
 from __future__ import annotations
 
@@ -115,12 +115,12 @@ def sink_allocations(buffers: Iterable[SSAValue], loop: ForOp, may: Callable[[SS
         allocation, users = buffer.owner, users_of(buffer)
         if not isinstance(allocation, AllocBufferOp) or (home := allocation.parent_op()) not in around:
             continue
-        place = None
+        position = None
         for op in reversed(around[: around.index(home or loop)]):
             held = isinstance(op, ForOp) and all(is_inside(user, op) for user in users)
             if not isinstance(op, ForOp) or not held or not may(buffer, op):
                 break
-            place = op
-        if place is not None:
+            position = op
+        if position is not None:
             allocation.detach()
-            Rewriter.insert_op(allocation, InsertPoint.at_start(place.body.block))
+            Rewriter.insert_op(allocation, InsertPoint.at_start(position.body.block))

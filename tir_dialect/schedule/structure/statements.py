@@ -66,7 +66,7 @@ def nest_of(block: BlockOp) -> Operation:
     return block if found is None else found
 
 
-def place_of_all(ops: Sequence[Operation]) -> tuple[Block, list[Operation]]:
+def common_insert_point(ops: Sequence[Operation]) -> tuple[Block, list[Operation]]:
     """The innermost block that holds all of the ops, at least one, and the ops in it that are or hold them."""
     block = ops[0].parent
     while block is not None:

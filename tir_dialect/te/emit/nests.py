@@ -28,10 +28,9 @@ from tir_dialect.te.emit.scalar import Names, ScalarEmitter
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern
 from tir_dialect.te.extern_primfunc import Inlined
-from tir_dialect.te.nodes import IterVar, Size
+from tir_dialect.te.nodes import IterVar, Size, Tensor
 from tir_dialect.te.signs import Signs
 from tir_dialect.te.statements import Body
-from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import free_variables, substitute
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
@@ -58,7 +57,7 @@ class NestBuilder:
         return len(self.axes)
 
     def copy(self) -> NestBuilder:
-        """One with the same iterators, for another nest in the same place; before any loop is made."""
+        """One with the same iterators, for another nest in the same position; before any loop is made."""
         return NestBuilder(self.names, self.extent_of, axes=list(self.axes), _bounds=list(self._bounds))
 
     def bind(self, axis: IterVar, value: SSAValue, extent: SSAValue) -> None:
@@ -129,7 +128,7 @@ def emit_compute(
             init = InitOp()
             emitter.block.add_op(init)
             _store(emitter.inside(init.body.block), nest, reduction.starts, names)
-        accumulators = tuple(tensor[nest.places] for tensor in nest.outputs)
+        accumulators = tuple(tensor[nest.element] for tensor in nest.outputs)
         combined = reduction.reducer.combined(accumulators, substitute(reduction.sources, shifted))
         _store(emitter, nest, combined, names)
     return [*ops, *outer.finish()]
@@ -171,7 +170,7 @@ def _is_zero(expr: Expr) -> bool:
 
 def _store(emitter: ScalarEmitter, nest: Nest, values: Sequence[Expr], names: Names) -> None:
     emitted = emitter.emit(*values)
-    indices = emitter.emit(*nest.places)
+    indices = emitter.emit(*nest.element)
     for tensor, value in zip(nest.outputs, emitted, strict=True):
         emitter.block.add_op(StoreOp(value, names.buffers[tensor], indices))
 
@@ -293,7 +292,7 @@ class StatementEmitter:
 
 
 def emit_inlined(source: Inlined, names: Names, extent_of: ExtentOf, unique: Callable[[str], str]) -> list[Operation]:
-    """Copies of the ops of the function, which speak of the buffers and dimensions that take the place of its own."""
+    """Copies of the ops of the function, which speak of the buffers and dimensions that replace its own."""
     values: dict[SSAValue, SSAValue] = {}
     for symbol, argument in zip(source.func.symbol_names, source.func.symbol_args, strict=True):
         values[argument] = extent_of(source.symbols[symbol])

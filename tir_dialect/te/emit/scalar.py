@@ -36,8 +36,8 @@ from tir_dialect.ops.vectors import CompareOp, SelectOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.expr import DType, Expr
+from tir_dialect.te.nodes import Tensor
 from tir_dialect.te.signs import Signs
-from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import post_order
 
 Insert: TypeAlias = "Callable[[Operation], SSAValue]"

@@ -34,7 +34,7 @@ class PackedAttention(AttentionCode):
 
     def emit(self) -> None:
         """All batches and blocks of rows; threads have ranges of them."""
-        code, rows = self.code, self.tiles.rows
+        code, rows = self.code, self.tiles.mr
         strips = self._strips()
         blocks = ceildiv(self.m, strips * rows)
         units = self.batches * blocks
@@ -58,16 +58,14 @@ class PackedAttention(AttentionCode):
 
     def _strips(self) -> Dim:
         """Strips of MR rows in a block: as many as fit in half of L2."""
-        row_bytes = byte_size(self.what.scores.element) * self.tiles.rows
+        row_bytes = byte_size(self.attention.scores.element) * self.tiles.mr
         room = self.kernel.target.l2_bytes // 2 // row_bytes
-        most = min(MOST_STRIPS, self.tiles.height // self.tiles.rows)
+        most = min(MOST_STRIPS, self.tiles.mc // self.tiles.mr)
         fitting = floordiv(constant(room), maximum(self.n, constant(1)))
-        return maximum(
-            minimum(minimum(fitting, ceildiv(self.m, constant(self.tiles.rows))), constant(most)), constant(1)
-        )
+        return maximum(minimum(minimum(fitting, ceildiv(self.m, constant(self.tiles.mr))), constant(most)), constant(1))
 
     def _block(self, rows: Rows, panels: _Panels, queries: RowPanels) -> None:
-        code, mr = self.code, self.tiles.rows
+        code, mr = self.code, self.tiles.mr
         strips = code.divide(code.add(rows.count, mr - 1), mr)
         zero, features = code.index(0), code.dim(self.scores.k)
         coords = self.all_coords(rows.batch, None)[0]
@@ -91,15 +89,15 @@ class PackedAttention(AttentionCode):
 
     def _end(self, rows: Rows) -> SSAValue | None:
         """The number of columns that some row of a block needs; `None` if all."""
-        code, bound, axes = self.code, self.what.causal_bound, self.what.scores.row
+        code, bound, axes = self.code, self.attention.causal_bound, self.attention.scores.row
         moving = [] if bound is None else [axis for axis, stride in enumerate(bound.strides) if stride.terms]
         if bound is None or len(moving) != 1 or bound.strides[moving[0]].constant_value != 1 or not axes:
             return None
-        form = row_forms(self.what.scores)[moving[0]]
+        form = row_forms(self.attention.scores)[moving[0]]
         if form.base.terms or form.terms != frozenset(((axes[-1], constant(1)),)):
             return None
         # A row axis that is collapsed with others begins again after its last row.
-        length = code.dim(self.what.scores.stage.extents[axes[-1]])
+        length = code.dim(self.attention.scores.stage.extents[axes[-1]])
         first = code.remainder(rows.top, length) if len(axes) > 1 else rows.top
         last = code.minimum(code.add(first, rows.count), length)
         end = code.add(last, code.dim(bound.base))
@@ -110,7 +108,7 @@ class PackedAttention(AttentionCode):
         are slow.
         """
         code, lanes = self.code, self.tiles.lanes
-        zeros = code.zeros(self.what.scores.element, lanes)
+        zeros = code.zeros(self.attention.scores.element, lanes)
         vectors = ceildiv(self.n, constant(lanes))
         with code.loop(end, "row", lower=rows.count) as row, code.loop(code.dim(vectors), "v") as v:
             code.store(zeros, rows.scores, [row, code.mul(v, lanes)])
@@ -126,23 +124,23 @@ class PackedAttention(AttentionCode):
     ) -> None:
         """One of the GEMMs for a block of rows, panel by panel."""
         code, tiles = self.code, self.tiles
-        strips = code.divide(code.add(rows.count, tiles.rows - 1), tiles.rows)
+        strips = code.divide(code.add(rows.count, tiles.mr - 1), tiles.mr)
         put = self.put_scores if product is self.scores else self.put_totals
         with (
-            code.loop(code.divide(code.add(columns, tiles.width - 1), tiles.width), "panel") as number,
+            code.loop(code.divide(code.add(columns, tiles.nr - 1), tiles.nr), "panel") as number,
             code.loop(strips, "strip") as strip,
         ):
             panel = panels.panel(number)
-            done = code.mul(strip, tiles.rows)
+            done = code.mul(strip, tiles.mr)
             left = code.sub(rows.count, done)
             tile = self._tile(product, reader(strip), panel, left, length)
-            with code.loop(code.minimum(left, tiles.rows), "i") as i:
-                put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.width))
+            with code.loop(code.minimum(left, tiles.mr), "i") as i:
+                put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.nr))
 
     def _tile(self, product: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
         """A register tile, by the smallest micro-kernel with at least `left` rows."""
         code, tiles = self.code, self.tiles
-        tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
+        tile = code.alloc([tiles.mr, tiles.nr], product.contraction.element, "tile")
         bounds, is_long = (code.index(0), length), product is self.totals
 
         def emit(mr_choices: Sequence[int]) -> None:
@@ -155,7 +153,7 @@ class PackedAttention(AttentionCode):
             with code.otherwise(branch):
                 emit(smaller)
 
-        emit(product.heights[:2])
+        emit(product.mr_sizes[:2])
         return tile
 
 
@@ -168,7 +166,7 @@ class _Panels:
         self.values = self._columns(attention.totals)
 
     def _columns(self, product: Gemm) -> PackedColumns:
-        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.width)), product.k)
+        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.nr)), product.k)
 
     def pack(self, batch: SSAValue) -> None:
         """Packs all panels of a batch."""
@@ -177,6 +175,6 @@ class _Panels:
         self._pack(self.attention.totals, theirs, self.values)
 
     def _pack(self, product: Gemm, coords: Coords, panels: PackedColumns) -> None:
-        code, width = product.code, product.tiles.width
+        code, width = product.code, product.tiles.nr
         with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
             panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))

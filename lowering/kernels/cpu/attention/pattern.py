@@ -66,7 +66,7 @@ def row_forms(scores: Contraction) -> tuple[AffineForm, ...]:
     return affine_forms(scores.stage.accesses[scores.store][:-1], {axis: axis for axis in (*scores.batch, *scores.row)})
 
 
-def is_vector_map(stage: Stage, axis: int) -> bool:
+def is_vector_elementwise(stage: Stage, axis: int) -> bool:
     """Whether a stage can be computed for vectors along an axis."""
     if any(each.kind is not IteratorKind.SPATIAL for each in stage.axes) or axis in stage.pinned or stage.init:
         return False
@@ -106,7 +106,7 @@ class EpilogueFinder:
             return None
         column = next((axis for axis, form in axes.items() if _has_column(form)), None)
         plain = all(_is_permutation(stage, store) for store in stage.stores)
-        if column is None or not plain or not is_vector_map(stage, column):
+        if column is None or not plain or not is_vector_elementwise(stage, column):
             return None
         return Step(stage, tuple(axes[axis] for axis in range(len(stage.axes))))
 
@@ -212,7 +212,7 @@ class Attention:
     """Two GEMMs, the stages between them, and the epilogue."""
 
     scores: Contraction
-    maps: tuple[Stage, ...]
+    elementwise: tuple[Stage, ...]
     """Elementwise stages of a single score, in order; their axes are the dimensions of the scores."""
     row: Row
     """The chain along a row."""
@@ -232,13 +232,13 @@ class Attention:
     @property
     def buffer(self) -> SSAValue:
         """The scores after the elementwise stages."""
-        return self.maps[-1].stores[0].buffer if self.maps else self.scores.store.buffer
+        return self.elementwise[-1].stores[0].buffer if self.elementwise else self.scores.store.buffer
 
     @property
     def count(self) -> int:
         """The number of stages."""
         chain = sum(map(len, self.row.passes))
-        return 2 + len(self.maps) + chain + len(self.following)
+        return 2 + len(self.elementwise) + chain + len(self.following)
 
 
 def find_attention(
@@ -251,12 +251,12 @@ def find_attention(
     """The attention that begins with a contraction, or `None`; `own` are the buffers of the function."""
     if not _is_plain(scores, own):
         return None
-    maps = _maps(scores, following, own)
+    elementwise = _elementwise(scores, following, own)
     end = next((position for position, stage in enumerate(following) if stage in contractions), None)
     if end is None:
         return None
-    totals, chain = contractions[following[end]], following[len(maps) : end]
-    buffer = maps[-1].stores[0].buffer if maps else scores.store.buffer
+    totals, chain = contractions[following[end]], following[len(elementwise) : end]
+    buffer = elementwise[-1].stores[0].buffer if elementwise else scores.store.buffer
     reductions = {stage: found for stage in chain if (found := reduction_of(stage)) is not None}
     weights = _weights(totals)
     row = None if weights is None else _row(kernel, chain, reductions, buffer, weights, own)
@@ -266,14 +266,14 @@ def find_attention(
     inverse = {mine: theirs for theirs, mine in axes.items()}
     narrow = frozenset(row.buffers) - {buffer, weights.buffer}
     steps = EpilogueFinder(scores, totals, inverse, narrow).steps(following[end + 1 :])
-    hidden = {*_written([scores.stage, *maps]), *row.buffers}
+    hidden = {*_written([scores.stage, *elementwise]), *row.buffers}
     made = _written([totals.stage, *(step.stage for step in steps)])
     read = {load.buffer for stage in following[end + 1 + len(steps) :] for load in stage.loads}
     if hidden & read:
         return None
     unread = frozenset(hidden | (made & own) - read)
-    causal_bound = find_causal_bound(chain, reductions, frozenset((buffer, weights.buffer)), row.depth)
-    return Attention(scores, tuple(maps), row, reductions, totals, weights, axes, causal_bound, tuple(steps), unread)
+    bound = find_causal_bound(chain, reductions, frozenset((buffer, weights.buffer)), row.depth)
+    return Attention(scores, tuple(elementwise), row, reductions, totals, weights, axes, bound, tuple(steps), unread)
 
 
 def _written(stages: Sequence[Stage]) -> set[SSAValue]:
@@ -294,13 +294,13 @@ def _is_plain(scores: Contraction, own: frozenset[SSAValue]) -> bool:
     return linear and size <= MOST_FEATURES and indices[-1].is_axis(scores.column[0])
 
 
-def _maps(scores: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> list[Stage]:
+def _elementwise(scores: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> list[Stage]:
     """The elementwise stages of a single score that are the only readers of their input."""
     found: list[Stage] = []
     buffer, rank = scores.store.buffer, len(scores.stage.accesses[scores.store])
     for index, stage in enumerate(following):
         last = rank - 1
-        plain = len(stage.axes) == rank and is_vector_map(stage, last) and len(stage.stores) == 1
+        plain = len(stage.axes) == rank and is_vector_elementwise(stage, last) and len(stage.stores) == 1
         touched = [op for op in stage.accesses if isinstance(op, StoreOp) or op.buffer is buffer]
         if not plain or not all(_is_identity(stage, op) for op in touched) or stage.stores[0].buffer not in own:
             break

@@ -35,40 +35,44 @@ class Rows:
 class AttentionCode:
     """What the generators of attention share: addresses, and the code for one row."""
 
-    def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
+    def __init__(self, kernel: Kernel, attention: Attention, tiles: Tiling):
         self.kernel = kernel
         self.code = kernel.code
-        self.what = what
+        self.attention = attention
         self.tiles = tiles
-        self.scores = Gemm(kernel, what.scores, Epilogue(), tiles)
-        self.totals = Gemm(kernel, what.totals, Epilogue(), tiles)
+        self.scores = Gemm(kernel, attention.scores, Epilogue(), tiles)
+        self.totals = Gemm(kernel, attention.totals, Epilogue(), tiles)
         self.m, self.n = self.scores.m, self.scores.n
-        self.batches = self.scores.size(what.scores.batch)
-        self.pitch = ceildiv(self.n, constant(tiles.width)) * tiles.width + tiles.lanes
+        self.batches = self.scores.size(attention.scores.batch)
+        self.pitch = ceildiv(self.n, constant(tiles.nr)) * tiles.nr + tiles.lanes
         """The row stride of the scores, which is no power of two."""
 
     # Memory
 
     def memory(self, rows: Dim) -> tuple[SSAValue, dict[SSAValue, SSAValue]]:
         """Memory for the scores of some rows, and for the scalars of their chains."""
-        code, what = self.code, self.what
-        scores = code.alloc([rows, self.pitch], what.scores.element, "scores")
-        kept = [each for each in what.row.buffers if each not in {what.buffer, what.weights.buffer, *what.row.unread}]
-        numbers = {each: code.alloc([rows], what.scores.element, each.name_hint or "numbers") for each in kept}
+        code, attention = self.code, self.attention
+        scores = code.alloc([rows, self.pitch], attention.scores.element, "scores")
+        kept = [
+            each
+            for each in attention.row.buffers
+            if each not in {attention.buffer, attention.weights.buffer, *attention.row.unread}
+        ]
+        numbers = {each: code.alloc([rows], attention.scores.element, each.name_hint or "numbers") for each in kept}
         return scores, numbers
 
     # Columns
 
     def all_coords(self, batch: SSAValue, row: SSAValue | None) -> tuple[Coords, Coords]:
         """A batch, and a row if it is given, as values of the axes of both GEMMs."""
-        mine, axes = self.what.scores, self.what.axes
+        mine, axes = self.attention.scores, self.attention.axes
         given = [(mine.batch, batch)] + ([(mine.row, row)] if row is not None else [])
         own: dict[tuple[int, ...], SSAValue] = {group: value for group, value in given if group}
         return own, {tuple(axes[axis] for axis in group): value for group, value in own.items()}
 
     def digits(self, rows: Rows, row: SSAValue) -> dict[int, SSAValue]:
         """The value of each axis of the first GEMM that chooses a row."""
-        mine = self.what.scores
+        mine = self.attention.scores
         return self.scores.at(
             (), (*mine.batch, *mine.row), self.all_coords(rows.batch, self.code.add(rows.top, row))[0]
         )
@@ -79,7 +83,7 @@ class AttentionCode:
 
     def leading(self, digits: Mapping[int, SSAValue]) -> dict[int, SSAValue]:
         """The values of the dimensions that choose a row."""
-        return {number: self.value(form, digits) for number, form in enumerate(row_forms(self.what.scores))}
+        return {number: self.value(form, digits) for number, form in enumerate(row_forms(self.attention.scores))}
 
     def vectors(self, tile: SSAValue, row: SSAValue, count: int) -> list[SSAValue]:
         """The vectors of a row of a tile."""
@@ -97,7 +101,7 @@ class AttentionCode:
         Only the first `on` lanes are stored, or all.
         """
         code, lanes = self.code, self.tiles.lanes
-        digits = self.leading(self.digits(rows, row)) if self.what.maps else {}
+        digits = self.leading(self.digits(rows, row)) if self.attention.elementwise else {}
         for number, vector in enumerate(vectors):
             column = code.add(left, number * lanes)
             value = self._mapped(vector, {**digits, len(digits): column})
@@ -105,11 +109,11 @@ class AttentionCode:
 
     def _mapped(self, vector: SSAValue, at: Mapping[int, SSAValue]) -> SSAValue:
         """A vector of the first GEMM after the elementwise stages."""
-        produced, last = {self.what.scores.store.buffer: vector}, len(at) - 1
-        on = None if not self.what.maps else self.code.sub(self.code.dim(self.n), at[last])
-        for stage in self.what.maps:
+        produced, last = {self.attention.scores.store.buffer: vector}, len(at) - 1
+        on = None if not self.attention.elementwise else self.code.sub(self.code.dim(self.n), at[last])
+        for stage in self.attention.elementwise:
             produced |= self._computed(stage, at, Lanes(last, self.tiles.lanes, on), produced)
-        return produced[self.what.buffer]
+        return produced[self.attention.buffer]
 
     def _computed(
         self, stage: Stage, at: Mapping[int, SSAValue], lanes: Lanes, produced: Mapping[SSAValue, SSAValue]
@@ -122,10 +126,10 @@ class AttentionCode:
 
     def chain(self, rows: Rows, row: SSAValue, end: SSAValue | None = None) -> None:
         """The chain along the scores of a row, up to a column or over all."""
-        what, kernel, chain = self.what, self.kernel, self.what.row
+        attention, kernel, chain = self.attention, self.kernel, self.attention.row
         at = self.leading(self.digits(rows, row))
         scores = self.code.part(rows.scores, row, [self.n])
-        for buffer in (what.buffer, what.weights.buffer):
+        for buffer in (attention.buffer, attention.weights.buffer):
             kernel.rows[buffer] = scores, chain.depth
         for buffer in chain.unread:
             kernel.rows[buffer] = scores, chain.depth  # these are not read from memory
@@ -136,10 +140,10 @@ class AttentionCode:
             kernel.rows[buffer] = self.code.value(view), chain.depth
         outer, kernel.unread = kernel.unread, chain.unread
         for items in chain.passes:
-            found = {i: what.reductions[stage] for i, stage in enumerate(items) if stage in what.reductions}
+            found = {i: attention.reductions[stage] for i, stage in enumerate(items) if stage in attention.reductions}
             nest = LoopNest(kernel, items, range(chain.depth, len(items[0].axes)), found)
-            part = None if end is None or nest.outermost is not nest.lane else (self.code.index(0), end)
-            accumulators = nest.emit(at, part)
+            chunk = None if end is None or nest.outermost is not nest.lane else (self.code.index(0), end)
+            accumulators = nest.emit(at, chunk)
             if accumulators is not None:
                 accumulators.write(accumulators.finish())
         kernel.unread = outer
@@ -161,14 +165,16 @@ class AttentionCode:
         on: SSAValue,
         numbers: Mapping[SSAValue, SSAValue],
     ) -> None:
-        what, lanes = self.what, self.tiles.lanes
-        produced = {**numbers, what.totals.store.buffer: vector}
-        if what.totals.store.buffer not in what.unread:
-            at = {theirs: digits[mine] for mine, theirs in what.axes.items()} | {what.totals.column[0]: digits[COLUMN]}
-            terms = [(value, what.totals.output.strides[axis]) for axis, value in at.items()]
-            index = self.code.linear(what.totals.output.base, terms)
-            self.code.store(vector, self.totals.sums, [index], self.code.leading(on, lanes))
-        for step in what.following:
+        attention, lanes = self.attention, self.tiles.lanes
+        produced = {**numbers, attention.totals.store.buffer: vector}
+        if attention.totals.store.buffer not in attention.unread:
+            at = {theirs: digits[mine] for mine, theirs in attention.axes.items()} | {
+                attention.totals.column[0]: digits[COLUMN]
+            }
+            terms = [(value, attention.totals.output.strides[axis]) for axis, value in at.items()]
+            index = self.code.linear(attention.totals.output.base, terms)
+            self.code.store(vector, self.totals.accumulators, [index], self.code.leading(on, lanes))
+        for step in attention.following:
             at = {axis: self.value(form, digits) for axis, form in enumerate(step.axes)}
             axis = next(axis for axis, form in enumerate(step.axes) if any(each == COLUMN for each, _ in form.terms))
             produced |= self._computed(step.stage, at, Lanes(axis, lanes, on), produced)

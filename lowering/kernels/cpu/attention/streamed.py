@@ -1,4 +1,4 @@
-"""Attention of few rows, as in decoding: keys and values are read once, in place."""
+"""Attention with small M, as in decoding: keys and values are read once, in place."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ GROUPS = (4, 1)
 class StreamedAttention(AttentionCode):
     """Generates attention of at most `MAX_ROWS` rows for each batch."""
 
-    def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
-        super().__init__(kernel, what, tiles)
+    def __init__(self, kernel: Kernel, attention: Attention, tiles: Tiling):
+        super().__init__(kernel, attention, tiles)
         self.wide = replace(tiles, vectors=self._vectors())
-        self.totals = Gemm(kernel, what.totals, Epilogue(), self.wide)
-        self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(what.totals.columns, what.totals.column)
-        """Whether there may be few rows, and keys and values are contiguous as they are read."""
+        self.totals = Gemm(kernel, attention.totals, Epilogue(), self.wide)
+        self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(
+            attention.totals.columns, attention.totals.column
+        )
+        """Whether M may be small, and keys and values are contiguous as they are read."""
 
     def _vectors(self) -> int:
         """Vectors in a row of the tile: all features if registers suffice, so that values are read once."""
@@ -51,7 +53,7 @@ class StreamedAttention(AttentionCode):
                 rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
                 mine, theirs = self.all_coords(batch, None)
                 product = DotGemm(self.scores)
-                product.finish = _IntoScores(self, rows)
+                product.epilogue = _IntoScores(self, rows)
                 product.emit(mine)
                 with code.loop(rows.count, "row") as row:
                     self.chain(rows, row)
@@ -60,17 +62,17 @@ class StreamedAttention(AttentionCode):
     def _totals(self, rows: Rows, coords: Coords) -> None:
         """The second GEMM, in groups of rows that share loads of values."""
         code = self.code
-        with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
+        with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.nr))), "panel") as panel:
             done = constant(0)
             for mr in GROUPS:
                 first, end = floordiv(done, constant(mr)), floordiv(self.m, constant(mr))
                 if (end - first).constant_value != 0:
-                    self._group(rows, coords, code.mul(panel, self.wide.width), mr, (first, end))
+                    self._group(rows, coords, code.mul(panel, self.wide.nr), mr, (first, end))
                 done = end * mr
 
     def _group(self, rows: Rows, coords: Coords, left: SSAValue, mr: int, bounds: tuple[Dim, Dim]) -> None:
-        code, tiles, what, product = self.code, self.wide, self.what.totals, self.totals
-        tile = code.alloc([mr, tiles.width], what.element, "tile")
+        code, tiles, attention, product = self.code, self.wide, self.attention.totals, self.totals
+        tile = code.alloc([mr, tiles.nr], attention.element, "tile")
         starts = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
         counts = [code.sub(code.dim(product.n), column) for column in starts]
         ends = code.index(0), code.dim(self.n)
@@ -83,12 +85,12 @@ class StreamedAttention(AttentionCode):
 
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
-                    here = {**coords, what.reduced: r, what.column: starts[v]}
-                    return product.vector(what.columns, here, what.column, counts[v] if masked else None)
+                    here = {**coords, attention.reduced: r, attention.column: starts[v]}
+                    return product.vector(attention.columns, here, attention.column, counts[v] if masked else None)
 
                 emit_tile(grid(product), ends, mr, element, vector, tile, is_long=True)
 
-            product.masked(counts[0], tiles.width, emit)
+            product.masked(counts[0], tiles.nr, emit)
             for i, row in enumerate(rows_of_tile):
                 self.put_totals(rows, row, self.vectors(tile, code.index(i), tiles.vectors), left)
 
@@ -100,17 +102,17 @@ class _IntoScores(EpilogueEmitter):
         super().__init__(attention.scores, None, None)
         self.attention, self.rows = attention, rows
 
-    def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
+    def store(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
         """A vector of which `count` lanes are set."""
-        what = self.attention.what.scores
-        row = coords[what.row] if what.row else self.code.index(0)
-        self.attention.put_scores(self.rows, row, [sums], coords[what.column], count)
+        attention = self.attention.attention.scores
+        row = coords[attention.row] if attention.row else self.code.index(0)
+        self.attention.put_scores(self.rows, row, [accumulators], coords[attention.column], count)
 
 
-def emit_attention(kernel: Kernel, what: Attention) -> None:
+def emit_attention(kernel: Kernel, attention: Attention) -> None:
     """Generates attention by the form that suits the number of rows."""
-    tiles = tiling(kernel.target, byte_size(what.scores.element))
-    few, many = StreamedAttention(kernel, what, tiles), PackedAttention(kernel, what, tiles)
+    tiles = tiling(kernel.target, byte_size(attention.scores.element))
+    few, many = StreamedAttention(kernel, attention, tiles), PackedAttention(kernel, attention, tiles)
     code = kernel.code
     if not few.is_possible or few.m.constant_value is not None:
         (few if few.is_possible else many).emit()

@@ -3,7 +3,7 @@
 The innermost dimension of output and weights is a block of channels, which is one or a few vectors; the data is not
 indexed by it. Accumulators of several pixels and blocks stay in registers. Nothing is packed: weights are loaded in
 place, and elements of the data are broadcast. Convolutions in `NCHW16c` have this form, and so have matrix products
-with few columns.
+with small N.
 
 A long reduction is blocked (as by KC in a GEMM), so that L1 holds the weights of a block while several tiles use them.
 """
@@ -46,31 +46,36 @@ class ChannelBlocks:
 
 def find_channel_blocks(gemm: Gemm) -> ChannelBlocks | None:
     """The channel blocks of a contraction; `None` if it has none."""
-    what = gemm.what
-    size = what.stage.extents[what.column[-1]].constant_value if len(what.column) == 1 else None
+    contraction = gemm.contraction
+    size = contraction.stage.extents[contraction.column[-1]].constant_value if len(contraction.column) == 1 else None
     lanes = gemm.tiles.lanes
-    if size is None or what.is_integer or size % lanes or size > MAX_VECTORS * lanes or lanes == 1:
+    if size is None or contraction.is_integer or size % lanes or size > MAX_VECTORS * lanes or lanes == 1:
         return None
-    if not all(_is_plain(factor) for factor in (what.rows, what.columns)) or what.columns.stride(what.column[0]) != 1:
+    if (
+        not all(_is_plain(factor) for factor in (contraction.rows, contraction.columns))
+        or contraction.columns.stride(contraction.column[0]) != 1
+    ):
         return None
-    if what.columns.panels is not None:  # only the indices in the first panel follow from strides
+    if contraction.columns.panels is not None:  # only the indices in the first panel follow from strides
         return None
-    output, weights = what.output, what.columns.accesses[0]
-    pixel = next((axis for axis in what.row if output.strides[axis].constant_value == size), None)
-    if pixel is None or any(weights.strides[axis].constant_value is None for axis in what.reduced):
+    output, weights = contraction.output, contraction.columns.accesses[0]
+    pixel = next((axis for axis in contraction.row if output.strides[axis].constant_value == size), None)
+    if pixel is None or any(weights.strides[axis].constant_value is None for axis in contraction.reduced):
         return None
     pixels = _joined(gemm, pixel)
-    reduced = sorted(what.reduced, key=lambda axis: -(weights.strides[axis].constant_value or 0))
-    rows = tuple(axis for axis in what.row if axis not in pixels)
-    return ChannelBlocks(what.column[0], size // lanes, pixels, rows, _together(gemm, reduced))
+    reduced = sorted(contraction.reduced, key=lambda axis: -(weights.strides[axis].constant_value or 0))
+    rows = tuple(axis for axis in contraction.row if axis not in pixels)
+    return ChannelBlocks(contraction.column[0], size // lanes, pixels, rows, _together(gemm, reduced))
 
 
 def _together(gemm: Gemm, reduced: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Adjacent reduced axes collapsed into one where neither data nor weights jump between them."""
-    what, groups = gemm.what, list[tuple[int, ...]]()
+    contraction, groups = gemm.contraction, list[tuple[int, ...]]()
     for axis in reduced:
         longer = (*groups[-1], axis) if groups else ()
-        if longer and is_chain((*what.rows.accesses, *what.columns.accesses), what.stage.extents, longer):
+        if longer and is_chain(
+            (*contraction.rows.accesses, *contraction.columns.accesses), contraction.stage.extents, longer
+        ):
             groups[-1] = longer
         else:
             groups.append((axis,))
@@ -85,17 +90,17 @@ def _is_plain(factor: Factor) -> bool:
 
 def _joined(gemm: Gemm, pixel: int) -> tuple[int, ...]:
     """The axes that collapse with that of the pixels: neither data nor output jumps between them."""
-    what, epilogue = gemm.what, gemm.epilogue
-    count = len(what.stage.axes)
+    contraction, epilogue = gemm.contraction, gemm.epilogue
+    count = len(contraction.stage.axes)
     accesses: Iterable[AffineAccess] = [
-        *what.rows.accesses,
-        what.output,
+        *contraction.rows.accesses,
+        contraction.output,
         *(step.access(op, count) for step, op in epilogue.accesses),
     ]
     found, accesses = (pixel,), tuple(accesses)
     while True:
-        rest = (axis for axis in what.row if axis not in found)
-        before = next((axis for axis in rest if is_chain(accesses, what.stage.extents, (axis, *found))), None)
+        rest = (axis for axis in contraction.row if axis not in found)
+        before = next((axis for axis in rest if is_chain(accesses, contraction.stage.extents, (axis, *found))), None)
         if before is None:
             return found
         found = (before, *found)
@@ -138,12 +143,12 @@ class ReductionBlock:
 
 def find_reduction_blocks(gemm: Gemm, blocks: ChannelBlocks, shape: RegisterTile, rows: Dim) -> ReductionBlocks | None:
     """The blocks of a reduction; `None` if all its weights fit in L1, or only one tile uses them."""
-    what, target = gemm.what, gemm.kernel.target
-    sizes = [product_of(what.stage.extents[axis] for axis in axes).constant_value for axes in blocks.reduced]
+    contraction, target = gemm.contraction, gemm.kernel.target
+    sizes = [product_of(contraction.stage.extents[axis] for axis in axes).constant_value for axes in blocks.reduced]
     if len(sizes) < 2 or any(size is None for size in sizes):
         return None
     outer, *inner = (size or 0 for size in sizes)
-    row = shape.blocks * blocks.vectors * gemm.tiles.lanes * byte_size(what.element)
+    row = shape.blocks * blocks.vectors * gemm.tiles.lanes * byte_size(contraction.element)
     weights = row * (product_of(map(constant, inner)).constant_value or 0)
     tiles = target.l1_bytes * 3 // 10 // (row * shape.pixels)
     known = rows.constant_value

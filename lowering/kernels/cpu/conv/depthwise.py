@@ -66,49 +66,55 @@ class Depthwise:
 
 def find_depthwise(gemm: Gemm, padding: Padding | None) -> Depthwise | None:
     """The depthwise convolution that a contraction over padded data is; `None` if it is none."""
-    what, load = gemm.what, gemm.what.rows.value.owner
-    if what.outer or what.is_integer or gemm.tiles.lanes == 1 or not isinstance(load, LoadOp):
+    contraction, load = gemm.contraction, gemm.contraction.rows.value.owner
+    if contraction.outer or contraction.is_integer or gemm.tiles.lanes == 1 or not isinstance(load, LoadOp):
         return None
-    lanes = _find_groups(gemm) if what.column else _find_channels(gemm)
+    lanes = _find_groups(gemm) if contraction.column else _find_channels(gemm)
     data = find_padded_data(gemm, load, padding)
     if lanes is None or data is None:
         return None
-    pixel = next((axis for axis in what.row if what.output.strides[axis].constant_value == lanes.size), None)
+    pixel = next(
+        (axis for axis in contraction.row if contraction.output.strides[axis].constant_value == lanes.size), None
+    )
     if pixel is None:
         return None
-    windows = [axis for axis in what.reduced if axis != lanes.member]
+    windows = [axis for axis in contraction.reduced if axis != lanes.member]
     windows.sort(key=lambda axis: -(data.strides[axis].constant_value or 1 << 62))
     windows.sort(key=lambda axis: any((each.axis, each.window) == (pixel, axis) for each in data.padded_axes))
-    row_axes = tuple(axis for axis in sorted((*what.batch, *what.row)) if axis not in (*lanes.axes, pixel))
+    row_axes = tuple(
+        axis for axis in sorted((*contraction.batch, *contraction.row)) if axis not in (*lanes.axes, pixel)
+    )
     return Depthwise(lanes, pixel, row_axes, tuple(windows), data)
 
 
 def _find_channels(gemm: Gemm) -> ChannelBlock | None:
     """A block of channels, each with one filter."""
-    what = gemm.what
-    lane = what.along[-1] if what.along else None
-    if lane is None or not all(_is_plain(each) and each.stride(lane) == 1 for each in (what.rows, what.columns)):
+    contraction = gemm.contraction
+    lane = contraction.along[-1] if contraction.along else None
+    if lane is None or not all(
+        _is_plain(each) and each.stride(lane) == 1 for each in (contraction.rows, contraction.columns)
+    ):
         return None
-    size = what.stage.extents[lane].constant_value
+    size = contraction.stage.extents[lane].constant_value
     return ChannelBlock((lane,), size) if size and size % gemm.tiles.lanes == 0 else None
 
 
 def _find_groups(gemm: Gemm) -> ChannelBlock | None:
     """A block of groups with as many filters as members, of which a vector holds several."""
-    what, extents = gemm.what, gemm.what.stage.extents
-    if len(what.column) != 1 or not (_is_plain(what.rows) and _is_plain(what.columns)):
+    contraction, extents = gemm.contraction, gemm.contraction.stage.extents
+    if len(contraction.column) != 1 or not (_is_plain(contraction.rows) and _is_plain(contraction.columns)):
         return None
-    (filter,) = what.column
+    (filter,) = contraction.column
     count = extents[filter].constant_value or 0
-    group = next((axis for axis in what.batch if what.output.strides[axis].constant_value == count), None)
-    member = next((axis for axis in what.reduced if what.rows.stride(axis) == 1), None)
+    group = next((axis for axis in contraction.batch if contraction.output.strides[axis].constant_value == count), None)
+    member = next((axis for axis in contraction.reduced if contraction.rows.stride(axis) == 1), None)
     if group is None or member is None or extents[member] is not extents[filter]:
         return None
     size, axes, lanes = count * (extents[group].constant_value or 0), (group, filter), gemm.tiles.lanes
     accesses = [step.access(op, len(extents)) for step, op in gemm.epilogue.accesses]
-    together = is_chain([what.output, *what.columns.accesses, *accesses], extents, axes)
+    together = is_chain([contraction.output, *contraction.columns.accesses, *accesses], extents, axes)
     whole = size > 0 and size % lanes == 0 and lanes % count == 0
-    read_so = what.rows.stride(group) == count and what.columns.stride(filter) == 1
+    read_so = contraction.rows.stride(group) == count and contraction.columns.stride(filter) == 1
     return ChannelBlock(axes, size, count, member) if together and whole and read_so else None
 
 
@@ -120,7 +126,7 @@ def _is_plain(factor: Factor) -> bool:
 
 def depthwise_of(gemm: Gemm) -> Depthwise | None:
     """The depthwise convolution that a contraction is, with the padding that was elided before."""
-    load = gemm.what.rows.value.owner
+    load = gemm.contraction.rows.value.owner
     return find_depthwise(gemm, gemm.kernel.elided_padding.get(load.buffer) if isinstance(load, LoadOp) else None)
 
 
@@ -129,7 +135,7 @@ def elide_padding(kernel: Kernel, plan: Sequence[Item]) -> list[Item]:
     stages = {store.buffer: each for each in plan if isinstance(each, Stage) for store in each.stores}
     left_out: list[Stage] = []
     for gemm in plan:
-        load = gemm.what.rows.value.owner if isinstance(gemm, Gemm) else None
+        load = gemm.contraction.rows.value.owner if isinstance(gemm, Gemm) else None
         if not isinstance(gemm, Gemm) or not isinstance(load, LoadOp) or load.buffer not in stages:
             continue
         padding = find_padding(stages[load.buffer])
@@ -152,11 +158,11 @@ class DepthwiseConvolution:
     def __init__(self, gemm: Gemm, depthwise: Depthwise):
         self.gemm, self.depthwise, self.code = gemm, depthwise, gemm.code
         self.lanes = gemm.tiles.lanes
-        self.finish = EpilogueEmitter(gemm, None, None)
+        self.epilogue = EpilogueEmitter(gemm, None, None)
         self.memory = gemm.kernel.flat[depthwise.data.memory]
-        self.weights = gemm.what.columns.accesses[0]
-        self.weights_memory = gemm.kernel.flat[load_of(gemm.what.columns)[0]]
-        extents = gemm.what.stage.extents
+        self.weights = gemm.contraction.columns.accesses[0]
+        self.weights_memory = gemm.kernel.flat[load_of(gemm.contraction.columns)[0]]
+        extents = gemm.contraction.stage.extents
         self.length = extents[depthwise.pixel]
         last, padded_axis = depthwise.reduced[-1:], depthwise.padded_axis(depthwise.pixel)
         self.interior = (constant(0), self.length)
@@ -184,7 +190,9 @@ class DepthwiseConvolution:
         """All rows, partitioned among threads; each row goes in tiles of MR pixels."""
         code, gemm, depthwise = self.code, self.gemm, self.depthwise
         rows = gemm.size(depthwise.row_axes)
-        work = gemm.size((*gemm.what.batch, *gemm.what.row, *gemm.what.column, *gemm.what.reduced))
+        work = gemm.size(
+            (*gemm.contraction.batch, *gemm.contraction.row, *gemm.contraction.column, *gemm.contraction.reduced)
+        )
         tasks = minimum(rows, gemm.threads(TASK_MACS, work))
         with shared_units(code, rows, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             coords = {(axis,): at for axis, at in gemm.at((), depthwise.row_axes, {depthwise.row_axes: unit}).items()}
@@ -212,40 +220,42 @@ class DepthwiseConvolution:
 
     def _pixels(self, coords: Coords, pixel: SSAValue, mr: int) -> None:
         """MR pixels whose windows are in bounds, or a single pixel."""
-        code, depthwise, dtype = self.code, self.depthwise, self.gemm.what.element
+        code, depthwise, dtype = self.code, self.depthwise, self.gemm.contraction.element
         here = {**coords, (depthwise.pixel,): pixel}
-        sums = code.alloc([mr, self.lanes], dtype, "sums", scope="local")
+        partial = code.alloc([mr, self.lanes], dtype, "sums", scope="local")
         accumulators = [[code.index(p), code.index(0)] for p in range(mr)]
         for accumulator in accumulators:
-            code.store(code.zeros(dtype, self.lanes), sums, accumulator)
+            code.store(code.zeros(dtype, self.lanes), partial, accumulator)
         data = code.linear(depthwise.data.base, [(at, depthwise.data.strides[axis]) for (axis,), at in here.items()])
         weights = self.gemm.offset(self.weights, here)
         for member in range(depthwise.lanes.members):
-            self._member(sums, here, data, self._weights_of_member(weights, member), member, mr)
+            self._member(partial, here, data, self._weights_of_member(weights, member), member, mr)
         for p, accumulator in enumerate(accumulators):
-            value = code.load(sums, accumulator, self.lanes)
-            self.finish.store_lanes(value, {**here, (depthwise.pixel,): code.add(pixel, p)}, None)
+            value = code.load(partial, accumulator, self.lanes)
+            self.epilogue.store_lanes(value, {**here, (depthwise.pixel,): code.add(pixel, p)}, None)
 
     def _weights_of_member(self, weights: SSAValue, member: int) -> SSAValue:
         """Where the weights for a member of each group begin."""
         axis, code = self.depthwise.lanes.member, self.code
         return weights if axis is None else code.add(weights, code.dim(self.weights.strides[axis] * member))
 
-    def _member(self, sums: SSAValue, here: Coords, data: SSAValue, weights: SSAValue, member: int, mr: int) -> None:
+    def _member(
+        self, accumulators: SSAValue, here: Coords, data: SSAValue, weights: SSAValue, member: int, mr: int
+    ) -> None:
         """Accumulates the contribution of one member of each group."""
         windows = self.depthwise.reduced
         along = windows[-1] if windows and mr > 1 else None
         with ExitStack() as loops:
             for axis in windows if along is None else windows[:-1]:
                 data, weights = self._loop(loops, axis, here, data, weights)
-            self._window_row(sums, data, weights, along, member, mr)
+            self._window_row(accumulators, data, weights, along, member, mr)
 
     def _loop(
         self, loops: ExitStack, axis: int, here: Coords, data: SSAValue, weights: SSAValue
     ) -> tuple[SSAValue, SSAValue]:
         """A loop over the taps along an axis that are in bounds; gives the addresses of data and weights."""
         code, padded_axis = self.code, self.depthwise.padded_axis(axis)
-        lower, upper = None, code.dim(self.gemm.what.stage.extents[axis])
+        lower, upper = None, code.dim(self.gemm.contraction.stage.extents[axis])
         if padded_axis is not None:
             lower, upper = padded_axis.taps(code, here[padded_axis.axis,], upper)
         r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
@@ -255,7 +265,7 @@ class DepthwiseConvolution:
         )
 
     def _window_row(
-        self, sums: SSAValue, data: SSAValue, weights: SSAValue, along: int | None, member: int, mr: int
+        self, accumulators: SSAValue, data: SSAValue, weights: SSAValue, along: int | None, member: int, mr: int
     ) -> None:
         """The products of a row of the window, or of one tap: each vector of data is loaded once."""
         code, depthwise = self.code, self.depthwise
@@ -277,7 +287,9 @@ class DepthwiseConvolution:
             for p, number in found:
                 accumulator = [code.index(p), code.index(0)]
                 code.store(
-                    code.fma(value, columns[number], code.load(sums, accumulator, self.lanes)), sums, accumulator
+                    code.fma(value, columns[number], code.load(accumulators, accumulator, self.lanes)),
+                    accumulators,
+                    accumulator,
                 )
 
     def _broadcast_member(self, value: SSAValue, member: int) -> SSAValue:

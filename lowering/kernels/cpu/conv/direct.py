@@ -62,12 +62,12 @@ class Prefetches:
 
         The tiles of one image share these prefetches.
         """
-        code, what, tile, blocks = self.code, self.gemm.what, self.tile, self.tile.blocks
+        code, contraction, tile, blocks = self.code, self.gemm.contraction, self.tile, self.tile.blocks
         extents = [extent.constant_value for extent in (*tile.extents, tile.jump)]
-        if len(what.outer) != 1 or len(tile.extents) < 2 or None in extents:
+        if len(contraction.outer) != 1 or len(tile.extents) < 2 or None in extents:
             return None
         steps = extents[0] if self.reduction_blocks is None else self.reduction_blocks.steps
-        known = (extent for axis in blocks.rows if (extent := what.stage.extents[axis]).is_constant)
+        known = (extent for axis in blocks.rows if (extent := contraction.stage.extents[axis]).is_constant)
         row_length = self.gemm.size(blocks.pixels)
         tiles = (
             product_of([ceildiv(row_length, constant(self.shape.pixels)), *known]).constant_value
@@ -76,16 +76,19 @@ class Prefetches:
         tiles = tiles if self.reduction_blocks is None else min(tiles, self.reduction_blocks.tiles)
         length = tile.weights.strides[blocks.reduced[0][-1]] * (steps or 0)
         runs = product_of(tile.extents[1:-1]) * (steps or 0) * tiles
-        lines = ceildiv(length * byte_size(what.element), LINE_BYTES * maximum(runs, constant(1))).constant_value or 0
+        cache_lines = (
+            ceildiv(length * byte_size(contraction.element), LINE_BYTES * maximum(runs, constant(1))).constant_value
+            or 0
+        )
         start = code.add(weights, code.dim(tile.jump * self.shape.blocks))
         if reduction_block is not None:
             done = code.add(reduction_block.start, reduction_block.steps)
             further = code.add(weights, code.mul(done, code.dim(length // (steps or 1))))
             start = code.select(code.compare("slt", done, code.dim(tile.extents[0])), further, start)
         prefetched = PrefetchedCacheLines(
-            tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), lines, 2
+            tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), cache_lines, 2
         )
-        return prefetched if 0 < lines <= MAX_PREFETCHED_CACHE_LINES else None
+        return prefetched if 0 < cache_lines <= MAX_PREFETCHED_CACHE_LINES else None
 
     def _results(self, here: Coords) -> Iterator[PrefetchedCacheLines]:
         """The outputs of a tile, and the operands of its epilogue."""
@@ -98,19 +101,21 @@ class Prefetches:
             step = access.strides[along].constant_value
             if runs is None or step is None:
                 continue
-            lines = -(-self.shape.pixels * step * byte_size(gemm.what.element) // (LINE_BYTES * runs))
-            jump = total(access.strides[axis] for axis in gemm.what.outer)
+            cache_lines = -(-self.shape.pixels * step * byte_size(gemm.contraction.element) // (LINE_BYTES * runs))
+            jump = total(access.strides[axis] for axis in gemm.contraction.outer)
             level = 1 if self.reduction_blocks is None else 2
-            if 0 < lines <= MAX_PREFETCHED_CACHE_LINES:
-                yield PrefetchedCacheLines(memory, gemm.offset(access, here), jump, self.code.index(0), lines, level)
+            if 0 < cache_lines <= MAX_PREFETCHED_CACHE_LINES:
+                yield PrefetchedCacheLines(
+                    memory, gemm.offset(access, here), jump, self.code.index(0), cache_lines, level
+                )
 
     def _accessed(self) -> Iterator[tuple[SSAValue, AffineAccess]]:
         """The memory of outputs and of operands of the epilogue, each once."""
         gemm = self.gemm
-        what, epilogue = gemm.what, gemm.epilogue
-        count = len(what.stage.axes)
+        contraction, epilogue = gemm.contraction, gemm.epilogue
+        count = len(contraction.stage.axes)
         accesses = {
-            what.store.buffer: what.output,
+            contraction.store.buffer: contraction.output,
             **{op.buffer: step.access(op, count) for step, op in epilogue.accesses},
         }
         for buffer, access in accesses.items():
@@ -126,7 +131,7 @@ TASKS_PER_THREAD = 16
 
 def is_direct_convolution(gemm: Gemm) -> bool:
     """Whether a contraction has the form of a direct convolution."""
-    return len(gemm.what.outer) <= 1 and find_channel_blocks(gemm) is not None
+    return len(gemm.contraction.outer) <= 1 and find_channel_blocks(gemm) is not None
 
 
 class DirectConvolution:
@@ -142,7 +147,7 @@ class DirectConvolution:
         self.tile = MicroKernel(gemm, blocks, self.shape.blocks)
         rest = remainder_blocks(gemm.kernel.target.tile_registers, self.channels.constant_value, self.shape.blocks)
         self.remainder_tile = MicroKernel(gemm, blocks, rest) if rest else None
-        self.finish = EpilogueEmitter(gemm, None, None)
+        self.epilogue = EpilogueEmitter(gemm, None, None)
         rows = ceildiv(self.row_length, constant(self.shape.pixels)) * gemm.size(blocks.rows)
         self.reduction_blocks = find_reduction_blocks(gemm, blocks, self.shape, rows)
         self.prefetches = Prefetches(self.tile, self.shape, self.reduction_blocks)
@@ -157,7 +162,7 @@ class DirectConvolution:
 
     def _find_padded_axes(self) -> dict[int, PaddedAxis]:
         """The padded axes of the data along rows or pixels, by the number of the loop over their taps."""
-        load, extents = self.gemm.what.rows.value.owner, self.gemm.what.stage.extents
+        load, extents = self.gemm.contraction.rows.value.owner, self.gemm.contraction.stage.extents
         padding = self.gemm.kernel.padded.get(load.buffer) if isinstance(load, LoadOp) else None
         if padding is None or not isinstance(load, LoadOp):
             return {}
@@ -176,27 +181,29 @@ class DirectConvolution:
         code, gemm, tiles = self.code, self.gemm, self.row_tiles.count()
         positions = code.mul(code.dim(gemm.size(self.blocks.rows)), tiles)
         groups, chunks = self._units()
-        units = gemm.size(gemm.what.batch) * groups * chunks
+        units = gemm.size(gemm.contraction.batch) * groups * chunks
         threads = gemm.threads(PRODUCTS_PER_TASK, self._work)
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             batch, group, chunk = self._unit_indices(unit, groups, chunks)
-            coords = coords_of(gemm, gemm.what.batch, batch)
+            coords = coords_of(gemm, gemm.contraction.batch, batch)
             first = code.divide(code.mul(chunk, positions), code.dim(chunks))
             last = code.divide(code.mul(code.add(chunk, 1), positions), code.dim(chunks))
             self._tile_range(TileRange(coords, tiles, group), first, last)
 
     @property
     def _work(self) -> Dim:
-        what = self.gemm.what
-        return self.gemm.size((*what.batch, *what.row, *what.outer, *what.column, *what.reduced))
+        contraction = self.gemm.contraction
+        return self.gemm.size(
+            (*contraction.batch, *contraction.row, *contraction.outer, *contraction.column, *contraction.reduced)
+        )
 
     # Work partition
 
     @property
     def _weights_fit_in_l2(self) -> bool:
         """Whether half of L2 holds the weights of all blocks."""
-        size = self._bytes(self.gemm.what.columns).constant_value
+        size = self._bytes(self.gemm.contraction.columns).constant_value
         return size is not None and size <= self.gemm.kernel.target.l2_bytes // 2
 
     def _bytes(self, factor: Factor) -> Dim:
@@ -209,7 +216,7 @@ class DirectConvolution:
         groups = ceildiv(self.channels, constant(self.shape.blocks))
         chunks = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
         room = target.l2_bytes // (4 if self._weights_fit_in_l2 else 2)
-        chunks = maximum(chunks, ceildiv(self._bytes(self.gemm.what.rows), constant(room)))
+        chunks = maximum(chunks, ceildiv(self._bytes(self.gemm.contraction.rows), constant(room)))
         return groups, maximum(chunks, constant(1))
 
     def _unit_indices(self, unit: SSAValue, groups: Dim, chunks: Dim) -> tuple[SSAValue, SSAValue, SSAValue]:
@@ -227,7 +234,7 @@ class DirectConvolution:
         code, shape = self.code, self.shape
         tiles_per_block = 1 if self.reduction_blocks is None else self.reduction_blocks.tiles
         slot = [tiles_per_block * shape.pixels, self.tile.width * self.gemm.tiles.lanes]
-        memory = code.alloc(slot, self.gemm.what.element, "tile")
+        memory = code.alloc(slot, self.gemm.contraction.element, "tile")
         if self.reduction_blocks is None:
             with code.loop(last, "position", lower=first) as number:
                 position = self.tile_positions.of(chunk, number)
@@ -268,14 +275,16 @@ class DirectConvolution:
         code = self.code
         pixel = position.pixel if p is None else code.add(position.pixel, p)
         block = position.block if q is None else code.add(position.block, q)
-        return {**position.coords, self.blocks.pixels: pixel, self.gemm.what.outer: block}
+        return {**position.coords, self.blocks.pixels: pixel, self.gemm.contraction.outer: block}
 
     def _sums(
         self, position: TilePosition, memory: TileMemory, reduction_block: ReductionBlock | None, number: SSAValue
     ) -> None:
         """Accumulates a tile, or a reduction block of it; `number` is how many tiles came before."""
-        here, what = self._coords_of(position), self.gemm.what
-        data, weights = (self.gemm.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
+        here, contraction = self._coords_of(position), self.gemm.contraction
+        data, weights = (
+            self.gemm.offset(load_of(factor)[1], here) for factor in (contraction.rows, contraction.columns)
+        )
         ahead = self.prefetches.of(here, weights, number, reduction_block)
         bounds = self._bounds(position, reduction_block)
 
@@ -334,5 +343,5 @@ class DirectConvolution:
         for v in range(self.blocks.vectors):
             column = code.index(v * lanes)
             slot = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
-            sums = code.load(memory, slot, lanes)
-            self.finish.store_lanes(sums, {**coords, self.gemm.what.column: column}, None)
+            accumulators = code.load(memory, slot, lanes)
+            self.epilogue.store_lanes(accumulators, {**coords, self.gemm.contraction.column: column}, None)

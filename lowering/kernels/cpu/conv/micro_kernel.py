@@ -37,7 +37,7 @@ class PrefetchedCacheLines:
     """From a block to the next, in elements."""
     number: SSAValue
     """The index of the run."""
-    lines: int
+    count: int
     level: int
     """The level of the cache."""
 
@@ -72,7 +72,7 @@ class MicroKernel:
         self.count = count
         self.data, self.weights = (
             Access(gemm.kernel.flat[buffer], access.strides, access.base)
-            for buffer, access in map(load_of, (gemm.what.rows, gemm.what.columns))
+            for buffer, access in map(load_of, (gemm.contraction.rows, gemm.contraction.columns))
         )
 
     @property
@@ -83,7 +83,7 @@ class MicroKernel:
     @cached_property
     def extents(self) -> tuple[Dim, ...]:
         """The trip counts of the loops of the reduction."""
-        extents = self.gemm.what.stage.extents
+        extents = self.gemm.contraction.stage.extents
         return tuple(product_of(extents[axis] for axis in axes) for axes in self.blocks.reduced)
 
     def emit(
@@ -104,11 +104,11 @@ class MicroKernel:
         One step of the reduction takes longer than the overhead of its loop, so that the loop is not unrolled.
         """
         code = self.code
-        sums = code.alloc([mr, self.width * self.lanes], self.gemm.what.element, "sums", scope="local")
+        partial = code.alloc([mr, self.width * self.lanes], self.gemm.contraction.element, "sums", scope="local")
         accumulators = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(mr)]
-        zeros = code.zeros(self.gemm.what.element, self.lanes)
+        zeros = code.zeros(self.gemm.contraction.element, self.lanes)
         for _, _, accumulator in self._all(accumulators):
-            code.store(zeros, sums, accumulator)
+            code.store(zeros, partial, accumulator)
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
                 if number == len(self.blocks.reduced) - 1:
@@ -122,18 +122,18 @@ class MicroKernel:
                 r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
                 data, weights = self._advanced(data, weights, r, steps)
                 prefetches = in_inner_loop(code, prefetches, r, count)
-            self._step(sums, accumulators, data, weights)
-        self._end(sums, accumulators, memory, reduction_block)
+            self._step(partial, accumulators, data, weights)
+        self._end(partial, accumulators, memory, reduction_block)
 
     def _end(
-        self, sums: SSAValue, accumulators: Accumulators, memory: TileMemory, reduction_block: ReductionBlock | None
+        self, partial: SSAValue, accumulators: Accumulators, memory: TileMemory, reduction_block: ReductionBlock | None
     ) -> None:
         """Stores the accumulators, or adds them to those of earlier blocks of the reduction."""
         code = self.code
 
         def put(adds: bool) -> None:
             for p, v, accumulator in self._all(accumulators):
-                value, slot = code.load(sums, accumulator, self.lanes), self._slot(memory, p, v)
+                value, slot = code.load(partial, accumulator, self.lanes), self._slot(memory, p, v)
                 if adds:
                     value = code.add_floats(code.load(memory.buffer, slot, self.lanes), value)
                 code.store(value, memory.buffer, slot)
@@ -175,36 +175,38 @@ class MicroKernel:
         step, runs = self.data.strides[self.blocks.pixels[-1]].constant_value, self.runs(most)
         if step is None or runs is None or step > self._run_of_data:
             return
-        elements = LINE_BYTES // byte_size(self.gemm.what.element)
-        lines = -(-mr * step // elements)
-        if lines * runs * LINE_BYTES <= target.l1_bytes // 3:
-            for number in range(lines):
+        elements = LINE_BYTES // byte_size(self.gemm.contraction.element)
+        cache_lines = -(-mr * step // elements)
+        if cache_lines * runs * LINE_BYTES <= target.l1_bytes // 3:
+            for number in range(cache_lines):
                 code.prefetch(self.data.memory, [code.add(data, mr * step + number * elements)], 1)
 
     @property
     def _run_of_data(self) -> int:
         """How many elements of the data that are reduced are contiguous."""
-        extents, strides = self.gemm.what.stage.extents, self.data.strides
-        along = [extents[axis].constant_value for axis in self.gemm.what.reduced if strides[axis].constant_value == 1]
+        extents, strides = self.gemm.contraction.stage.extents, self.data.strides
+        along = [
+            extents[axis].constant_value for axis in self.gemm.contraction.reduced if strides[axis].constant_value == 1
+        ]
         return max((extent or 1 for extent in along), default=1)
 
     def _prefetch(self, prefetches: Sequence[PrefetchedCacheLines]) -> None:
         """Prefetches the next cache lines."""
-        code, elements = self.code, LINE_BYTES // byte_size(self.gemm.what.element)
+        code, elements = self.code, LINE_BYTES // byte_size(self.gemm.contraction.element)
         for each in prefetches:
-            start = code.add(each.start, code.mul(each.number, each.lines * elements))
+            start = code.add(each.start, code.mul(each.number, each.count * elements))
             for block in range(self.count):
                 first = code.add(start, code.dim(each.jump * block))
-                for number in range(each.lines):
+                for number in range(each.count):
                     code.prefetch(each.memory, [code.add(first, number * elements)], each.level)
 
     @property
     def jump(self) -> Dim:
         """From the weights of a block to those of the next."""
-        (outer,) = self.gemm.what.outer or (None,)
+        (outer,) = self.gemm.contraction.outer or (None,)
         return constant(0) if outer is None else self.weights.strides[outer]
 
-    def _step(self, sums: SSAValue, accumulators: Accumulators, data: SSAValue, weights: SSAValue) -> None:
+    def _step(self, partial: SSAValue, accumulators: Accumulators, data: SSAValue, weights: SSAValue) -> None:
         """One multiply-add for each accumulator."""
         code, blocks = self.code, self.blocks
         columns = [
@@ -217,4 +219,4 @@ class MicroKernel:
             element = code.load(self.data.memory, [code.add(data, code.dim(along * p))])
             factor = code.splat(element, self.lanes)
             for accumulator, column in zip(row, columns, strict=True):
-                code.store(code.fma(factor, column, code.load(sums, accumulator, self.lanes)), sums, accumulator)
+                code.store(code.fma(factor, column, code.load(partial, accumulator, self.lanes)), partial, accumulator)

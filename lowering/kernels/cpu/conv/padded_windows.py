@@ -77,18 +77,18 @@ class PaddedData:
 
 def find_padded_data(gemm: Gemm, load: LoadOp, padding: Padding | None) -> PaddedData | None:
     """Where a convolution reads its data; `None` if an index is not `stride * output + dilation * tap`."""
-    what = gemm.what
+    contraction = gemm.contraction
     if padding is None:
-        access = what.rows.accesses[0]
+        access = contraction.rows.accesses[0]
         return PaddedData(load.buffer, access.base, access.strides, ())
-    indices, padded_axes = what.stage.accesses[load], list[PaddedAxis]()
+    indices, padded_axes = contraction.stage.accesses[load], list[PaddedAxis]()
     for number, index in enumerate(indices):
         padded_axis = _padded_axis(gemm, padding, number, index) if padding.is_padded(number) else None
         if index.value is not None or (padded_axis is None and padding.is_padded(number)):
             return None
         padded_axes += [] if padded_axis is None else [padded_axis]
     steps = row_major_strides(padding.data)
-    base, strides = constant(0), [constant(0)] * len(what.stage.axes)
+    base, strides = constant(0), [constant(0)] * len(contraction.stage.axes)
     for index, low, step in zip(indices, padding.low, steps, strict=True):
         base = base + (index.base - low) * step
         strides = [old + new * step for old, new in zip(strides, index.strides, strict=True)]
@@ -97,15 +97,15 @@ def find_padded_data(gemm: Gemm, load: LoadOp, padding: Padding | None) -> Padde
 
 def find_padded_axes(gemm: Gemm, load: LoadOp, padding: Padding) -> list[PaddedAxis]:
     """The padded axes of the data; axes whose index is not `stride * output + dilation * tap` are left out."""
-    indices = enumerate(gemm.what.stage.accesses[load])
+    indices = enumerate(gemm.contraction.stage.accesses[load])
     found = (_padded_axis(gemm, padding, number, index) for number, index in indices if padding.is_padded(number))
     return [padded_axis for padded_axis in found if padded_axis is not None]
 
 
 def _padded_axis(gemm: Gemm, padding: Padding, number: int, index: Index) -> PaddedAxis | None:
     moved = [axis for axis, stride in enumerate(index.strides) if stride.terms]
-    results = [axis for axis in moved if axis in gemm.what.row]
-    windows = [axis for axis in moved if axis in gemm.what.reduced]
+    results = [axis for axis in moved if axis in gemm.contraction.row]
+    windows = [axis for axis in moved if axis in gemm.contraction.reduced]
     steps = [index.strides[axis].constant_value or 0 for axis in (*results, *windows)]
     if len(results) != 1 or len(windows) != 1 or len(moved) != 2 or min(steps) < 1 or index.base.terms:
         return None

@@ -67,7 +67,7 @@ class RowTiles:
         )
         used = tiles
         if dilated is not None:
-            count = self.gemm.what.stage.extents[dilated.window].constant_value or 0
+            count = self.gemm.contraction.stage.extents[dilated.window].constant_value or 0
             used = code.dim(dilated.tiles(count, self.row_length, ceildiv(self.row_length, constant(mr))))
         if low is None:
             return code.mul(used, cycles)

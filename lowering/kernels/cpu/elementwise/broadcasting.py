@@ -79,9 +79,9 @@ def settled(kernel: Kernel, flags: Mapping[Dim, int]) -> Generator[None]:
     kernel.known_strides = outer
 
 
-def emit_broadcasts(kernel: Kernel, what: Broadcasts) -> None:
+def emit_broadcasts(kernel: Kernel, broadcasts: Broadcasts) -> None:
     """Generates the stage. Threads have ranges of the outermost axis, or of the innermost if there is no other."""
-    _Emitter(kernel, what).emit()
+    _Emitter(kernel, broadcasts).emit()
 
 
 @dataclass
@@ -98,12 +98,12 @@ class _Run:
 class _Emitter:
     """Generates one elementwise stage."""
 
-    def __init__(self, kernel: Kernel, what: Broadcasts):
-        self.kernel, self.code, self.what = kernel, kernel.code, what
+    def __init__(self, kernel: Kernel, broadcasts: Broadcasts):
+        self.kernel, self.code, self.broadcasts = kernel, kernel.code, broadcasts
 
     def emit(self) -> None:
         """Decides what is collapsed, partitions the work, and generates the loops."""
-        run, groups = self._run(), self.what.groups
+        run, groups = self._run(), self.broadcasts.groups
         with self._part(run) as (low, high):
             outer = [(self.code.index(0), count) for count in run.counts]
             inner = (self.code.index(0), run.length)
@@ -114,14 +114,18 @@ class _Emitter:
             else:
                 outer[0] = self._either(run.is_all, (self.code.index(0), self.code.index(1)), (low, high))
                 inner = self._either(run.is_all, (low, high), inner)
-            for known in self._versions(self.what.flags):
+            for known in self._versions(self.broadcasts.flags):
                 with settled(self.kernel, known):
                     self._loops(list(zip(groups[:-1], outer, strict=True)), {}, inner)
 
     def _run(self) -> _Run:
         """Collapses axes from the innermost on."""
-        code, groups, accesses = self.code, self.what.groups, list(accesses_of(self.kernel, self.what.stage))
-        lane, pinned = self.what.lane, self.what.stage.pinned
+        code, groups, accesses = (
+            self.code,
+            self.broadcasts.groups,
+            list(accesses_of(self.kernel, self.broadcasts.stage)),
+        )
+        lane, pinned = self.broadcasts.lane, self.broadcasts.stage.pinned
         length, joined = code.dim(lane.extent), None
         counts: list[SSAValue] = []
         can_join = lane.last not in pinned
@@ -142,7 +146,7 @@ class _Emitter:
     ) -> SSAValue:
         """Whether an axis can be collapsed with those inside of it, which are collapsed already."""
         code, size = self.code, product(inner)
-        pairs = {(access.strides[axis], access.strides[self.what.lane.last] * size): None for access in accesses}
+        pairs = {(access.strides[axis], access.strides[self.broadcasts.lane.last] * size): None for access in accesses}
         for step, wanted in pairs:
             if step is not wanted:
                 same = code.compare("eq", code.dim(step), code.dim(wanted))
@@ -158,7 +162,7 @@ class _Emitter:
     @contextmanager
     def _part(self, run: _Run) -> Generator[tuple[SSAValue, SSAValue]]:
         """A thread's range of the outermost loop, or of the run if it is everything."""
-        code, tasks = self.code, self.kernel.tasks(work_of(self.what.stage))
+        code, tasks = self.code, self.kernel.tasks(work_of(self.broadcasts.stage))
         extent, step = (run.counts[0], code.index(1)) if run.counts else (run.length, self._lanes())
         if run.counts and run.is_all is not None:
             extent, step = code.select(run.is_all, run.length, extent), code.select(run.is_all, self._lanes(), step)
@@ -177,11 +181,11 @@ class _Emitter:
         return self.code.index(self._sweep().width)
 
     def _sweep(self) -> LoopNest:
-        return LoopNest(self.kernel, [self.what.stage], self.what.lane.axes)
+        return LoopNest(self.kernel, [self.broadcasts.stage], self.broadcasts.lane.axes)
 
     def _versions(self, flags: Sequence[Dim]) -> Generator[Mapping[Dim, int]]:
         """The values of flags for which there is a version, each inside of its condition."""
-        if len(flags) > MOST_FLAGS or (flags and len(self.what.stage.needed) > LONG):
+        if len(flags) > MOST_FLAGS or (flags and len(self.broadcasts.stage.needed) > LONG):
             yield from self._all_or_any(flags)
         elif not flags:
             yield {}
@@ -214,5 +218,5 @@ class _Emitter:
             self._sweep().emit(at, run)
             return
         (group, (low, high)), *others = rest
-        with self.code.loop(high, self.what.stage.axes[group.last].value.name_hint or "i", lower=low) as index:
+        with self.code.loop(high, self.broadcasts.stage.axes[group.last].value.name_hint or "i", lower=low) as index:
             self._loops(others, {**at, group.last: index}, run)

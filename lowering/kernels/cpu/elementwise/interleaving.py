@@ -106,24 +106,27 @@ def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int])
 
 
 @contextmanager
-def when_components_have_code(kernel: Kernel, what: Interleaving) -> Generator[IfOp]:
+def when_components_have_code(kernel: Kernel, interleaving: Interleaving) -> Generator[IfOp]:
     """What happens if there is code for the number of components of a call, and a component fills a vector."""
-    code, least, most = kernel.code, what.counts[0], what.counts[-1]
-    few = code.compare("ule", code.sub(code.dim(what.component.extent), least), most - least)
-    with code.when(code.value(arith.AndIOp(few, _has_vectors(kernel, what)))) as branch:
+    code, least, most = kernel.code, interleaving.counts[0], interleaving.counts[-1]
+    few = code.compare("ule", code.sub(code.dim(interleaving.component.extent), least), most - least)
+    with code.when(code.value(arith.AndIOp(few, _has_vectors(kernel, interleaving)))) as branch:
         yield branch
 
 
-def emit_interleaving(kernel: Kernel, what: Interleaving) -> None:
+def emit_interleaving(kernel: Kernel, interleaving: Interleaving) -> None:
     """The loops over vectors; components shorter than one are copied element by element."""
-    first = what.others[0].extent if what.others else None
-    with kernel.partition_2d(first, what.along.extent, work_of(what.stage), what.lanes) as (outer, inner):
-        _loops(kernel, what, list(what.others), {}, outer, inner)
+    first = interleaving.others[0].extent if interleaving.others else None
+    with kernel.partition_2d(first, interleaving.along.extent, work_of(interleaving.stage), interleaving.lanes) as (
+        outer,
+        inner,
+    ):
+        _loops(kernel, interleaving, list(interleaving.others), {}, outer, inner)
 
 
 def _loops(
     kernel: Kernel,
-    what: Interleaving,
+    interleaving: Interleaving,
     groups: Sequence[AxisGroup],
     at: Mapping[int, SSAValue],
     outer: tuple[SSAValue, SSAValue] | None,
@@ -134,58 +137,63 @@ def _loops(
     if groups:
         low, high = (None, code.dim(groups[0].extent)) if outer is None else outer
         with code.loop(high, "o", lower=low) as index:
-            _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None, inner)
+            _loops(kernel, interleaving, groups[1:], {**at, groups[0].last: index}, None, inner)
         return
-    low, high = (code.index(0), code.dim(what.along.extent)) if inner is None else inner
-    if not what.is_known:
-        for count in what.counts:
-            with code.when(code.compare("eq", code.dim(what.component.extent), count)):
-                _row(kernel, what, at, low, high, count)
+    low, high = (code.index(0), code.dim(interleaving.along.extent)) if inner is None else inner
+    if not interleaving.is_known:
+        for count in interleaving.counts:
+            with code.when(code.compare("eq", code.dim(interleaving.component.extent), count)):
+                _row(kernel, interleaving, at, low, high, count)
         return
-    with code.when(_has_vectors(kernel, what)) as is_long:
-        _row(kernel, what, at, low, high, what.counts[0])
+    with code.when(_has_vectors(kernel, interleaving)) as is_long:
+        _row(kernel, interleaving, at, low, high, interleaving.counts[0])
     with (
         code.otherwise(is_long),
         code.loop(high, "e", lower=low, vectorize=False) as index,
-        code.loop(code.dim(what.component.extent), "l", vectorize=False) as component,
+        code.loop(code.dim(interleaving.component.extent), "l", vectorize=False) as component,
     ):
-        Body(kernel, what.stage, {**at, what.along.last: index, what.component.last: component}).run(what.stage.body)
+        Body(
+            kernel, interleaving.stage, {**at, interleaving.along.last: index, interleaving.component.last: component}
+        ).run(interleaving.stage.body)
 
 
-def _has_vectors(kernel: Kernel, what: Interleaving) -> SSAValue:
+def _has_vectors(kernel: Kernel, interleaving: Interleaving) -> SSAValue:
     """Whether a component fills a vector."""
-    return kernel.code.compare("sge", kernel.code.dim(what.along.extent), what.lanes)
+    return kernel.code.compare("sge", kernel.code.dim(interleaving.along.extent), interleaving.lanes)
 
 
 def _row(
-    kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], low: SSAValue, high: SSAValue, count: int
+    kernel: Kernel, interleaving: Interleaving, at: Mapping[int, SSAValue], low: SSAValue, high: SSAValue, count: int
 ) -> None:
     """A range of the components. The last vector overlaps the one before; if the range of a thread is shorter
     than a vector, it overlaps the range of another thread, which writes the same values.
     """
-    code, lanes = kernel.code, what.lanes
+    code, lanes = kernel.code, interleaving.lanes
     iterations = code.divide(code.add(code.sub(high, low), lanes - 1), lanes)
     with code.loop(iterations, "v", vectorize=False) as iteration:
         start = code.minimum(code.add(low, code.mul(iteration, lanes)), code.sub(high, lanes))
-        _vectors(kernel, what, {**at, what.along.last: start}, count)
+        _vectors(kernel, interleaving, {**at, interleaving.along.last: start}, count)
 
 
-def _vectors(kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], count: int) -> None:
+def _vectors(kernel: Kernel, interleaving: Interleaving, at: Mapping[int, SSAValue], count: int) -> None:
     """A vector of each component."""
-    code, (store,), lanes = kernel.code, what.stage.stores, what.lanes
-    bodies = [Body(kernel, what.stage, {**at, what.component.last: code.index(number)}) for number in range(count)]
+    code, (store,), lanes = kernel.code, interleaving.stage.stores, interleaving.lanes
+    bodies = [
+        Body(kernel, interleaving.stage, {**at, interleaving.component.last: code.index(number)})
+        for number in range(count)
+    ]
     indices: list[SSAValue] = []
     for number in range(count):
-        body = bodies[0 if what.deinterleaves else number]
-        body.run([op for op in what.stage.body if op is not what.load and not isinstance(op, StoreOp)])
-        index = body.index(what.load)
-        indices.append(code.add(index, number * lanes) if what.deinterleaves else index)
-    loaded = [code.load(kernel.memory(what.load), [index], lanes) for index in indices]
-    if what.deinterleaves:
+        body = bodies[0 if interleaving.deinterleaves else number]
+        body.run([op for op in interleaving.stage.body if op is not interleaving.load and not isinstance(op, StoreOp)])
+        index = body.index(interleaving.load)
+        indices.append(code.add(index, number * lanes) if interleaving.deinterleaves else index)
+    loaded = [code.load(kernel.memory(interleaving.load), [index], lanes) for index in indices]
+    if interleaving.deinterleaves:
         results = [component[0] for component in deinterleave(code, loaded, count)]
     else:
         results = interleave(code, [[vector] for vector in loaded])
     for number, result in enumerate(results):
-        body = bodies[number if what.deinterleaves else 0]
-        index = body.index(store) if what.deinterleaves else code.add(body.index(store), number * lanes)
+        body = bodies[number if interleaving.deinterleaves else 0]
+        index = body.index(store) if interleaving.deinterleaves else code.add(body.index(store), number * lanes)
         code.store(result, kernel.memory(store), [index])

@@ -29,8 +29,8 @@ def emit_padding(kernel: Kernel, padding: Padding) -> None:
     """Row by row; rows are partitioned among threads."""
     code, stage, row = kernel.code, padding.stage, padding.row
     rows = product(stage.extents[:row])
-    with kernel.partition(rows, work_of(stage)) as part:
-        low, high = (None, code.dim(rows)) if part is None else part
+    with kernel.partition(rows, work_of(stage)) as chunk:
+        low, high = (None, code.dim(rows)) if chunk is None else chunk
         with code.loop(high, "row", lower=low) as number:
             _Row(kernel, padding).emit(number)
 

@@ -84,27 +84,30 @@ def _contiguous(accesses: Iterable[AffineAccess], group: AxisGroup) -> bool:
     return all(access.strides[group.last].constant_value == 1 for access in accesses)
 
 
-def emit_transposition(kernel: Kernel, what: Transposition) -> None:
+def emit_transposition(kernel: Kernel, transposition: Transposition) -> None:
     """The loops over tiles and over the remainders."""
-    first = what.others[0].extent if what.others else None
-    with kernel.partition_2d(first, what.loaded.extent, work_of(what.stage), what.lanes) as (outer, inner):
-        _loops(kernel, what, list(what.others), {}, outer, inner)
+    first = transposition.others[0].extent if transposition.others else None
+    with kernel.partition_2d(first, transposition.loaded.extent, work_of(transposition.stage), transposition.lanes) as (
+        outer,
+        inner,
+    ):
+        _loops(kernel, transposition, list(transposition.others), {}, outer, inner)
 
 
 def _loops(
     kernel: Kernel,
-    what: Transposition,
+    transposition: Transposition,
     groups: Sequence[AxisGroup],
     at: Mapping[int, SSAValue],
     outer: tuple[SSAValue, SSAValue] | None,
     inner: tuple[SSAValue, SSAValue] | None,
 ) -> None:
     if not groups:
-        _Tiles(kernel, what, at, inner).emit()
+        _Tiles(kernel, transposition, at, inner).emit()
         return
     low, high = (None, kernel.code.dim(groups[0].extent)) if outer is None else outer
     with kernel.code.loop(high, "o", lower=low) as index:
-        _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None, inner)
+        _loops(kernel, transposition, groups[1:], {**at, groups[0].last: index}, None, inner)
 
 
 class _Tiles:
@@ -113,32 +116,34 @@ class _Tiles:
     def __init__(
         self,
         kernel: Kernel,
-        what: Transposition,
+        transposition: Transposition,
         at: Mapping[int, SSAValue],
-        part: tuple[SSAValue, SSAValue] | None,
+        chunk: tuple[SSAValue, SSAValue] | None,
     ):
-        self.kernel, self.code, self.what, self.at = kernel, kernel.code, what, at
-        self.low, self.high = (self.code.index(0), self.code.dim(what.loaded.extent)) if part is None else part
-        self.width = self.code.dim(what.stored.extent)
+        self.kernel, self.code, self.transposition, self.at = kernel, kernel.code, transposition, at
+        self.low, self.high = (
+            (self.code.index(0), self.code.dim(transposition.loaded.extent)) if chunk is None else chunk
+        )
+        self.width = self.code.dim(transposition.stored.extent)
 
     def emit(self) -> None:
         """Whole tiles, and the remainders at the edges."""
-        code, what = self.code, self.what
+        code, contraction = self.code, self.transposition
         length = code.sub(self.high, self.low)
-        if what.is_panel:
+        if contraction.is_panel:
             self._cover(length)
-        elif what.overlaps:
+        elif contraction.overlaps:
             self._overlapping(length)
         else:
-            blocks, columns = code.divide(length, what.lanes), code.divide(self.width, what.lanes)
+            blocks, columns = code.divide(length, contraction.lanes), code.divide(self.width, contraction.lanes)
             self._whole(blocks, columns, None)
-            end = code.add(self.low, code.mul(blocks, what.lanes))
-            self._edge(self.low, end, code.mul(columns, what.lanes))
+            end = code.add(self.low, code.mul(blocks, contraction.lanes))
+            self._edge(self.low, end, code.mul(columns, contraction.lanes))
             self._edge(end, self.high, code.index(0))
 
     def _overlapping(self, length: SSAValue) -> None:
         """Whole tiles that overlap at the ends; fewer rows are masked, fewer columns are done one by one."""
-        code, lanes, known = self.code, self.what.lanes, self.what.stored.extent.constant_value
+        code, lanes, known = self.code, self.transposition.lanes, self.transposition.stored.extent.constant_value
         if known is not None and known >= lanes:
             self._wide(length)
             return
@@ -149,12 +154,12 @@ class _Tiles:
 
     def _wide(self, length: SSAValue) -> None:
         """At least as many columns as a tile has."""
-        code, lanes = self.code, self.what.lanes
+        code, lanes = self.code, self.transposition.lanes
         blocks, columns = (code.divide(code.add(size, lanes - 1), lanes) for size in (length, self.width))
         with code.when(code.compare("sge", length, lanes)) as is_high:
             self._whole(blocks, columns, length)
         with code.otherwise(is_high):
-            if self.what.masks:
+            if self.transposition.masks:
                 with code.loop(columns, "tile") as tile:
                     self._tile(self.low, self._column(tile), length)
             else:
@@ -162,12 +167,12 @@ class _Tiles:
 
     def _column(self, tile: SSAValue) -> SSAValue:
         """The first column of a tile; the last tile overlaps the one before."""
-        code, lanes = self.code, self.what.lanes
+        code, lanes = self.code, self.transposition.lanes
         return code.minimum(code.mul(tile, lanes), code.sub(self.width, lanes))
 
     def _whole(self, blocks: SSAValue, columns: SSAValue, length: SSAValue | None) -> None:
         """Whole tiles; with a `length`, the last ones overlap those before."""
-        code, lanes = self.code, self.what.lanes
+        code, lanes = self.code, self.transposition.lanes
         panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
         with code.loop(panels, "panel") as panel:
             first = code.mul(panel, TILES_AT_ONCE)
@@ -180,18 +185,18 @@ class _Tiles:
 
     def _cover(self, length: SSAValue) -> None:
         """Only tiles; the last one overlaps the one before, if there is one."""
-        code, lanes = self.code, self.what.lanes
+        code, lanes = self.code, self.transposition.lanes
         with code.loop(code.divide(code.add(length, lanes - 1), lanes), "block") as block:
             first = code.maximum(code.minimum(code.mul(block, lanes), code.sub(length, lanes)), 0)
             self._tile(code.add(self.low, first), code.index(0), length)
 
     def _tile(self, start: SSAValue, column: SSAValue, length: SSAValue | None) -> None:
         """A tile, of `length` rows if these are fewer than it has."""
-        code, what = self.code, self.what
-        at = {**self.at, what.loaded.last: start}
-        mask = None if length is None else code.leading(length, what.lanes)
-        tiles = {load: self._transposed(load, at, column, mask) for load in what.transposed}
-        for number in range(what.lanes):
+        code, contraction = self.code, self.transposition
+        at = {**self.at, contraction.loaded.last: start}
+        mask = None if length is None else code.leading(length, contraction.lanes)
+        tiles = {load: self._transposed(load, at, column, mask) for load in contraction.transposed}
+        for number in range(contraction.lanes):
             with ExitStack() as scope:
                 if length is not None:
                     scope.enter_context(code.when(code.compare("sgt", length, number)))
@@ -199,38 +204,38 @@ class _Tiles:
 
     def _row(self, number: int, start: SSAValue, column: SSAValue, tiles: Mapping[LoadOp, SSAValue]) -> None:
         """A row of the output tile."""
-        code, what = self.code, self.what
-        here = {**self.at, what.loaded.last: code.add(start, number)}
-        shared = Body(self.kernel, what.stage, here, what.stored.last)
-        shared.hoist(what.stage.body, {store.buffer for store in what.stage.stores})
+        code, contraction = self.code, self.transposition
+        here = {**self.at, contraction.loaded.last: code.add(start, number)}
+        shared = Body(self.kernel, contraction.stage, here, contraction.stored.last)
+        shared.hoist(contraction.stage.body, {store.buffer for store in contraction.stage.stores})
 
         def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
             body, lane = shared.at_index(index), code.sub(index, column)
             for load, tile in tiles.items():
-                body.values[load.result] = code.load(tile, [code.add(lane, number * what.lanes)])
-            body.run(what.stage.body)
+                body.values[load.result] = code.load(tile, [code.add(lane, number * contraction.lanes)])
+            body.run(contraction.stage.body)
             return []
 
-        vector_iteration(self.kernel, column, what.lanes, None, [], step)
+        vector_iteration(self.kernel, column, contraction.lanes, None, [], step)
 
     def _transposed(
         self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None
     ) -> SSAValue:
         """A transposed tile of a load, with lanes along the stores, in a buffer that LLVM keeps in registers."""
-        code, what = self.code, self.what
+        code, contraction = self.code, self.transposition
         rows: list[SSAValue] = []
-        for number in range(what.lanes):
-            body = Body(self.kernel, what.stage, {**at, what.stored.last: code.add(column, number)})
-            rows.append(code.load(self.kernel.memory(load), [body.index(load)], what.lanes, mask))
-        kind = BufferType([what.lanes * what.lanes], load.buffer_type.dtype, scope="local", align=64)
+        for number in range(contraction.lanes):
+            body = Body(self.kernel, contraction.stage, {**at, contraction.stored.last: code.add(column, number)})
+            rows.append(code.load(self.kernel.memory(load), [body.index(load)], contraction.lanes, mask))
+        kind = BufferType([contraction.lanes * contraction.lanes], load.buffer_type.dtype, scope="local", align=64)
         tile = code.value(AllocBufferOp(kind), "tile")
         for number, row in enumerate(transposed(code, rows)):
-            code.store(row, tile, [code.index(number * what.lanes)])
+            code.store(row, tile, [code.index(number * contraction.lanes)])
         return tile
 
     def _edge(self, low: SSAValue, high: SSAValue, first: SSAValue) -> None:
         """Elements one by one."""
-        code, what = self.code, self.what
+        code, contraction = self.code, self.transposition
         with code.loop(high, "i", lower=low) as row, code.loop(self.width, "j", lower=first, vectorize=False) as column:
-            at = {**self.at, what.loaded.last: row, what.stored.last: column}
-            Body(self.kernel, what.stage, at).run(what.stage.body)
+            at = {**self.at, contraction.loaded.last: row, contraction.stored.last: column}
+            Body(self.kernel, contraction.stage, at).run(contraction.stage.body)

@@ -135,8 +135,8 @@ class IndexCode:
         total = self.dim(base) if base.terms else None
         for value, stride in terms:
             if stride.terms:
-                part = self.mul(value, 1 if stride.constant_value == 1 else self.dim(stride))
-                total = part if total is None else self.add(total, part)
+                chunk = self.mul(value, 1 if stride.constant_value == 1 else self.dim(stride))
+                total = chunk if total is None else self.add(total, chunk)
         return self.index(0) if total is None else total
 
     def sub(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
@@ -242,8 +242,8 @@ class Code(IndexCode):
         """The slice of a buffer at an index of its first dimension, as a buffer of this shape."""
         kind, zero = SSAValue.get(buffer, type=BufferType).type, self.index(0)
         ranges = [RegionAxis(zero, self.dim(length)) for length in shape]
-        part = BufferType(shape, kind.dtype, strides=kind.strides[1:], scope=kind.scope)
-        return self.value(MatchBufferOp(buffer, [RegionAxis(number), *ranges], part))
+        chunk = BufferType(shape, kind.dtype, strides=kind.strides[1:], scope=kind.scope)
+        return self.value(MatchBufferOp(buffer, [RegionAxis(number), *ranges], chunk))
 
     def load(
         self, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int | None = None, mask: SSAValue | None = None

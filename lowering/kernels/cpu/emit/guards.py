@@ -158,14 +158,14 @@ class Interior:
         return frozenset(elsewhere.union(op for op, access in accesses.items() if not access.strides[self.axis].terms))
 
     def range(
-        self, kernel: Kernel, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+        self, kernel: Kernel, at: Mapping[int, SSAValue], chunk: tuple[SSAValue, SSAValue] | None
     ) -> tuple[SSAValue, SSAValue]:
         """The interior, within a range of the axis."""
         code = kernel.code
         first, end = range_of(code, self.bounds, self.axis, self.stage.axes[self.axis].extent, at)
-        if part is None:
+        if chunk is None:
             return first, end
-        low, high = part
+        low, high = chunk
         first = code.minimum(code.maximum(first, low), high)
         return first, code.maximum(code.minimum(end, high), first)
 

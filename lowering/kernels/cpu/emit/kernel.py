@@ -158,13 +158,13 @@ class Kernel:
         code, tasks = self.code, self.tasks(work)
         enough = outer is None or (outer.constant_value or 0) >= self.target.cores
         if outer is None or tasks.constant_value == 1 or enough:
-            with self.partition(inner if outer is None else outer, work, step if outer is None else 1) as part:
-                yield (None, part) if outer is None else (part, None)
+            with self.partition(inner if outer is None else outer, work, step if outer is None else 1) as k_slice:
+                yield (None, k_slice) if outer is None else (k_slice, None)
             return
-        parts = ceildiv(tasks, maximum(outer, constant(1)))
+        chunks = ceildiv(tasks, maximum(outer, constant(1)))
         chunk, inner_chunk = (
             maximum(ceildiv(outer, tasks), constant(1)),
-            step * maximum(ceildiv(inner, step * parts), constant(1)),
+            step * maximum(ceildiv(inner, step * chunks), constant(1)),
         )
         across = ceildiv(inner, inner_chunk)
         with code.loop(code.dim(ceildiv(outer, chunk) * across), "task", kind=LoopKind.PARALLEL) as task:

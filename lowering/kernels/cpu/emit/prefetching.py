@@ -3,7 +3,7 @@
 A compute-bound pass over a row leaves the memory idle that other passes wait for. So does a reduction over a row that
 has just been read, since it reads from L1.
 
-A matrix that is read in bands of a few rows prefetches the next band.
+A matrix that is read in narrow bands of rows prefetches the next band.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class PrefetchedRow:
 
     def prefetch(self, code: Code, start: SSAValue, count: int) -> None:
         """Prefetches so many elements from `start` on."""
-        line = max(1, LINE_BYTES // byte_size(buffer_type(self.memory).dtype))
-        for further in range(0, count, line):
+        cache_line = max(1, LINE_BYTES // byte_size(buffer_type(self.memory).dtype))
+        for further in range(0, count, cache_line):
             index = code.add(start, further)
             index = index if self.factor is None else code.mul(index, self.factor)
             code.prefetch(self.memory, [code.add(self.start, index)], 1)
@@ -88,9 +88,9 @@ def distant_prefetches(kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue],
     return found
 
 
-def exceeds_l3(kernel: Kernel, load: LoadOp, part: int = 1) -> SSAValue:
+def exceeds_l3(kernel: Kernel, load: LoadOp, chunk: int = 1) -> SSAValue:
     """Whether a buffer is larger than such a fraction of L3, so that it comes from memory."""
-    room = kernel.target.l3_bytes // part // byte_size(load.buffer_type.dtype)
+    room = kernel.target.l3_bytes // chunk // byte_size(load.buffer_type.dtype)
     return kernel.code.compare("sgt", kernel.code.dim(product(load.buffer_type.shape)), room)
 
 
@@ -220,11 +220,11 @@ class NextBand:
         code = self.kernel.code
         for load in self.loads:
             access, memory = self.kernel.access(self.stage, load), self.kernel.memory(load)
-            line = max(1, LINE_BYTES // byte_size(load.buffer_type.dtype))
+            cache_line = max(1, LINE_BYTES // byte_size(load.buffer_type.dtype))
             with code.when(self._is_wanted(load)):
                 base = access.base + BAND * access.strides[self.rows]
                 there = code.linear(base, [(value, access.strides[axis]) for axis, value in at.items()])
-                for further in range(0, count, line):
+                for further in range(0, count, cache_line):
                     code.prefetch(memory, [code.add(code.add(there, start), further)], 2)
 
     def _is_wanted(self, load: LoadOp) -> SSAValue:

@@ -16,7 +16,7 @@ from tir_dialect.ops.memory import lanes_of, vector_of
 
 def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
     """The transpose of as many vectors as they have lanes, a power of two: halves, quarters, ... of pairs are
-    exchanged.
+    swapped.
     """
     lanes, rows = len(rows), list(rows)
     step = lanes // 2

@@ -1,1 +1,1 @@
-"""Matrix products: packed panels and a register-tiled micro-kernel, and variants for few rows or columns."""
+"""Matrix products: packed panels and a register-tiled micro-kernel, and variants for small M or small N."""

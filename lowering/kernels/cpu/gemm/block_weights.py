@@ -40,16 +40,24 @@ class BlockGemm:
 
 def can_decode_in_registers(gemm: Gemm, decoding: Decoding) -> bool:
     """Whether the columns are the decoded rows, one after the other, and the rows are contiguous along K too."""
-    what, lanes = gemm.what, gemm.tiles.lanes
-    if what.batch or what.outer or what.columns.panels or len(what.column) != 1 or len(what.reduced) != 1:
+    contraction, lanes = gemm.contraction, gemm.tiles.lanes
+    if (
+        contraction.batch
+        or contraction.outer
+        or contraction.columns.panels
+        or len(contraction.column) != 1
+        or len(contraction.reduced) != 1
+    ):
         return False
-    loads, accesses = what.columns.loads, what.columns.accesses
-    if len(what.columns.ops) != 1 or len(loads) != 1 or loads[0].buffer is not decoding.numbers:
+    loads, accesses = contraction.columns.loads, contraction.columns.accesses
+    if len(contraction.columns.ops) != 1 or len(loads) != 1 or loads[0].buffer is not decoding.numbers:
         return False
     if gemm.n is not buffer_type(decoding.numbers).shape[0] or accesses[0].base.terms or accesses[0].computed:
         return False
-    plain = gemm.is_contiguous(what.columns, what.reduced) and gemm.is_contiguous(what.rows, what.reduced)
-    step = what.columns.stride(what.column[0])
+    plain = gemm.is_contiguous(contraction.columns, contraction.reduced) and gemm.is_contiguous(
+        contraction.rows, contraction.reduced
+    )
+    step = contraction.columns.stride(contraction.column[0])
     is_row = plain and gemm.k.constant_value is not None and step == gemm.k.constant_value
     return is_row and is_power_of_two(lanes) and can_unpack(decoding.block_format, lanes)
 
@@ -64,7 +72,7 @@ class BlockDotGemm(SinglePassGemm):
 
     def emit(self) -> None:
         """All rows times all columns; threads take rows of the matrix."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         units = ceildiv(gemm.n, constant(self.lanes))
         tasks = minimum(units, gemm.threads(TASK_MACS))
         with (
@@ -73,11 +81,11 @@ class BlockDotGemm(SinglePassGemm):
             code.loop(code.dim(gemm.m, "m"), "row") as row,
         ):
             start = code.mul(unit, self.lanes)
-            sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
-            self._accumulate({what.row: row}, start, sums)
+            sums = code.alloc([self.lanes, self.lanes], contraction.element, "partial_sums")
+            self._accumulate({contraction.row: row}, start, sums)
             lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
             count = code.sub(code.dim(gemm.n), start)
-            self.finish.store(row_sums(code, lines), {what.row: row, what.column: start}, count)
+            self.epilogue.store(row_sums(code, lines), {contraction.row: row, contraction.column: start}, count)
 
     def _accumulate(self, coords: Coords, start: SSAValue, sums: SSAValue) -> None:
         """A vector accumulator for each of as many columns as a vector has lanes; missing ones repeat the last."""
@@ -92,7 +100,7 @@ class BlockDotGemm(SinglePassGemm):
 
     def _dots(self, coords: Coords, columns: list[SSAValue]) -> list[SSAValue]:
         """The accumulators of some columns, side by side."""
-        code, element, blocks = self.code, self.gemm.what.element, self._blocks
+        code, element, blocks = self.code, self.gemm.contraction.element, self._blocks
         memory = code.alloc([len(columns), self.lanes], element, "sums", scope="local")
         indices = [[code.index(i), code.index(0)] for i in range(len(columns))]
         for index in indices:
@@ -124,13 +132,15 @@ class BlockDotGemm(SinglePassGemm):
         self, coords: Coords, number: SSAValue, blocks: list[Block], totals: list[SSAValue]
     ) -> list[SSAValue]:
         """The accumulators with the products of one block of each column added, group by group."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         count, unpack = GROUPS[self._format.name]
         size = self._format.elements // count
         for group in range(count):
             first = code.add(code.mul(number, self._format.elements), group * size)
             row = [
-                gemm.vector(what.rows, {**coords, what.reduced: code.add(first, lane)}, what.reduced, None)
+                gemm.vector(
+                    contraction.rows, {**coords, contraction.reduced: code.add(first, lane)}, contraction.reduced, None
+                )
                 for lane in range(0, size, self.lanes)
             ]
             total_row: SSAValue | None = None

@@ -67,9 +67,11 @@ MAX_K_SPLITS = 4
 PACKED_PREFETCH_STEPS = 24
 """For packed columns, which come from the second-level cache."""
 NEIGHBOUR_PREFETCH_STEPS = 16
-"""For columns that are packed on the way, whose cache line was prefetched from afar by the panel before."""
+"""For columns that are packed on the way, whose cache line was prefetched from beyond the L2 cache by the panel
+before.
+"""
 FAR_PREFETCH_STEPS = 32
-"""For columns that are packed on the way and come from afar."""
+"""For columns that are packed on the way and come from beyond the L2 cache."""
 WEIGHT_PREFETCH_STEPS = 16
 """For weights that were packed at build time, from the second-level cache to the first."""
 PACKING_PREFETCH_ROWS = 2
@@ -107,9 +109,9 @@ SKINNY_KC_PER_ROW = 8
 SKINNY_MAX_KC_BY_M = 96
 """Steps to which more rows lengthen a K block at most."""
 SKINNY_BLOCK_ELEMENTS = 1 << 13
-"""Elements of few columns in a K block: they stay in the first-level cache while the rows of a block use them."""
+"""Elements of a K block with small N: they stay in the first-level cache while the rows of a block use them."""
 SKINNY_LONG_BLOCK_ELEMENTS = 1 << 15
-"""The same where a row of a panel has several cache lines, of which fewer come from afar."""
+"""The same where a row of a panel has several cache lines, of which fewer come from beyond the L2 cache."""
 SKINNY_MAX_KC = 2 * MOST
 """Steps of a K block at most: accumulators that take more numbers would be rounded too often."""
 SKINNY_NEAR_L2_PART = 4
@@ -128,7 +130,7 @@ SKINNY_TALL_GROUPS = (8, 6)
 """Rows of the tallest groups, which share a vector of columns once it is loaded, if registers have room for them."""
 SKINNY_GROUPS = (4, 3, 2, 1)
 """Rows of the other groups. Two or three rows are one group: cache lines of columns that fall into one set come from
-afar again for each group."""
+memory again for each group."""
 
 # Tall-skinny GEMM: many rows, packed columns.
 
@@ -191,7 +193,7 @@ SMALL_N_ACCUMULATORS = 12
 SMALL_N_L2_PART = 4
 """Rows that are multiplied with several groups of columns take this part of the second-level cache."""
 
-# Operand swap: `C^T = B^T A^T` for few columns and a transposed A.
+# Operand swap: `C^T = B^T A^T` for small N and a transposed A.
 
 SWAP_MAX_N = 8
 """Columns: with more, a tile of the skinny GEMM has a vector of them."""

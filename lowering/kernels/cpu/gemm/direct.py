@@ -35,15 +35,15 @@ from tir_dialect.ops.memory import LoadOp
 
 def is_direct(gemm: Gemm) -> bool:
     """Whether both factors move along the output, or columns are read in place: for short K, and for windows."""
-    what = gemm.what
-    if not what.along or what.columns.panels is not None:
+    contraction = gemm.contraction
+    if not contraction.along or contraction.columns.panels is not None:
         return False
-    if not all(_is_vector(factor, what.along[-1]) for factor in (what.rows, what.columns)):
+    if not all(_is_vector(factor, contraction.along[-1]) for factor in (contraction.rows, contraction.columns)):
         return False
     short = gemm.k.constant_value is not None and gemm.k.constant_value <= DIRECT_MAX_K
-    if not what.column or not (short or what.longest is None):
-        return short or what.longest is None
-    return (short and not what.row) or (_has_few_rows(gemm) and _has_windows(gemm))
+    if not contraction.column or not (short or contraction.longest is None):
+        return short or contraction.longest is None
+    return (short and not contraction.row) or (_has_few_rows(gemm) and _has_windows(gemm))
 
 
 def _is_vector(factor: Factor, axis: int) -> bool:
@@ -57,15 +57,15 @@ def _has_few_rows(gemm: Gemm) -> bool:
 
 def _has_windows(gemm: Gemm) -> bool:
     """Whether windows overlap along the rows: they reach the elements of the next window."""
-    what, extents = gemm.what, gemm.what.stage.extents
-    length = extents[what.along[-1]].constant_value or DIRECT_MAX_WINDOW_STEP
-    apart = abs(what.columns.stride(what.along[-1]) or 0)
+    contraction, extents = gemm.contraction, gemm.contraction.stage.extents
+    length = extents[contraction.along[-1]].constant_value or DIRECT_MAX_WINDOW_STEP
+    apart = abs(contraction.columns.stride(contraction.along[-1]) or 0)
 
     def overlap(axis: int) -> bool:
-        step, count = what.columns.stride(axis) or 0, extents[axis].constant_value
+        step, count = contraction.columns.stride(axis) or 0, extents[axis].constant_value
         return 0 < step < min(length, DIRECT_MAX_WINDOW_STEP) and (count is None or apart <= step * (count - 1))
 
-    return any(overlap(axis) for axis in what.reduced)
+    return any(overlap(axis) for axis in contraction.reduced)
 
 
 class DirectContraction:
@@ -73,51 +73,55 @@ class DirectContraction:
 
     def __init__(self, gemm: Gemm):
         self.gemm, self.code = gemm, gemm.code
-        self.finish = EpilogueEmitter(gemm, None, None)
-        what, self.lanes = gemm.what, gemm.tiles.lanes
-        self.axis = what.along[-1]
-        self.rows = what.row if what.column and _has_few_rows(gemm) else ()
-        self.height = gemm.size(self.rows).constant_value or 1
-        self.unit = tuple(axis for axis in (*what.batch, *what.row, *what.outer) if axis not in (self.axis, *self.rows))
-        self.line = what.column[:-1]
+        self.epilogue = EpilogueEmitter(gemm, None, None)
+        contraction, self.lanes = gemm.contraction, gemm.tiles.lanes
+        self.axis = contraction.along[-1]
+        self.rows = contraction.row if contraction.column and _has_few_rows(gemm) else ()
+        self.mr = gemm.size(self.rows).constant_value or 1
+        self.unit = tuple(
+            axis
+            for axis in (*contraction.batch, *contraction.row, *contraction.outer)
+            if axis not in (self.axis, *self.rows)
+        )
+        self.outer_rows = contraction.column[:-1]
         self.widths = self._widths()
 
     def _widths(self) -> Sequence[int]:
         """The vectors of wide tiles: accumulators, an element of each filter and a vector of data have registers."""
-        registers, height = self.gemm.kernel.target.tile_registers, self.height
-        beside = self.gemm.what.columns.stride(self.axis) in (0, 1)  # else to load them takes longest
-        most = min(DIRECT_VECTORS if beside else DIRECT_FEW_VECTORS, max(1, (registers - 1 - height) // height))
+        registers, mr = self.gemm.kernel.target.tile_registers, self.mr
+        beside = self.gemm.contraction.columns.stride(self.axis) in (0, 1)  # else to load them takes longest
+        most = min(DIRECT_VECTORS if beside else DIRECT_FEW_VECTORS, max(1, (registers - 1 - mr) // mr))
         widths = [*[most] * (most > 1), *[DIRECT_FEW_VECTORS] * (most >= 2 * DIRECT_FEW_VECTORS)]
-        length = self.gemm.what.stage.extents[self.axis].constant_value
+        length = self.gemm.contraction.stage.extents[self.axis].constant_value
         return [each for each in widths if length is None or length >= each * self.lanes]
 
     def _written(self, vectors: int) -> Sequence[int]:
         """The last reduced axes, whose steps are unrolled in a tile of some vectors."""
-        reduced, products = self.gemm.what.reduced, vectors * self.height
+        reduced, products = self.gemm.contraction.reduced, vectors * self.mr
         for number in reversed(range(len(reduced))):
-            products *= self.gemm.what.stage.extents[reduced[number]].constant_value or DIRECT_MAX_UNROLLED + 1
+            products *= self.gemm.contraction.stage.extents[reduced[number]].constant_value or DIRECT_MAX_UNROLLED + 1
             if products > DIRECT_MAX_UNROLLED:
                 return reduced[number + 1 :]
         return reduced
 
     def emit(self) -> None:
         """Emits all results: tasks have units of work, a unit the same chunk of some rows."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
-        extent, lines = what.stage.extents[self.axis], gemm.size(self.line)
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
+        extent, rows = contraction.stage.extents[self.axis], gemm.size(self.outer_rows)
         length = constant(max((1, *self.widths)) * self.lanes * DIRECT_TILES_PER_UNIT)
-        parts, groups = ceildiv(extent, length), ceildiv(lines, constant(DIRECT_ROWS_PER_UNIT))
-        units = gemm.size(self.unit) * groups * parts
-        work = gemm.size((*self.unit, *self.rows, *self.line, self.axis, *what.reduced))
+        chunks, groups = ceildiv(extent, length), ceildiv(rows, constant(DIRECT_ROWS_PER_UNIT))
+        units = gemm.size(self.unit) * groups * chunks
+        work = gemm.size((*self.unit, *self.rows, *self.outer_rows, self.axis, *contraction.reduced))
         threads = gemm.threads(TASK_MACS, work)
         tasks = minimum(units, maximum(DIRECT_TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            number, part = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
+            number, chunk = code.divide(unit, code.dim(chunks)), code.remainder(unit, code.dim(chunks))
             number, group = code.divide(number, code.dim(groups)), code.remainder(number, code.dim(groups))
             coords = {(axis,): at for axis, at in gemm.at((), self.unit, {self.unit: number}).items()}
-            begin, end = self._chunk(part, length, extent)
-            first, last = self._chunk(group, constant(DIRECT_ROWS_PER_UNIT), lines)
-            with code.loop(last, "line", lower=first) as line:
-                self._line({**coords, self.line: line}, begin, end)
+            begin, end = self._chunk(chunk, length, extent)
+            first, last = self._chunk(group, constant(DIRECT_ROWS_PER_UNIT), rows)
+            with code.loop(last, "line", lower=first) as row:
+                self._row({**coords, self.outer_rows: row}, begin, end)
 
     def _chunk(self, number: SSAValue, length: Dim, whole: Dim) -> tuple[SSAValue, SSAValue]:
         """Where a chunk of such a length begins, and where it ends."""
@@ -125,7 +129,7 @@ class DirectContraction:
         begin = code.mul(number, code.dim(length))
         return begin, code.minimum(code.add(begin, code.dim(length)), code.dim(whole))
 
-    def _line(self, coords: Coords, first: SSAValue, end: SSAValue) -> None:
+    def _row(self, coords: Coords, first: SSAValue, end: SSAValue) -> None:
         """Emits a chunk of a row: wide tiles, narrow ones, and single vectors."""
         code, begin = self.code, first
         for vectors in self.widths:
@@ -155,18 +159,18 @@ class DirectContraction:
 
     def _may_repeat(self) -> bool:
         """Whether results may be made twice, which is faster than masks: what they are made of is not overwritten."""
-        gemm, count = self.gemm, len(self.gemm.what.stage.axes)
-        own = {gemm.what.store.buffer, *gemm.epilogue.unread}
+        gemm, count = self.gemm, len(self.gemm.contraction.stage.axes)
+        own = {gemm.contraction.store.buffer, *gemm.epilogue.unread}
         read = [(step, op) for step, op in gemm.epilogue.accesses if isinstance(op, LoadOp) and op.buffer not in own]
         apart = all(not step.access(op, count).strides[self.axis].terms for step, op in read)
         return apart and not masks_are_registers(gemm.kernel)
 
     def _tile(self, coords: Coords, start: SSAValue, vectors: int, on: SSAValue | None) -> None:
         """Emits some vectors of the results of all filters; `on` lanes if not all."""
-        code, dtype = self.code, self.gemm.what.element
-        registers = code.alloc([self.height, vectors * self.lanes], dtype, "sums", scope="local")
+        code, dtype = self.code, self.gemm.contraction.element
+        registers = code.alloc([self.mr, vectors * self.lanes], dtype, "sums", scope="local")
         accumulators = [
-            (i, v, [code.index(i), code.index(v * self.lanes)]) for i in range(self.height) for v in range(vectors)
+            (i, v, [code.index(i), code.index(v * self.lanes)]) for i in range(self.mr) for v in range(vectors)
         ]
         for _, _, at in accumulators:
             code.store(code.zeros(dtype, self.lanes), registers, at)
@@ -179,10 +183,10 @@ class DirectContraction:
         def step(here: Coords) -> None:
             self._step(here, start, vectors, on, registers)
 
-        loops = [axis for axis in self.gemm.what.reduced if axis not in written]
+        loops = [axis for axis in self.gemm.contraction.reduced if axis not in written]
         self._loops(loops, written, coords, totals, step)
         for i, v, at in accumulators:
-            self.finish.store_lanes(code.load(registers, at, self.lanes), self._at(coords, i, start, v), on)
+            self.epilogue.store_lanes(code.load(registers, at, self.lanes), self._at(coords, i, start, v), on)
 
     def _loops(
         self,
@@ -193,7 +197,7 @@ class DirectContraction:
         step: Callable[[Coords], None],
     ) -> None:
         """The steps along some axes as loops, those along others unrolled."""
-        code, extents = self.code, self.gemm.what.stage.extents
+        code, extents = self.code, self.gemm.contraction.stage.extents
         if not loops:
             for steps in every(*(range(extents[axis].constant_value or 0) for axis in written)):
                 step({**coords, **{(axis,): code.index(r) for axis, r in zip(written, steps, strict=True)}})
@@ -214,13 +218,15 @@ class DirectContraction:
 
     def _step(self, coords: Coords, start: SSAValue, vectors: int, on: SSAValue | None, registers: SSAValue) -> None:
         """One multiply-add for each accumulator: a vector of the columns is used for all filters."""
-        code, what = self.code, self.gemm.what
-        moves = what.rows.stride(self.axis) != 0
-        lefts = [] if moves else [self._value(what.rows, self._at(coords, i, start, 0), on) for i in range(self.height)]
+        code, contraction = self.code, self.gemm.contraction
+        moves = contraction.rows.stride(self.axis) != 0
+        lefts = (
+            [] if moves else [self._value(contraction.rows, self._at(coords, i, start, 0), on) for i in range(self.mr)]
+        )
         for v in range(vectors):
-            column = self._value(what.columns, self._at(coords, 0, start, v), on)
-            for i in range(self.height):
-                left = self._value(what.rows, self._at(coords, i, start, v), on) if moves else lefts[i]
+            column = self._value(contraction.columns, self._at(coords, 0, start, v), on)
+            for i in range(self.mr):
+                left = self._value(contraction.rows, self._at(coords, i, start, v), on) if moves else lefts[i]
                 at = [code.index(i), code.index(v * self.lanes)]
                 code.store(code.fma(left, column, code.load(registers, at, self.lanes)), registers, at)
 

@@ -1,4 +1,4 @@
-"""Dot products: GEMM with few rows whose operands are both contiguous along K, `y = W x` for a row-major matrix.
+"""Dot products: GEMM with small M whose operands are both contiguous along K, `y = W x` for a row-major matrix.
 
 Vectors are multiplied element by element, with one vector accumulator for each of some rows and columns. At the end,
 pairs of accumulators are reduced together, half by half: a tree of shuffles makes as many accumulators as a vector has
@@ -57,8 +57,8 @@ def emit_dots(
     is a `head`: so many elements are before the others, fewer than a vector has lanes.
     """
     code, group = gemm.code, min(count, DOT_STREAMS)
-    with code.loop(code.index(count // group), "part") as part:
-        first = code.mul(part, group)
+    with code.loop(code.index(count // group), "part") as chunk:
+        first = code.mul(chunk, group)
         numbers = [code.add(first, j) for j in range(group)]
         upcoming = [] if prefetch is None else [partial(prefetch, code.add(number, group)) for number in numbers]
         found = _streams(gemm, near, [far(number) for number in numbers], upcoming, head)
@@ -102,7 +102,7 @@ class _Accumulators:
     """Vector accumulators in registers, zero at first: one for each near row with each far one."""
 
     def __init__(self, gemm: Gemm, near: int, far: int):
-        self._code, self._lanes, self._dtype = gemm.code, gemm.tiles.lanes, gemm.what.element
+        self._code, self._lanes, self._dtype = gemm.code, gemm.tiles.lanes, gemm.contraction.element
         code, dtype = self._code, self._dtype
         self._memory = code.alloc([near * far, self._lanes], dtype, "sums", scope="local")
         self._indices = [[[code.index(i * far + j), code.index(0)] for j in range(far)] for i in range(near)]
@@ -134,26 +134,29 @@ def row_prefetcher(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int,
 
     `None` where a vector is not a whole cache line.
     """
-    code, size = gemm.code, byte_size(gemm.what.element)
+    code, size = gemm.code, byte_size(gemm.contraction.element)
     if gemm.tiles.lanes * size < LINE_BYTES:
         return None
     room = gemm.kernel.target.l3_bytes // L3_PART // size
     is_far = code.compare("sgt", code.dim(gemm.size(along) * gemm.k), room)
-    lines = Computed(gemm, factor, coords, along)
+    cache_lines = Computed(gemm, factor, coords, along)
 
     def prefetch(number: SSAValue, r: SSAValue) -> None:
         with code.when(is_far):
-            lines.prefetch(code, r, 0, number, 2)
+            cache_lines.prefetch(code, r, 0, number, 2)
 
     return prefetch
 
 
 def can_dot(gemm: Gemm) -> bool:
     """Whether both operands are contiguous along K and M may be small."""
-    rows, what = gemm.m.constant_value, gemm.what
-    along = all(gemm.is_contiguous(factor, what.reduced) for factor in (what.rows, what.columns))
+    rows, contraction = gemm.m.constant_value, gemm.contraction
+    along = all(gemm.is_contiguous(factor, contraction.reduced) for factor in (contraction.rows, contraction.columns))
     return (
-        along and what.longest is None and is_power_of_two(gemm.tiles.lanes) and (rows is None or rows <= SKINNY_MAX_M)
+        along
+        and contraction.longest is None
+        and is_power_of_two(gemm.tiles.lanes)
+        and (rows is None or rows <= SKINNY_MAX_M)
     )
 
 
@@ -193,58 +196,58 @@ class DotGemm(SinglePassGemm):
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             here, left = gemm.panel_position(coords, unit, self.lanes)
             done = constant(0)
-            for height, width in self._groups:
-                groups = floordiv(gemm.m - done, constant(height))
+            for mr, width in self._groups:
+                groups = floordiv(gemm.m - done, constant(mr))
                 if groups.constant_value != 0:
-                    self._group(here, left, (height, width), done, groups)
-                done += groups * height
+                    self._group(here, left, (mr, width), done, groups)
+                done += groups * mr
 
     @property
     def _groups(self) -> Sequence[tuple[int, int]]:
         """Rows and columns that are multiplied with each other at once, for fewer and fewer rows."""
         if self.lanes >= DOT_WIDE_LANES:
             return (4, self.lanes // 4), (3, self.lanes), (2, self.lanes), (1, self.lanes)
-        return tuple((height, self.lanes) for height in DOT_ROWS)
+        return tuple((mr, self.lanes) for mr in DOT_ROWS)
 
     def _group(self, coords: Coords, left: SSAValue, size: tuple[int, int], done: Dim, groups: Dim) -> None:
         """Some rows, group by group, times as many columns as a vector has lanes."""
-        code, (height, width), lanes = self.code, size, self.lanes
-        together = min(height, lanes // width)
+        code, (mr, width), lanes = self.code, size, self.lanes
+        together = min(mr, lanes // width)
         with (
             code.loop(code.dim(groups), "group") as group,
-            code.loop(code.index(lanes // width), "part") as part,
+            code.loop(code.index(lanes // width), "part") as chunk,
         ):
-            start = code.add(left, code.mul(part, width))
-            top = code.add(code.mul(group, height), code.dim(done))
-            accumulators = self._accumulate(coords, [code.add(top, i) for i in range(height)], start, width)
-            for i in range(0, height, together):
+            start = code.add(left, code.mul(chunk, width))
+            top = code.add(code.mul(group, mr), code.dim(done))
+            accumulators = self._accumulate(coords, [code.add(top, i) for i in range(mr)], start, width)
+            for i in range(0, mr, together):
                 total = row_sums(code, accumulators[i * width : (i + together) * width])
                 self._store(coords, total, code.add(top, i), together, start, width)
 
-    def _store(self, coords: Coords, total: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
+    def _store(self, coords: Coords, total: SSAValue, top: SSAValue, mr: int, start: SSAValue, width: int) -> None:
         """A vector accumulator, `width` of each row; those of a row are rotated to the front."""
-        code, what, lanes = self.code, self.gemm.what, self.lanes
+        code, contraction, lanes = self.code, self.gemm.contraction, self.lanes
         count = code.minimum(code.sub(code.dim(self.gemm.n), start), width)
-        for i in range(height):
+        for i in range(mr):
             order = [(i * width + lane) % lanes for lane in range(lanes)]
             value = shuffle(code, (total, total), order) if i else total
-            self.finish.store(value, {**coords, what.row: code.add(top, i), what.column: start}, count)
+            self.epilogue.store(value, {**coords, contraction.row: code.add(top, i), contraction.column: start}, count)
 
     def _accumulate(self, coords: Coords, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
         """A vector accumulator for each row and column, row by row."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         last = code.sub(code.dim(gemm.n), 1)
 
         def row_vector(factor: Factor, here: Coords, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return gemm.vector(factor, {**here, what.reduced: r}, what.reduced, on)
+            return gemm.vector(factor, {**here, contraction.reduced: r}, contraction.reduced, on)
 
         def far(number: SSAValue) -> RowVector:
             column = code.minimum(code.add(start, number), last)
-            return partial(row_vector, what.columns, {**coords, what.column: column})
+            return partial(row_vector, contraction.columns, {**coords, contraction.column: column})
 
-        near = [partial(row_vector, what.rows, {**coords, what.row: row}) for row in rows]
-        accumulators = code.alloc([len(rows) * width, self.lanes], what.element, "partial_sums")
-        prefetch = row_prefetcher(gemm, what.columns, {**coords, what.column: start}, what.column)
+        near = [partial(row_vector, contraction.rows, {**coords, contraction.row: row}) for row in rows]
+        accumulators = code.alloc([len(rows) * width, self.lanes], contraction.element, "partial_sums")
+        prefetch = row_prefetcher(gemm, contraction.columns, {**coords, contraction.column: start}, contraction.column)
         emit_dots(gemm, near, far, accumulators, width, prefetch, self._head(coords))
         return [code.load(accumulators, [code.index(i), code.index(0)], self.lanes) for i in range(len(rows) * width)]
 
@@ -253,19 +256,23 @@ class DotGemm(SinglePassGemm):
 
         A load from two cache lines takes twice as long.
         """
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         long = are_long(gemm, gemm.n)
-        if long is None or self.lanes * byte_size(what.element) < LINE_BYTES:
+        if long is None or self.lanes * byte_size(contraction.element) < LINE_BYTES:
             return None
         zero = code.index(0)
-        head = elements_before_alignment(gemm, what.columns, {**coords, what.column: zero, what.reduced: zero})
+        head = elements_before_alignment(
+            gemm, contraction.columns, {**coords, contraction.column: zero, contraction.reduced: zero}
+        )
         return code.select(long, head, zero)
 
 
 def can_long_dot(gemm: Gemm) -> bool:
     """Whether both operands are contiguous along K, in a single matrix, and there may be one row."""
-    rows, what = gemm.m.constant_value, gemm.what
-    return can_dot(gemm) and not what.outer and not what.batch and (rows is None or rows <= LONG_DOT_MAX_M)
+    rows, contraction = gemm.m.constant_value, gemm.contraction
+    return (
+        can_dot(gemm) and not contraction.outer and not contraction.batch and (rows is None or rows <= LONG_DOT_MAX_M)
+    )
 
 
 class LongDotGemm(SinglePassGemm):
@@ -282,32 +289,39 @@ class LongDotGemm(SinglePassGemm):
 
     def emit(self, coords: Coords) -> None:
         """The GEMM of one batch."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         units = ceildiv(gemm.n, constant(self.lanes))
         tasks = minimum(units, gemm.threads(TASK_MACS))
-        columns = LongRows.make(gemm, what.columns, coords, what.column)
+        columns = LongRows.make(gemm, contraction.columns, coords, contraction.column)
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
             copies = self._copies(coords, columns.shift)
-            accumulators = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
+            accumulators = code.alloc([self.lanes, self.lanes], contraction.element, "partial_sums")
             with (
                 code.loop(upper, "unit", lower=lower) as unit,
                 code.loop(code.dim(gemm.m, "m"), "row") as row,
             ):
                 start = code.mul(unit, self.lanes)
                 columns.accumulate((copies, row), start, accumulators)
-                lines = [code.load(accumulators, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
-                here, count = {**coords, what.row: row, what.column: start}, code.sub(code.dim(gemm.n), start)
-                self.finish.store(row_sums(code, lines), here, count)
+                vectors = [
+                    code.load(accumulators, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)
+                ]
+                here, count = (
+                    {**coords, contraction.row: row, contraction.column: start},
+                    code.sub(code.dim(gemm.n), start),
+                )
+                self.epilogue.store(row_sums(code, vectors), here, count)
 
     def _copies(self, coords: Coords, shift: SSAValue) -> Copies:
         """The rows, each in one piece."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         copies = Copies.make(gemm, LONG_DOT_MAX_M, shift)
         with (
             code.loop(code.dim(gemm.m, "m"), "row") as row,
             code.loop(code.divide(code.dim(gemm.k), self.lanes), "v", vectorize=False) as v,  # whole vectors
         ):
             r = code.mul(v, self.lanes)
-            value = gemm.vector(what.rows, {**coords, what.row: row, what.reduced: r}, what.reduced, None)
+            value = gemm.vector(
+                contraction.rows, {**coords, contraction.row: row, contraction.reduced: r}, contraction.reduced, None
+            )
             code.store(value, copies.buffer, [copies.offset(code, row, r)])
         return copies

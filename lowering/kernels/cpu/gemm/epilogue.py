@@ -50,24 +50,29 @@ def as_output_tile(gemm: Gemm, tile: SSAValue) -> OutputTile:
 
 def can_store_tiles(gemm: Gemm) -> bool:
     """Whether accumulators go to the output as they are, to evenly spaced rows of contiguous columns."""
-    return bool(gemm.what.column) and can_store_accumulators(gemm)
+    return bool(gemm.contraction.column) and can_store_accumulators(gemm)
 
 
 def can_store_accumulators(gemm: Gemm) -> bool:
     """The same for any number of columns."""
-    what, buffer = gemm.what, gemm.kernel.flat.get(gemm.what.store.buffer)
-    if gemm.epilogue.steps or what.is_integer or buffer is None:
+    contraction, buffer = gemm.contraction, gemm.kernel.flat.get(gemm.contraction.store.buffer)
+    if gemm.epilogue.steps or contraction.is_integer or buffer is None:
         return False
-    even = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
-    beside = not what.column or what.output.strides[what.column[-1]] == constant(1)
-    return even and beside and buffer_type(buffer).dtype == what.element
+    even = all(
+        is_chain([contraction.output], contraction.stage.extents, axes)
+        for axes in (contraction.row, contraction.column)
+    )
+    beside = not contraction.column or contraction.output.strides[contraction.column[-1]] == constant(1)
+    return even and beside and buffer_type(buffer).dtype == contraction.element
 
 
 def output_tile(gemm: Gemm, coords: Coords, k_block: SSAValue) -> OutputTile:
     """The rows of the output of the tile whose first row and column the coordinates say."""
-    what, code = gemm.what, gemm.code
-    each = what.output.strides[what.row[-1]] if what.row else constant(0)
-    return OutputTile(gemm.kernel.flat[what.store.buffer], gemm.offset(what.output, coords), code.dim(each), k_block)
+    contraction, code = gemm.contraction, gemm.code
+    each = contraction.output.strides[contraction.row[-1]] if contraction.row else constant(0)
+    return OutputTile(
+        gemm.kernel.flat[contraction.store.buffer], gemm.offset(contraction.output, coords), code.dim(each), k_block
+    )
 
 
 class EpilogueEmitter:
@@ -83,15 +88,15 @@ class EpilogueEmitter:
         self.first = first
         self.last = last
 
-    def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
+    def store(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
         """Stores a vector accumulator, of which `count` lanes or more are on."""
         lanes = self.gemm.tiles.lanes
-        self.gemm.masked(count, lanes, lambda masked: self.store_lanes(sums, coords, count if masked else None))
+        self.gemm.masked(count, lanes, lambda masked: self.store_lanes(accumulators, coords, count if masked else None))
 
     def prefetch(self, coords: Coords) -> None:
         """Prefetches the partial sums that earlier K blocks left, where rows are evenly spaced."""
-        what, accumulators = self.gemm.what, self.gemm.kernel.flat.get(self.gemm.what.store.buffer)
-        if accumulators is not None and is_chain([what.output], what.stage.extents, what.row):
+        contraction, accumulators = self.gemm.contraction, self.gemm.kernel.flat.get(self.gemm.contraction.store.buffer)
+        if accumulators is not None and is_chain([contraction.output], contraction.stage.extents, contraction.row):
             self.code.prefetch(accumulators, [self._index(coords)], 2)
 
     def store_lanes(self, accumulators: SSAValue, coords: Coords, on: SSAValue | None) -> None:
@@ -118,45 +123,45 @@ class EpilogueEmitter:
 
     def as_output(self, value: SSAValue) -> SSAValue:
         """A vector accumulator in the type of the output: as integers if it is of these."""
-        if not self.gemm.what.is_integer or element_of(value) == i32:
+        if not self.gemm.contraction.is_integer or element_of(value) == i32:
             return value
         kind = VectorType(i32, [self.gemm.tiles.lanes])
         return self.code.value(ConvertOp("fptosi", value, kind))
 
     def added(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The sum of two vectors in the type of the output."""
-        return self.code.value(arith.AddiOp(a, b) if self.gemm.what.is_integer else arith.AddfOp(a, b))
+        return self.code.value(arith.AddiOp(a, b) if self.gemm.contraction.is_integer else arith.AddfOp(a, b))
 
     def _index(self, coords: Coords) -> SSAValue:
         """The index in the output."""
-        return self.gemm.offset(self.gemm.what.output, coords)
+        return self.gemm.offset(self.gemm.contraction.output, coords)
 
     def _earlier(self, coords: Coords, on: SSAValue | None) -> SSAValue:
         """What earlier K blocks left: zeros in the first one."""
         code, lanes, index = self.code, self.gemm.tiles.lanes, self._index(coords)
         assert self.first is not None  # the reduction is split
         if on is None:
-            old = code.load(self.gemm.sums, [index], lanes)
-            zeros = code.value(arith.SubiOp(old, old)) if self.gemm.what.is_integer else self._zeros
+            old = code.load(self.gemm.accumulators, [index], lanes)
+            zeros = code.value(arith.SubiOp(old, old)) if self.gemm.contraction.is_integer else self._zeros
             return code.select(self.first, zeros, old)
         some = code.leading(code.select(self.first, code.index(0), on), lanes)
-        return code.load(self.gemm.sums, [index], lanes, some)
+        return code.load(self.gemm.accumulators, [index], lanes, some)
 
     @property
     def _zeros(self) -> SSAValue:
-        return self.code.zeros(self.gemm.what.element, self.gemm.tiles.lanes)
+        return self.code.zeros(self.gemm.contraction.element, self.gemm.tiles.lanes)
 
     def _keep(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         mask = None if on is None else self.code.leading(on, self.gemm.tiles.lanes)
-        self.code.store(value, self.gemm.sums, [self._index(coords)], mask)
+        self.code.store(value, self.gemm.accumulators, [self._index(coords)], mask)
 
     def _follow(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """Computes the epilogue of a vector of complete results."""
-        what, epilogue = self.gemm.what, self.gemm.epilogue
-        count = len(what.stage.axes)
+        contraction, epilogue = self.gemm.contraction, self.gemm.epilogue
+        count = len(contraction.stage.axes)
         at = self.gemm.at([step.access(op, count) for step, op in epilogue.accesses], (), coords)
-        produced = {what.store.buffer: value}
-        if what.store.buffer not in epilogue.unread:
+        produced = {contraction.store.buffer: value}
+        if contraction.store.buffer not in epilogue.unread:
             self._keep(value, coords, on)
         for step in epilogue.steps:
             self._step(step, at, produced, on)
@@ -164,9 +169,9 @@ class EpilogueEmitter:
     def _step(
         self, step: Step, at: dict[int, SSAValue], produced: dict[SSAValue, SSAValue], on: SSAValue | None
     ) -> None:
-        kernel, tiles, what = self.gemm.kernel, self.gemm.tiles, self.gemm.what
+        kernel, tiles, contraction = self.gemm.kernel, self.gemm.tiles, self.gemm.contraction
         own = {axis: at[target] for axis, target in step.axes.items() if target in at}
-        axis = next(axis for axis, target in step.axes.items() if target == what.along[-1])
+        axis = next(axis for axis, target in step.axes.items() if target == contraction.along[-1])
         body = Explicit(kernel, step.stage, own, Lanes(axis, tiles.lanes, on))
         for load in step.stage.loads:
             if load.buffer in produced:
@@ -183,4 +188,4 @@ class SinglePassGemm:
         self.gemm = gemm
         self.code = gemm.code
         self.lanes = gemm.tiles.lanes
-        self.finish = EpilogueEmitter(gemm, None, None)
+        self.epilogue = EpilogueEmitter(gemm, None, None)

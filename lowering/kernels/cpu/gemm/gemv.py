@@ -266,10 +266,10 @@ def can_be_gemv(gemm: Gemm) -> bool:
 
 def can_read_columns(gemm: Gemm) -> bool:
     """Whether columns are contiguous in memory, in rows that are worth reading in place."""
-    what = gemm.what
-    fits = what.longest is None or what.longest >= GEMV_ROWS
-    beside = gemm.is_contiguous(what.columns, what.column) and what.columns.panels is None
-    return fits and beside and not what.outer
+    contraction = gemm.contraction
+    fits = contraction.longest is None or contraction.longest >= GEMV_ROWS
+    beside = gemm.is_contiguous(contraction.columns, contraction.column) and contraction.columns.panels is None
+    return fits and beside and not contraction.outer
 
 
 class Gemv:
@@ -283,7 +283,7 @@ class Gemv:
         self.gemm = gemm
         self.code = gemm.code
         self.lanes = gemm.tiles.lanes
-        self.finish = EpilogueEmitter(gemm, None, None)
+        self.epilogue = EpilogueEmitter(gemm, None, None)
 
     @property
     def is_best(self) -> SSAValue | None:
@@ -297,25 +297,25 @@ class Gemv:
 
     def emit_row(self, coords: Coords, row: SSAValue) -> None:
         """One row of the GEMM of one batch."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
-        here = {**coords, what.row: row}
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
+        here = {**coords, contraction.row: row}
         part_count = self._parts()
         tasks = minimum(part_count, gemm.threads(TASK_MACS))
         width = self.lanes * (ceildiv(gemm.n, constant(self.lanes)) + GEMV_VECTORS)
-        parts = code.alloc([part_count, width], i32 if what.is_integer else what.element, "sums")
-        first = {**here, what.column: code.index(0), what.reduced: code.index(0)}
+        chunks = code.alloc([part_count, width], i32 if contraction.is_integer else contraction.element, "sums")
+        first = {**here, contraction.column: code.index(0), contraction.reduced: code.index(0)}
         head = self._head(first)
         number = code.dim(part_count)
         with (
             shared_units(code, part_count, tasks, whole=True) as (lower, upper),
-            code.loop(upper, "part", lower=lower) as part,
+            code.loop(upper, "part", lower=lower) as chunk,
         ):
-            self._part(here, code.part(parts, part, [width]), head, self._rows_of(part, number))
-        total = code.part(parts, code.index(0), [width])
+            self._part(here, code.part(chunks, chunk, [width]), head, self._rows_of(chunk, number))
+        total = code.part(chunks, code.index(0), [width])
         if part_count.constant_value != 1:
-            with code.loop(number, "part", lower=code.index(1)) as part:
-                self._add_part(total, code.part(parts, part, [width]), head)
-        self._finish(here, total, head)
+            with code.loop(number, "part", lower=code.index(1)) as chunk:
+                self._add_part(total, code.part(chunks, chunk, [width]), head)
+        self._epilogue(here, total, head)
 
     def _parts(self) -> Dim:
         """In how many chunks rows are partitioned: as many for any number of threads, so that results are the same."""
@@ -324,11 +324,11 @@ class Gemv:
         iterations = maximum(ceildiv(gemm.k, constant(GEMV_ROWS)), constant(1))
         return minimum(iterations, maximum(minimum(wanted, constant(GEMV_MAX_PARTS)), constant(1)))
 
-    def _rows_of(self, part: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def _rows_of(self, chunk: SSAValue, chunks: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The first row of a chunk, and the one after its last: whole iterations."""
         code = self.code
         iterations = code.dim(maximum(ceildiv(self.gemm.k, constant(GEMV_ROWS)), constant(1)))
-        ends = (code.divide(code.mul(each, iterations), parts) for each in (part, code.add(part, 1)))
+        ends = (code.divide(code.mul(each, iterations), chunks) for each in (chunk, code.add(chunk, 1)))
         first, end = (code.mul(each, GEMV_ROWS) for each in ends)
         return first, code.minimum(end, code.dim(self.gemm.k))
 
@@ -337,20 +337,20 @@ class Gemv:
         code, known, n = self.code, self.gemm.n.constant_value, self.code.dim(self.gemm.n)
         if known is not None and known <= self.lanes:
             return n
-        aligned = elements_before_alignment(self.gemm, self.gemm.what.columns, first)
+        aligned = elements_before_alignment(self.gemm, self.gemm.contraction.columns, first)
         return code.select(code.compare("sle", n, self.lanes), n, aligned) if known is None else aligned
 
-    def _part(self, coords: Coords, accumulators: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
+    def _part(self, coords: Coords, accumulators: SSAValue, head: SSAValue, rows: tuple[SSAValue, SSAValue]) -> None:
         """The accumulators of some rows: by a routine where the vector and the matrix lie in memory."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         vectors = self._vectors(head)
         prefetches = self._is_wide
         prefetched = code.select(self._is_near, code.index(0), code.index(1)) if prefetches else None
-        extent = Extent(*lines, code.dim(gemm.n), head, vectors, self._block(vectors), prefetched)
-        kind = GemvRoutine(what.element, self.lanes, gemm.has_cheap_masks, prefetches)
-        row = operand(gemm, what.rows, coords, what.row)
-        columns = operand(gemm, what.columns, {**coords, what.column: code.index(0)}, what.column)
-        if what.is_integer or not isinstance(row, Matrix) or not isinstance(columns, Matrix):
+        extent = Extent(*rows, code.dim(gemm.n), head, vectors, self._block(vectors), prefetched)
+        kind = GemvRoutine(contraction.element, self.lanes, gemm.has_cheap_masks, prefetches)
+        row = operand(gemm, contraction.rows, coords, contraction.row)
+        columns = operand(gemm, contraction.columns, {**coords, contraction.column: code.index(0)}, contraction.column)
+        if contraction.is_integer or not isinstance(row, Matrix) or not isinstance(columns, Matrix):
             kind = replace(kind, prefetches=False)
             kind.emit(code, replace(extent, prefetched=None), self._values(coords), accumulators)
             return
@@ -360,19 +360,24 @@ class Gemv:
 
     def _values(self, coords: Coords) -> Values:
         """The operands as they are computed."""
-        gemm, what = self.gemm, self.gemm.what
+        gemm, contraction = self.gemm, self.gemm.contraction
 
         def element(k_row: SSAValue) -> SSAValue:
-            return gemm.element(what.rows, {**coords, what.reduced: k_row})
+            return gemm.element(contraction.rows, {**coords, contraction.reduced: k_row})
 
         def vector(k_row: SSAValue, column: SSAValue, on: SSAValue | None) -> SSAValue:
-            return gemm.vector(what.columns, {**coords, what.reduced: k_row, what.column: column}, what.column, on)
+            return gemm.vector(
+                contraction.columns,
+                {**coords, contraction.reduced: k_row, contraction.column: column},
+                contraction.column,
+                on,
+            )
 
         def added(earlier: SSAValue, total: SSAValue) -> SSAValue:
-            return self.finish.added(earlier, self.finish.as_output(total))
+            return self.epilogue.added(earlier, self.epilogue.as_output(total))
 
         def zeros() -> SSAValue:
-            return self.finish.as_output(self.code.zeros(what.element, self.lanes))
+            return self.epilogue.as_output(self.code.zeros(contraction.element, self.lanes))
 
         return Values(element, vector, added, zeros)
 
@@ -384,7 +389,7 @@ class Gemv:
     def _block(self, vectors: SSAValue) -> SSAValue:
         """Vectors of a block, whole groups: blocks are about as large as they should be, and equally large."""
         code, gemm = self.code, self.gemm
-        page = GEMV_BLOCK_BYTES // byte_size(gemm.what.element) // self.lanes
+        page = GEMV_BLOCK_BYTES // byte_size(gemm.contraction.element) // self.lanes
         best = code.index(GEMV_FAR_BLOCKS * page)
         if self._is_wide:
             best = code.select(self._is_near, code.index(page), best)
@@ -395,24 +400,24 @@ class Gemv:
     @property
     def _is_wide(self) -> bool:
         """Whether a vector is a whole cache line."""
-        return self.lanes * byte_size(self.gemm.what.element) >= LINE_BYTES
+        return self.lanes * byte_size(self.gemm.contraction.element) >= LINE_BYTES
 
     @property
     def _is_near(self) -> SSAValue:
         """Whether the matrix fits half of the last-level cache."""
         code, gemm = self.code, self.gemm
-        room = gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.what.element)
+        room = gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.contraction.element)
         return code.compare("sle", code.dim(gemm.k * gemm.n), room)
 
-    def _add_part(self, total: SSAValue, part: SSAValue, head: SSAValue) -> None:
+    def _add_part(self, total: SSAValue, chunk: SSAValue, head: SSAValue) -> None:
         """Adds the accumulators of a chunk to those of the first."""
         code = self.code
         with code.loop(self._vectors(head), "v", vectorize=False) as v:
             index = [code.mul(v, self.lanes)]
-            vectors = [code.load(each, index, self.lanes) for each in (total, part)]
-            code.store(self.finish.added(*vectors), total, index)
+            vectors = [code.load(each, index, self.lanes) for each in (total, chunk)]
+            code.store(self.epilogue.added(*vectors), total, index)
 
-    def _finish(self, coords: Coords, total: SSAValue, head: SSAValue) -> None:
+    def _epilogue(self, coords: Coords, total: SSAValue, head: SSAValue) -> None:
         """The epilogue."""
         code, gemm = self.code, self.gemm
         with code.loop(self._vectors(head), "v", vectorize=False) as v:
@@ -420,5 +425,5 @@ class Gemv:
             column = code.select(is_head, code.index(0), later)
             count = code.select(is_head, head, code.sub(code.dim(gemm.n), column))
             value = code.load(total, [number], self.lanes)
-            emit = partial(self.finish.put, value, {**coords, gemm.what.column: column})
+            emit = partial(self.epilogue.put, value, {**coords, gemm.contraction.column: column})
             gemm.masked(count, self.lanes, lambda masked: emit(count if masked else None))

@@ -62,8 +62,8 @@ class LongDotRoutine(Routine):
         Addresses are as they are written where this is `alone` in a function, or has many: in other loops of a kernel
         they are better counted up.
         """
-        with code.loop(code.index(self.lanes // self.count), "part", vectorize=False) as part:
-            numbers = [code.add(code.mul(part, self.count), i) for i in range(self.count)]
+        with code.loop(code.index(self.lanes // self.count), "part", vectorize=False) as chunk:
+            numbers = [code.add(code.mul(chunk, self.count), i) for i in range(self.count)]
             found = self._accumulate(code, bounds, near, [far(number) for number in numbers], alone or self.count > 1)
             for number, total in zip(numbers, found, strict=True):
                 code.store(total, memory, [number, code.index(0)])
@@ -75,13 +75,13 @@ class LongDotRoutine(Routine):
         (head, k), side, lanes = bounds, self.side, self.lanes
         buffer = code.alloc([len(far) * side, lanes], self.dtype, "sums", scope="local")
         accumulators = [[[code.index(i * side + v), code.index(0)] for v in range(side)] for i in range(len(far))]
-        for accumulator in (accumulator for line in accumulators for accumulator in line):
+        for accumulator in (accumulator for row in accumulators for accumulator in row):
             code.store(code.zeros(self.dtype, lanes), buffer, accumulator)
 
         def add(v: int, r: SSAValue, on: SSAValue | None) -> None:
             own = near(r, on)
-            for accumulator, line in zip(accumulators, far, strict=True):
-                code.store(code.fma(own, line(r, on), code.load(buffer, accumulator[v], lanes)), buffer, accumulator[v])
+            for accumulator, row in zip(accumulators, far, strict=True):
+                code.store(code.fma(own, row(r, on), code.load(buffer, accumulator[v], lanes)), buffer, accumulator[v])
 
         with code.when(code.compare("sgt", head, 0)):
             add(0, code.index(0), head)
@@ -92,7 +92,7 @@ class LongDotRoutine(Routine):
                 for v in range(side):
                     add(v, code.add(code.add(head, code.mul(group, step)), v * lanes), None)
 
-        indices = [each for line in accumulators for each in line]
+        indices = [each for row in accumulators for each in row]
         in_blocks(
             code, (None, groups), run, lambda: VectorTotals(code, self.dtype, buffer, indices, lanes), constant(MOST)
         )
@@ -100,7 +100,7 @@ class LongDotRoutine(Routine):
         with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:
             r = code.add(done, code.mul(rest, lanes))
             add(0, r, code.sub(k, r))
-        return [_total(code, [code.load(buffer, accumulator, lanes) for accumulator in line]) for line in accumulators]
+        return [_total(code, [code.load(buffer, accumulator, lanes) for accumulator in row]) for row in accumulators]
 
     # As a routine.
 
@@ -125,7 +125,7 @@ class LongDotRoutine(Routine):
     def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function: `near` and `first` are where rows begin, up to `last`, `each` elements apart."""
 
-        def line(name: str, begin: SSAValue) -> RowVector:
+        def row(name: str, begin: SSAValue) -> RowVector:
             def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
                 mask = None if on is None else code.leading(on, self.lanes)
                 return code.load(buffer[name], [code.add(begin, r)], self.lanes, mask)
@@ -134,9 +134,9 @@ class LongDotRoutine(Routine):
 
         def far(number: SSAValue) -> RowVector:
             begin = code.add(size["first"], code.mul(number, size["each"]))
-            return line("matrix", code.minimum(begin, size["last"]))
+            return row("matrix", code.minimum(begin, size["last"]))
 
-        self.emit(code, (size["head"], size["k"]), line("copies", size["near"]), far, buffer["sums"], alone=True)
+        self.emit(code, (size["head"], size["k"]), row("copies", size["near"]), far, buffer["sums"], alone=True)
 
 
 def _total(code: Code, vectors: Sequence[SSAValue]) -> SSAValue:
@@ -146,24 +146,24 @@ def _total(code: Code, vectors: Sequence[SSAValue]) -> SSAValue:
     return vectors[0]
 
 
-def are_long(gemm: Gemm, lines: Dim) -> SSAValue | None:
+def are_long(gemm: Gemm, rows: Dim) -> SSAValue | None:
     """Whether so many rows along K are long, whole vectors and, if read one by one, in the last-level cache.
 
     `None` if they are not: where there are batches, which share that cache, it would be much code for little.
     """
-    if gemm.what.batch:
+    if gemm.contraction.batch:
         return None
-    code, room = gemm.code, gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.what.element)
+    code, room = gemm.code, gemm.kernel.target.l3_bytes // 2 // byte_size(gemm.contraction.element)
     k = code.dim(gemm.k, "k")
     whole = code.compare("eq", code.remainder(k, gemm.tiles.lanes), 0)
     long = code.both(code.compare("sge", k, LONG_DOT_MIN_K), whole)
     if _kind(gemm).count > 1:
         return long
-    return code.both(long, code.compare("sle", code.dim(lines * gemm.k), room))
+    return code.both(long, code.compare("sle", code.dim(rows * gemm.k), room))
 
 
 def _kind(gemm: Gemm) -> LongDotRoutine:
-    return LongDotRoutine.of(gemm.what.element, gemm.tiles.lanes)
+    return LongDotRoutine.of(gemm.contraction.element, gemm.tiles.lanes)
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Copies:
         """Memory for some rows, which may begin at any lane of a vector."""
         lanes = gemm.tiles.lanes
         width = lanes * (ceildiv(gemm.k, constant(lanes)) + 1)
-        return Copies(gemm.code.alloc([count * width], gemm.what.element, "copies"), width, shift, lanes)
+        return Copies(gemm.code.alloc([count * width], gemm.contraction.element, "copies"), width, shift, lanes)
 
     def offset(self, code: Code, number: SSAValue, r: SSAValue | int) -> SSAValue:
         """Where an element of a row is."""
@@ -211,7 +211,7 @@ class LongRows:
     def make(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int, ...]) -> LongRows:
         """All rows at given values of the other axes."""
         zero = gemm.code.index(0)
-        head = elements_before_alignment(gemm, factor, {**coords, along: zero, gemm.what.reduced: zero})
+        head = elements_before_alignment(gemm, factor, {**coords, along: zero, gemm.contraction.reduced: zero})
         return LongRows(gemm, factor, coords, along, head)
 
     @property
@@ -225,22 +225,22 @@ class LongRows:
         After the last row they are those of that one.
         """
         gemm, code, (copies, number) = self.gemm, self.gemm.code, near
-        bounds, kind, reduced = (self.head, code.dim(gemm.k, "k")), _kind(gemm), gemm.what.reduced
+        bounds, kind, reduced = (self.head, code.dim(gemm.k, "k")), _kind(gemm), gemm.contraction.reduced
         last = code.sub(code.dim(gemm.size(self.along)), 1)
         zero = code.index(0)
         matrix = operand(gemm, self.factor, {**self.coords, self.along: zero, reduced: zero}, self.along)
         if isinstance(matrix, Matrix):
             each = matrix.each if isinstance(matrix.each, SSAValue) else code.index(matrix.each)
-            first, end = (code.add(matrix.first, code.mul(line, each)) for line in (start, last))
+            first, end = (code.add(matrix.first, code.mul(row, each)) for row in (start, last))
             buffers = [copies.buffer, matrix.buffer]
             layout = [copies.offset(code, number, 0), first, end, each]
             gemm.kernel.routines.call(code, kind, [*bounds, *layout], [*buffers, memory])
             return
 
-        def line(offset: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
+        def row(offset: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
             return gemm.vector(self.factor, {**self.coords, self.along: offset, reduced: r}, reduced, on)
 
         def far(i: SSAValue) -> RowVector:
-            return partial(line, code.minimum(code.add(start, i), last))
+            return partial(row, code.minimum(code.add(start, i), last))
 
         kind.emit(code, bounds, partial(copies.load, gemm, number), far, memory)

@@ -51,7 +51,7 @@ class MicroKernel(Routine):
     """
 
     dtype: AnyFloat
-    height: int
+    mr: int
     vectors: int
     lanes: int
     unroll: int = 1
@@ -72,7 +72,7 @@ class MicroKernel(Routine):
     @override
     def label(self) -> str:
         """The shape of the tile."""
-        return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}"
+        return f"tile.{self.dtype}.{self.mr}x{self.vectors * self.lanes}"
 
     def call(self, kernel: Kernel, where: TileOperands) -> None:
         """Calls the function; code with computed operands, which are known to one kernel only, is inlined."""
@@ -166,10 +166,10 @@ class MicroKernel(Routine):
         if isinstance(tile, OutputTile) and masked:
             tile = replace(tile, count=where.count)
         if self.parts > 1:
-            emit_split_tile(grid, where.upper, self.height, element, vector, tile, prefetch, self.parts)
+            emit_split_tile(grid, where.upper, self.mr, element, vector, tile, prefetch, self.parts)
         else:
             bounds = where.lower, where.upper
-            emit_tile(grid, bounds, self.height, element, vector, tile, prefetch, self.unroll)
+            emit_tile(grid, bounds, self.mr, element, vector, tile, prefetch, self.unroll)
 
     def _prefetch(self, code: Code, where: TileOperands, r: SSAValue) -> None:
         for each in self.prefetches:
@@ -207,10 +207,10 @@ class TileOperands:
     """What is also prefetched, an element in each step; such a tile is no function of its own."""
 
 
-def micro_kernel(gemm: Gemm, height: int) -> MicroKernel:
+def micro_kernel(gemm: Gemm, mr: int) -> MicroKernel:
     """A tile of a GEMM with so many rows, all of whose columns are there."""
     tiles = gemm.tiles
-    return MicroKernel(gemm.what.element, height, tiles.vectors, tiles.lanes)
+    return MicroKernel(gemm.contraction.element, mr, tiles.vectors, tiles.lanes)
 
 
 def masks_of(gemm: Gemm) -> Masks:
@@ -225,7 +225,7 @@ EmitTile = Callable[[MicroKernel, SSAValue], None]
 def has_narrow_panel(gemm: Gemm) -> bool:
     """Whether the last panel may have fewer columns."""
     known = main_columns(gemm, narrow_step(gemm)).constant_value
-    return known is None or known % gemm.tiles.width != 0
+    return known is None or known % gemm.tiles.nr != 0
 
 
 def emit_narrow_tiles(code: Code, kind: MicroKernel, count: SSAValue, emit: EmitTile) -> None:

@@ -1,4 +1,4 @@
-"""Operand swap: few columns and a transposed A, computed as the transposed GEMM, which has few rows.
+"""Operand swap: small N and a transposed A, computed as the transposed GEMM, which has small M.
 
 `C = A B` becomes `C^T = B^T A^T`, along long rows of `A^T` as it lies in memory. The results are transposed in
 registers; they are fewer than the multiply-adds.
@@ -27,11 +27,19 @@ from tir_dialect.dims import Dim, ceildiv, constant, minimum
 
 def can_swap_operands(gemm: Gemm) -> bool:
     """Whether A is transposed and N may be small, both operands lie in memory, and there is no epilogue."""
-    what, known = gemm.what, gemm.n.constant_value
-    plain = what.longest is None and not what.outer and what.columns.panels is None and can_store_tiles(gemm)
-    evenly = all(lies_evenly(gemm, *each) for each in ((what.rows, what.row), (what.columns, what.column)))
+    contraction, known = gemm.contraction, gemm.n.constant_value
+    plain = (
+        contraction.longest is None
+        and not contraction.outer
+        and contraction.columns.panels is None
+        and can_store_tiles(gemm)
+    )
+    evenly = all(
+        lies_evenly(gemm, *each)
+        for each in ((contraction.rows, contraction.row), (contraction.columns, contraction.column))
+    )
     few = known is None or 0 < known <= SWAP_MAX_N
-    beside = gemm.is_contiguous(what.rows, what.row)
+    beside = gemm.is_contiguous(contraction.rows, contraction.row)
     return plain and evenly and few and beside and is_power_of_two(gemm.tiles.lanes)
 
 
@@ -50,7 +58,7 @@ class SwappedGemm(SinglePassGemm):
         code, gemm, lanes = self.code, self.gemm, self.lanes
         pitch = ceildiv(gemm.m, constant(lanes)) * lanes
         most = gemm.n if gemm.n.constant_value is not None else minimum(gemm.n, constant(SWAP_MAX_N))
-        accumulators = code.alloc([most * pitch], gemm.what.element, "exchanged")
+        accumulators = code.alloc([most * pitch], gemm.contraction.element, "exchanged")
         inner = self._swapped(accumulators, pitch)
         generators: list[Gemv | SmallMGemm | SkinnyGemm] = []
         if can_be_gemv(inner):
@@ -74,23 +82,30 @@ class SwappedGemm(SinglePassGemm):
 
     def _swapped(self, accumulators: SSAValue, pitch: Dim) -> Gemm:
         """The transposed GEMM, whose output is memory for its rows."""
-        gemm, what = self.gemm, self.gemm.what
-        extents, strides = what.stage.extents, [constant(0)] * len(what.stage.axes)
-        for axes, step in ((what.row, constant(1)), (what.column, pitch)):
+        gemm, contraction = self.gemm, self.gemm.contraction
+        extents, strides = contraction.stage.extents, [constant(0)] * len(contraction.stage.axes)
+        for axes, step in ((contraction.row, constant(1)), (contraction.column, pitch)):
             for axis in reversed(axes):
                 strides[axis], step = step, step * extents[axis]
         access = AffineAccess(constant(0), tuple(strides))
-        stage = replace(what.stage, wholes={**what.stage.wholes, what.store: access})
-        exchanged = replace(what, stage=stage, rows=what.columns, columns=what.rows, row=what.column, column=what.row)
-        flat = {**gemm.kernel.flat, what.store.buffer: accumulators}
-        return replace(gemm, kernel=replace(gemm.kernel, flat=flat), what=exchanged, is_swapped=True)
+        stage = replace(contraction.stage, wholes={**contraction.stage.wholes, contraction.store: access})
+        swapped = replace(
+            contraction,
+            stage=stage,
+            rows=contraction.columns,
+            columns=contraction.rows,
+            row=contraction.column,
+            column=contraction.row,
+        )
+        flat = {**gemm.kernel.flat, contraction.store.buffer: accumulators}
+        return replace(gemm, kernel=replace(gemm.kernel, flat=flat), contraction=swapped, is_swapped=True)
 
     def _store(self, coords: Coords, accumulators: SSAValue, pitch: Dim) -> None:
         """Transposes the results into rows of the output."""
-        code, gemm, what, lanes = self.code, self.gemm, self.gemm.what, self.lanes
+        code, gemm, contraction, lanes = self.code, self.gemm, self.gemm.contraction, self.lanes
         zero, m = code.index(0), code.dim(gemm.m)
-        out = output_tile(gemm, {**coords, what.row: zero, what.column: zero}, zero)
-        routine = TransposeRoutine(what.element, lanes, is_exact=True)
+        out = output_tile(gemm, {**coords, contraction.row: zero, contraction.column: zero}, zero)
+        routine = TransposeRoutine(contraction.element, lanes, is_exact=True)
         vectors = ceildiv(gemm.m, constant(lanes))
         tasks = minimum(vectors, gemm.threads(TASK_MACS))
         with shared_units(code, vectors, tasks, whole=True) as (lower, upper):

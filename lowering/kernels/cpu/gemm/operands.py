@@ -43,7 +43,7 @@ class Matrix:
     each: SSAValue | int
     step: SSAValue | int
     lanes: int
-    _line: tuple[SSAValue, SSAValue] | None = None
+    _row: tuple[SSAValue, SSAValue] | None = None
 
     def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
         """A load."""
@@ -66,9 +66,9 @@ class Matrix:
 
     def _at(self, code: Code, r: SSAValue) -> SSAValue:
         """Where the step is; made once for all accesses of an iteration of the loop."""
-        if self._line is None or self._line[0] is not r:
-            self._line = r, code.add(self.first, code.mul(r, self.step))
-        return self._line[1]
+        if self._row is None or self._row[0] is not r:
+            self._row = r, code.add(self.first, code.mul(r, self.step))
+        return self._row[1]
 
 
 @dataclass(frozen=True)
@@ -102,24 +102,24 @@ class Computed:
                 code.prefetch(self.gemm.kernel.flat[load.buffer], [index], level)
 
     def _at_step(self, code: Code, r: SSAValue, i: SSAValue | int) -> Coords:
-        reduced = self.gemm.what.reduced
+        reduced = self.gemm.contraction.reduced
         step = code.add(self.coords[reduced], r) if reduced in self.coords else r
         return {**self.coords, self.along: code.add(self.coords[self.along], i), reduced: step}
 
 
 def lies_evenly(gemm: Gemm, factor: Factor, along: tuple[int, ...]) -> bool:
     """Whether a factor is a strided matrix in memory: nothing is computed, and its axes are evenly spaced."""
-    load, extents = factor.value.owner, gemm.what.stage.extents
+    load, extents = factor.value.owner, gemm.contraction.stage.extents
     if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
         return False
     buffer = gemm.kernel.flat.get(load.buffer)
-    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, gemm.what.reduced))
+    even = all(is_chain(factor.accesses, extents, axes) for axes in (along, gemm.contraction.reduced))
     return buffer is not None and even and buffer_type(buffer).scope == "global"
 
 
 def operand(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Operand:
     """Rows or columns of a factor from given coordinates on, which say the first one and where K begins."""
-    load, reduced = factor.value.owner, gemm.what.reduced
+    load, reduced = factor.value.owner, gemm.contraction.reduced
     if not isinstance(load, LoadOp) or not lies_evenly(gemm, factor, along):
         return Computed(gemm, factor, coords, along)
     buffer, (access,) = gemm.kernel.flat[load.buffer], factor.accesses

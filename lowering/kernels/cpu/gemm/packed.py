@@ -49,15 +49,15 @@ class PackedGemm:
         self.code = gemm.code
         self.tiles = tiles = gemm.tiles
         self.m, self.n, self.k = gemm.m, gemm.n, gemm.k
-        self.given = gemm.what.columns.panels is not None
-        self.k_blocks = maximum(ceildiv(self.k, constant(tiles.depth)), constant(1))
+        self.given = gemm.contraction.columns.panels is not None
+        self.k_blocks = maximum(ceildiv(self.k, constant(tiles.kc)), constant(1))
         # All K blocks are about as long, and start at whole vectors. Blocks of rows are about as large,
         # and so are sections.
         self.step = tiles.lanes * ceildiv(ceildiv(self.k, self.k_blocks), constant(tiles.lanes))
-        self.room = tiles.depth * tiles.height // tiles.rows
-        self.all_strips = ceildiv(self.m, constant(tiles.rows))
-        self.all_panels = main_panels(gemm, tiles.width)
-        square = -(-tiles.width // tiles.rows) if len(cache_line_starts(gemm)) == 1 else 0
+        self.room = tiles.kc * tiles.mc // tiles.mr
+        self.all_strips = ceildiv(self.m, constant(tiles.mr))
+        self.all_panels = main_panels(gemm, tiles.nr)
+        square = -(-tiles.nr // tiles.mr) if len(cache_line_starts(gemm)) == 1 else 0
         units = self.all_strips, self.all_panels
         self.rows, self.columns = partition(threads_for(gemm), *units, self.given, square)
         self.tasks = self.rows * self.columns
@@ -65,14 +65,14 @@ class PackedGemm:
         self.sections, self.panels = constant(1), ceildiv(self.all_panels, self.columns)
         if not self.given:
             room = min(PACKED_BYTES, gemm.kernel.target.l3_bytes // 2)
-            step_bytes = tiles.width * byte_size(gemm.what.element)
+            step_bytes = tiles.nr * byte_size(gemm.contraction.element)
             self.sections, self.panels = self._split(self.panels, floordiv(constant(room // step_bytes), self.tasks))
 
     def _split(self, count: Dim, room: Dim) -> tuple[Dim, Dim]:
         """In how many blocks so many strips or panels are packed, and the size of one; `room` steps have room."""
         fitting = maximum(floordiv(room, maximum(self.step, constant(1))), constant(1))
-        parts = maximum(ceildiv(count, fitting), constant(1))
-        return parts, ceildiv(count, parts)
+        chunks = maximum(ceildiv(count, fitting), constant(1))
+        return chunks, ceildiv(count, chunks)
 
     @property
     def needs_partial_sums(self) -> bool:
@@ -116,8 +116,8 @@ class PackedGemm:
         code, tiles = self.code, self.tiles
         task, strips, (first, end) = chunk
         k, m = code.dim(self.k, "k"), code.dim(self.m, "m")
-        height = code.dim(self.strips * tiles.rows)
-        top, bottom = code.mul(strips[0], tiles.rows), code.minimum(code.mul(strips[1], tiles.rows), m)
+        mr = code.dim(self.strips * tiles.mr)
+        top, bottom = code.mul(strips[0], tiles.mr), code.minimum(code.mul(strips[1], tiles.mr), m)
         with (
             code.loop(code.dim(self.k_blocks), "k_block") as k_block,
             code.loop(code.dim(self.sections), "section") as section,
@@ -125,25 +125,25 @@ class PackedGemm:
         ):
             start = code.mul(k_block, code.dim(self.step))
             length = code.minimum(code.sub(k, start), code.dim(self.step))
-            above = code.add(top, code.mul(block, height))
-            part = PackedBlock(block, above, code.minimum(code.sub(bottom, above), height), k_block, start, length)
+            above = code.add(top, code.mul(block, mr))
+            k_slice = PackedBlock(block, above, code.minimum(code.sub(bottom, above), mr), k_block, start, length)
             if not rows.direct:
-                self._pack_rows(rows, coords, part)
+                self._pack_rows(rows, coords, k_slice)
             lower = code.add(first, code.mul(section, code.dim(self.panels)))
             upper = code.minimum(end, code.add(lower, code.dim(self.panels)))
-            finish = EpilogueEmitter(self.gemm, *self._ends(k_block))
+            epilogue = EpilogueEmitter(self.gemm, *self._ends(k_block))
             if columns is not None:
                 columns.prepare(start, length)
-            self._panels(rows, columns, finish, coords, part, (task, lower, upper))
+            self._panels(rows, columns, epilogue, coords, k_slice, (task, lower, upper))
 
-    def _pack_rows(self, rows: RowPanels, coords: Coords, part: PackedBlock) -> None:
+    def _pack_rows(self, rows: RowPanels, coords: Coords, chunk: PackedBlock) -> None:
         code = self.code
-        with code.loop(self._count(part), "strip") as strip:
-            rows.pack(coords, strip, code.add(part.top, code.mul(strip, self.tiles.rows)), part.start, part.length)
+        with code.loop(self._count(chunk), "strip") as strip:
+            rows.pack(coords, strip, code.add(chunk.top, code.mul(strip, self.tiles.mr)), chunk.start, chunk.length)
 
-    def _count(self, part: PackedBlock) -> SSAValue:
+    def _count(self, chunk: PackedBlock) -> SSAValue:
         """How many strips a block has."""
-        return self.code.divide(self.code.add(part.count, self.tiles.rows - 1), self.tiles.rows)
+        return self.code.divide(self.code.add(chunk.count, self.tiles.mr - 1), self.tiles.mr)
 
     def _ends(self, k_block: SSAValue) -> tuple[SSAValue | None, SSAValue | None]:
         if not self.needs_partial_sums:
@@ -155,9 +155,9 @@ class PackedGemm:
         self,
         rows: RowPanels,
         columns: PackedColumns | None,
-        finish: EpilogueEmitter,
+        epilogue: EpilogueEmitter,
         coords: Coords,
-        part: PackedBlock,
+        k_slice: PackedBlock,
         chunk: tuple[SSAValue, SSAValue, SSAValue],
     ) -> None:
         """A block of rows times the panels of a task from one number to another."""
@@ -166,89 +166,89 @@ class PackedGemm:
         with code.loop(upper, "panel", lower=lower) as number:
             here, left = self.gemm.panel_position(coords, number)
             if columns is None:
-                panel = WeightPanel(self.gemm, here, left, part.start)
+                panel = WeightPanel(self.gemm, here, left, k_slice.start)
             else:
                 is_only = code.compare("eq", code.dim(self.blocks), 1)
                 position = code.select(is_only, code.index(0), code.sub(number, lower))
                 position = code.add(code.mul(task, code.dim(self._kept)), position)
-                panel = PackedPanel(columns, position, here, left, part)
-            with code.loop(self._count(part), "strip") as strip:
-                self._strip(rows, panel, finish, (coords, here, left), strip, part)
+                panel = PackedPanel(columns, position, here, left, k_slice)
+            with code.loop(self._count(k_slice), "strip") as strip:
+                self._strip(rows, panel, epilogue, (coords, here, left), strip, k_slice)
 
     def _strip(
         self,
         rows: RowPanels,
         panel: PackedPanel | WeightPanel,
-        finish: EpilogueEmitter,
+        epilogue: EpilogueEmitter,
         all_coords: tuple[Coords, Coords, SSAValue],
         strip: SSAValue,
-        part: PackedBlock,
+        chunk: PackedBlock,
     ) -> None:
         """Emits a tile: to the output if all its rows and columns are there and there is no epilogue, else through
         memory.
         """
         code, gemm = self.code, self.gemm
         coords, here, left = all_coords
-        done = code.mul(strip, self.tiles.rows)
-        top = code.add(part.top, done)
-        operand = rows.operand(coords, strip, top, part.start)
+        done = code.mul(strip, self.tiles.mr)
+        top = code.add(chunk.top, done)
+        operand = rows.operand(coords, strip, top, chunk.start)
 
         def through_memory(later: Corner | None) -> None:
-            tile = code.alloc([self.tiles.rows, self.tiles.width], gemm.what.element, "tile")
-            self._tile(panel, operand, tile, strip, part)
-            store_tile(gemm, finish, tile, here, (top, left), later)
+            tile = code.alloc([self.tiles.mr, self.tiles.nr], gemm.contraction.element, "tile")
+            self._tile(panel, operand, tile, strip, chunk)
+            store_tile(gemm, epilogue, tile, here, (top, left), later)
 
         if not isinstance(operand, Matrix) or not can_store_tiles(gemm):
-            through_memory(self._later(part, strip, top, left) if isinstance(panel, PackedPanel) else None)
+            through_memory(self._later(chunk, strip, top, left) if isinstance(panel, PackedPanel) else None)
             return
-        rows_are_all = code.compare("sge", code.sub(part.count, done), self.tiles.rows)
-        columns_are_all = code.compare("sge", code.sub(code.dim(gemm.n), left), self.tiles.width)
+        rows_are_all = code.compare("sge", code.sub(chunk.count, done), self.tiles.mr)
+        columns_are_all = code.compare("sge", code.sub(code.dim(gemm.n), left), self.tiles.nr)
         straight = code.both(rows_are_all, columns_are_all)
         if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:  # one of many has a function of its own
-            straight = code.both(straight, code.compare("ne", code.add(part.block, strip), 0))
+            straight = code.both(straight, code.compare("ne", code.add(chunk.block, strip), 0))
         with code.when(straight) as branch:
-            corner = {**here, gemm.what.row: top, gemm.what.column: left}
-            whole = output_tile(gemm, corner, part.k_block)
-            panel.tile(part.length, self.tiles.rows, operand, whole, strip)
+            corner = {**here, gemm.contraction.row: top, gemm.contraction.column: left}
+            whole = output_tile(gemm, corner, chunk.k_block)
+            panel.tile(chunk.length, self.tiles.mr, operand, whole, strip)
         with code.otherwise(branch):
             through_memory(None)
 
-    def _later(self, part: PackedBlock, strip: SSAValue, top: SSAValue, left: SSAValue) -> Corner:
+    def _later(self, chunk: PackedBlock, strip: SSAValue, top: SSAValue, left: SSAValue) -> Corner:
         """The next tile: that below, or after the last strip the first one of the next panel."""
         code, tiles = self.code, self.tiles
-        is_last = code.compare("sge", code.add(strip, 1), self._count(part))
-        below = code.select(is_last, part.top, code.add(top, tiles.rows))
-        return below, code.select(is_last, code.add(left, tiles.width), left)
+        is_last = code.compare("sge", code.add(strip, 1), self._count(chunk))
+        below = code.select(is_last, chunk.top, code.add(top, tiles.mr))
+        return below, code.select(is_last, code.add(left, tiles.nr), left)
 
     def _tile(
-        self, panel: PackedPanel | WeightPanel, rows: Operand, tile: SSAValue, strip: SSAValue, part: PackedBlock
+        self, panel: PackedPanel | WeightPanel, rows: Operand, tile: SSAValue, strip: SSAValue, chunk: PackedBlock
     ) -> None:
         """The accumulators of a tile into memory, by the smallest micro-kernel that has all its rows."""
         code, gemm = self.code, self.gemm
 
-        def emit(height: int) -> None:
-            panel.tile(part.length, height, rows, tile, strip)
+        def emit(mr: int) -> None:
+            panel.tile(chunk.length, mr, rows, tile, strip)
 
         def emit_all() -> None:
-            self._smallest(code.sub(part.count, code.mul(strip, self.tiles.rows)), gemm.heights, emit)
+            self._smallest(code.sub(chunk.count, code.mul(strip, self.tiles.mr)), gemm.mr_sizes, emit)
 
         if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:
-            begins = code.compare("eq", code.add(part.block, strip), 0)
+            begins = code.compare("eq", code.add(chunk.block, strip), 0)
             with code.when(begins) as branch:
-                panel.packing_tile(gemm.heights[0], rows, tile)
+                panel.packing_tile(gemm.mr_sizes[0], rows, tile)
             with code.otherwise(branch):
                 emit_all()
         else:
             emit_all()
 
-    def _smallest(self, left: SSAValue, heights: Sequence[int], emit: Callable[[int], None]) -> None:
+    def _smallest(self, left: SSAValue, mr_sizes: Sequence[int], emit: Callable[[int], None]) -> None:
         """The smallest micro-kernel that has `left` rows."""
-        code, (height, *smaller) = self.code, heights
+        code, (mr, *smaller) = self.code, mr_sizes
         if not smaller:
-            emit(height)
+            emit(mr)
             return
         with code.when(code.compare("sgt", left, smaller[0])) as branch:
-            emit(height)
+            emit(mr)
         with code.otherwise(branch):
             self._smallest(left, smaller, emit)
 
@@ -256,10 +256,10 @@ class PackedGemm:
 def threads_for(gemm: Gemm) -> Dim:
     """How many threads have enough to do in one batch."""
     threads = gemm.threads(PACKED_TASK_MACS)
-    if gemm.what.columns.panels is not None:  # few rows wait for memory, which threads do side by side
+    if gemm.contraction.columns.panels is not None:  # a small M waits for memory, which threads do side by side
         least = gemm.threads(TASK_WEIGHTS, gemm.n * gemm.rounds * gemm.k)
         threads = maximum(threads, least)
-    batches = maximum(gemm.size(gemm.what.batch), constant(1))
+    batches = maximum(gemm.size(gemm.contraction.batch), constant(1))
     return ceildiv(threads, batches)
 
 

@@ -34,19 +34,19 @@ class RowPanels:
         self.code = gemm.code
         self.tiles = gemm.tiles
         self.step = step
-        what = gemm.what
-        by_depth = gemm.is_contiguous(what.rows, what.reduced)
+        contraction = gemm.contraction
+        by_depth = gemm.is_contiguous(contraction.rows, contraction.reduced)
         self.direct = by_depth and self._is_well_spaced
-        self.transposed = not by_depth and gemm.is_contiguous(what.rows, what.row)
+        self.transposed = not by_depth and gemm.is_contiguous(contraction.rows, contraction.row)
         self.contiguous = by_depth or self.transposed
-        size = byte_size(what.element)
+        size = byte_size(contraction.element)
         pitch = (-(-room * size // LINE_BYTES) | 1) * LINE_BYTES // size
-        wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
-        shape = [room, wide] if self.transposed else [self.tiles.rows, pitch]
+        wide = -(-self.tiles.mr // self.tiles.lanes) * self.tiles.lanes
+        shape = [room, wide] if self.transposed else [self.tiles.mr, pitch]
         self._shape = shape
         if not self.direct:
             before = [] if tasks is None or tasks.constant_value == 1 else [tasks]
-            self.buffer = self.code.alloc([*before, *shape], what.element, "packed_rows")
+            self.buffer = self.code.alloc([*before, *shape], contraction.element, "packed_rows")
 
     def take(self, task: SSAValue) -> None:
         """Uses the memory of a task from here on."""
@@ -56,20 +56,20 @@ class RowPanels:
     @property
     def _is_well_spaced(self) -> bool:
         """Whether rows need no packing: they are so far apart that the cache keeps all those of a tile."""
-        what, rows = self.gemm.what, self.gemm.m.constant_value
-        step = what.rows.stride(what.row[-1]) if what.row else None
-        bytes_ = byte_size(what.element) * (step or 0)
+        contraction, rows = self.gemm.contraction, self.gemm.m.constant_value
+        step = contraction.rows.stride(contraction.row[-1]) if contraction.row else None
+        bytes_ = byte_size(contraction.element) * (step or 0)
         return rows is not None and step is not None and bytes_ % WAY_BYTES != 0
 
     def reader(
         self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue
     ) -> Callable[[int, SSAValue], SSAValue]:
         """A function that gives an element of a strip whose first row is `top`, by its row and its step of K."""
-        code, what = self.code, self.gemm.what
+        code, contraction = self.code, self.gemm.contraction
 
         def direct(row: int, depth: SSAValue) -> SSAValue:
-            here = {**coords, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
-            return self.gemm.element(what.rows, here)
+            here = {**coords, contraction.row: code.add(top, row), contraction.reduced: code.add(start, depth)}
+            return self.gemm.element(contraction.rows, here)
 
         first = self._first(strip)
 
@@ -80,9 +80,14 @@ class RowPanels:
 
     def operand(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue) -> Operand:
         """The same for a micro-kernel."""
-        what = self.gemm.what
+        contraction = self.gemm.contraction
         if self.direct:
-            return operand(self.gemm, what.rows, {**coords, what.row: top, what.reduced: start}, what.row)
+            return operand(
+                self.gemm,
+                contraction.rows,
+                {**coords, contraction.row: top, contraction.reduced: start},
+                contraction.row,
+            )
         flat, first = self.code.value(FlattenOp(self.buffer)), self._first(strip)
         pitch = buffer_type(self.buffer).strides[0].constant_value
         assert pitch is not None  # the shape is of numbers
@@ -99,41 +104,46 @@ class RowPanels:
 
     def pack(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
         """Packs the strip whose first row is `top`, from `start` along K."""
-        what, code, first = self.gemm.what, self.code, self._first(strip)
+        contraction, code, first = self.gemm.contraction, self.code, self._first(strip)
         if self.transposed:
             with code.loop(length, "r") as r:
-                self._columns(coords, top, {what.reduced: code.add(start, r)}, code.add(first, r))
+                self._columns(coords, top, {contraction.reduced: code.add(start, r)}, code.add(first, r))
             return
         last = code.sub(code.dim(self.gemm.m), 1)
-        with code.loop(self._height(top), "i") as i:
+        with code.loop(self._mr(top), "i") as i:
             row = code.minimum(code.add(top, i), last)
-            here = {**coords, what.row: row}
+            here = {**coords, contraction.row: row}
             if self.contiguous:
                 self._row(here, i, first, start, length)
             else:
                 with code.loop(length, "r") as r:
-                    value = self.gemm.element(what.rows, {**here, what.reduced: code.add(start, r)})
+                    value = self.gemm.element(contraction.rows, {**here, contraction.reduced: code.add(start, r)})
                     code.store(value, self.buffer, [i, code.add(first, r)])
 
-    def _height(self, top: SSAValue) -> SSAValue:
+    def _mr(self, top: SSAValue) -> SSAValue:
         """The rows of the tile that takes the rows from `top` on."""
-        code, (height, *smaller) = self.code, self.gemm.heights
+        code, (mr, *smaller) = self.code, self.gemm.mr_sizes
         left = code.sub(code.dim(self.gemm.m), top)
-        found = code.index(height)
+        found = code.index(mr)
         for each in smaller:
             found = code.select(code.compare("sle", left, each), code.index(each), found)
         return found
 
     def _row(self, here: Coords, i: SSAValue, first: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
 
         def copy(r: SSAValue, on: SSAValue | None) -> None:
-            part = self.gemm.vector(what.rows, {**here, what.reduced: code.add(start, r)}, what.reduced, on)
-            code.store(part, self.buffer, [i, code.add(first, r)])
+            chunk = self.gemm.vector(
+                contraction.rows, {**here, contraction.reduced: code.add(start, r)}, contraction.reduced, on
+            )
+            code.store(chunk, self.buffer, [i, code.add(first, r)])
 
         whole = code.divide(length, lanes)
         later = Computed(
-            self.gemm, what.rows, {**here, what.row: code.add(here[what.row], PACKING_PREFETCH_ROWS)}, what.row
+            self.gemm,
+            contraction.rows,
+            {**here, contraction.row: code.add(here[contraction.row], PACKING_PREFETCH_ROWS)},
+            contraction.row,
         )
         with code.loop(whole, "v") as v:
             r = code.mul(v, lanes)
@@ -144,19 +154,23 @@ class RowPanels:
             copy(done, code.sub(length, done))
 
     def _columns(self, coords: Coords, top: SSAValue, at: Coords, position: SSAValue) -> None:
-        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
         m = code.dim(self.gemm.m)
-        for first in range(0, self.tiles.rows, lanes):
+        for first in range(0, self.tiles.mr, lanes):
             row = code.add(top, first)
-            part = self.gemm.vector(what.rows, {**coords, **at, what.row: row}, what.row, code.sub(m, row))
-            code.store(part, self.buffer, [position, code.index(first)])
+            chunk = self.gemm.vector(
+                contraction.rows, {**coords, **at, contraction.row: row}, contraction.row, code.sub(m, row)
+            )
+            code.store(chunk, self.buffer, [position, code.index(first)])
 
 
 def has_window_rows(gemm: Gemm) -> bool:
     """Whether columns are windows: evenly spaced along the last axis of the image, but not from row to row."""
-    what = gemm.what
-    neighbours = any(gemm.is_contiguous(what.columns, axes) for axes in (what.column, what.reduced))
-    return not neighbours and len(what.column) > 1 and what.columns.is_linear
+    contraction = gemm.contraction
+    neighbours = any(
+        gemm.is_contiguous(contraction.columns, axes) for axes in (contraction.column, contraction.reduced)
+    )
+    return not neighbours and len(contraction.column) > 1 and contraction.columns.is_linear
 
 
 class ColumnPanel:
@@ -180,10 +194,10 @@ class ColumnPanel:
 
     def pack(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         """Packs the columns from `left` on, from `start` along K."""
-        what = self.gemm.what
-        if self.gemm.is_contiguous(what.columns, what.column):
+        contraction = self.gemm.contraction
+        if self.gemm.is_contiguous(contraction.columns, contraction.column):
             self._copy(coords, left, start, length)
-        elif self.gemm.is_contiguous(what.columns, what.reduced) and is_power_of_two(self.tiles.lanes):
+        elif self.gemm.is_contiguous(contraction.columns, contraction.reduced) and is_power_of_two(self.tiles.lanes):
             self._transpose(coords, left, start, length)
         elif has_window_rows(self.gemm):
             self._runs(coords, left, start, length)
@@ -191,33 +205,33 @@ class ColumnPanel:
             self._elements(coords, left, start, length)
 
     def _copy(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
         starts = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
         counts = [code.sub(code.dim(self.gemm.n), column) for column in starts]
 
         def emit(masked: bool) -> None:
             with code.loop(length, "r") as r:
-                here = {**coords, what.reduced: code.add(start, r)}
+                here = {**coords, contraction.reduced: code.add(start, r)}
                 for v, (column, on) in enumerate(zip(starts, counts, strict=True)):
-                    at = {**here, what.column: column}
-                    part = self.gemm.vector(what.columns, at, what.column, on if masked else None)
-                    code.store(part, self.buffer, [r, code.index(v * lanes)])
+                    at = {**here, contraction.column: column}
+                    chunk = self.gemm.vector(contraction.columns, at, contraction.column, on if masked else None)
+                    code.store(chunk, self.buffer, [r, code.index(v * lanes)])
 
-        self.gemm.masked(counts[0], self.tiles.width, emit)
+        self.gemm.masked(counts[0], self.tiles.nr, emit)
 
     def _elements(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        code, what = self.code, self.gemm.what
+        code, contraction = self.code, self.gemm.contraction
         last = code.sub(code.dim(self.gemm.n), 1)
-        with code.loop(code.index(self.tiles.width), "j") as j:
-            here = {**coords, what.column: code.minimum(code.add(left, j), last)}
+        with code.loop(code.index(self.tiles.nr), "j") as j:
+            here = {**coords, contraction.column: code.minimum(code.add(left, j), last)}
             with code.loop(length, "r") as r:
-                value = self.gemm.element(what.columns, {**here, what.reduced: code.add(start, r)})
+                value = self.gemm.element(contraction.columns, {**here, contraction.reduced: code.add(start, r)})
                 code.store(value, self.buffer, [r, j])
 
     # Columns that lie along K.
 
     def _transpose(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
+        code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
         last = code.sub(code.dim(self.gemm.n), 1)
         with code.loop(code.index(self.tiles.vectors), "v") as v:
             column = code.mul(v, lanes)
@@ -225,7 +239,7 @@ class ColumnPanel:
 
             def block(number: SSAValue, masked: bool) -> None:
                 r = code.mul(number, lanes)
-                here = {**coords, what.reduced: code.add(start, r)}
+                here = {**coords, contraction.reduced: code.add(start, r)}
                 self._block(here, columns, code.sub(length, r) if masked else None, (r, column))
                 if not masked:  # prefetchers follow loads of whole lines by themselves
                     self._prefetch(here, code.add(code.add(left, column), lanes), number)
@@ -247,20 +261,23 @@ class ColumnPanel:
         self, here: Coords, columns: Sequence[SSAValue], on: SSAValue | None, target: tuple[SSAValue, SSAValue]
     ) -> None:
         """Transposes a block: as many steps of K as there are columns, of which so many are on."""
-        code, what, (r, first) = self.code, self.gemm.what, target
-        parts = [self.gemm.vector(what.columns, {**here, what.column: column}, what.reduced, on) for column in columns]
-        for i, part in enumerate(transposed(code, parts)):
-            code.store(part, self.buffer, [code.add(r, i), first])
+        code, contraction, (r, first) = self.code, self.gemm.contraction, target
+        chunks = [
+            self.gemm.vector(contraction.columns, {**here, contraction.column: column}, contraction.reduced, on)
+            for column in columns
+        ]
+        for i, chunk in enumerate(transposed(code, chunks)):
+            code.store(chunk, self.buffer, [code.add(r, i), first])
 
     def _prefetch(self, here: Coords, first: SSAValue, number: SSAValue) -> None:
         """Prefetches the columns from `first` on, which are packed next.
 
         A cache line takes several blocks, each of which prefetches those of some columns.
         """
-        code, what, lanes = self.code, self.gemm.what, self.tiles.lanes
-        chunks = max(1, min(lanes, LINE_BYTES // byte_size(what.element) // lanes))
+        code, contraction, lanes = self.code, self.gemm.contraction, self.tiles.lanes
+        chunks = max(1, min(lanes, LINE_BYTES // byte_size(contraction.element) // lanes))
         first = code.add(first, code.mul(code.remainder(number, chunks), lanes // chunks))
-        columns = Computed(self.gemm, what.columns, {**here, what.column: first}, what.column)
+        columns = Computed(self.gemm, contraction.columns, {**here, contraction.column: first}, contraction.column)
         for j in range(lanes // chunks):
             columns.prefetch(code, code.index(0), 0, j, 2)
 
@@ -268,15 +285,15 @@ class ColumnPanel:
 
     def _runs(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         """Packs the columns row by row of the image: along a row, the last column axis, they are evenly spaced."""
-        code, what = self.code, self.gemm.what
-        *before, axis = what.column
-        line = code.dim(what.stage.extents[axis])
-        end = code.minimum(code.add(left, self.tiles.width), code.dim(self.gemm.n))
-        first, after = code.divide(left, line), code.divide(code.add(end, code.sub(line, 1)), line)
+        code, contraction = self.code, self.gemm.contraction
+        *before, axis = contraction.column
+        row = code.dim(contraction.stage.extents[axis])
+        end = code.minimum(code.add(left, self.tiles.nr), code.dim(self.gemm.n))
+        first, after = code.divide(left, row), code.divide(code.add(end, code.sub(row, 1)), row)
         with code.loop(after, "line", lower=first) as number:
-            begin = code.mul(number, line)
+            begin = code.mul(number, row)
             low = code.maximum(left, begin)
-            high = code.minimum(end, code.add(begin, line))
+            high = code.minimum(end, code.add(begin, row))
             here = {**coords, tuple(before): number}
             self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
 
@@ -291,16 +308,16 @@ class ColumnPanel:
         length: SSAValue,
     ) -> None:
         """Packs some columns of a row from `source` on, to the columns of the panel from `target` on."""
-        code, lanes, what = self.code, self.tiles.lanes, self.gemm.what
+        code, lanes, contraction = self.code, self.tiles.lanes, self.gemm.contraction
         with code.loop(code.divide(code.add(count, lanes - 1), lanes), "v") as v:
             done = code.mul(v, lanes)
             on = code.sub(count, done)
             here = {**coords, (axis,): code.add(source, done)}
             with code.loop(length, "r") as r:
                 step = self._steps(r)
-                along = {what.reduced: code.add(start, r)} if step is None else {}
-                part = self.gemm.vector(what.columns, {**here, **along}, (axis,), on, step)
-                code.store(part, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
+                along = {contraction.reduced: code.add(start, r)} if step is None else {}
+                chunk = self.gemm.vector(contraction.columns, {**here, **along}, (axis,), on, step)
+                code.store(chunk, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
 
     def _steps(self, r: SSAValue) -> SSAValue | None:
         if self.offsets is None:

@@ -44,9 +44,9 @@ def emit_last_panel(gemm: Gemm, left: SSAValue, emit: Callable[[Gemm], None]) ->
 def _may_be_narrow(gemm: Gemm) -> bool:
     """Whether one vector may hold the columns of the last panel."""
     known = gemm.n.constant_value
-    if known is not None and has_remainder(gemm, gemm.tiles.width):
+    if known is not None and has_remainder(gemm, gemm.tiles.nr):
         return False
-    return gemm.tiles.vectors > 1 and (known is None or 0 < known % gemm.tiles.width <= gemm.tiles.lanes)
+    return gemm.tiles.vectors > 1 and (known is None or 0 < known % gemm.tiles.nr <= gemm.tiles.lanes)
 
 
 @dataclass(frozen=True)
@@ -74,29 +74,29 @@ class PackedColumns:
         self.tiles = gemm.tiles
         lanes = constant(self.tiles.lanes)
         self.depth = ceildiv(depth, lanes) * lanes
-        self.buffer = self.code.alloc([count, self.depth, self.tiles.width], gemm.what.element, "packed_columns")
+        self.buffer = self.code.alloc([count, self.depth, self.tiles.nr], gemm.contraction.element, "packed_columns")
         self.offsets: SSAValue | None = None
 
     def prepare(self, start: SSAValue, length: SSAValue) -> None:
         """Computes the offsets of the steps of K, where they are the same for all panels of a block."""
-        what, code = self.gemm.what, self.code
-        if not has_window_rows(self.gemm) or len(what.columns.accesses) != 1:
+        contraction, code = self.gemm.contraction, self.code
+        if not has_window_rows(self.gemm) or len(contraction.columns.accesses) != 1:
             return
         self.offsets = code.alloc([self.depth], i64, "offsets")
         with code.loop(length, "r") as r:
-            access = replace(what.columns.accesses[0], base=constant(0))
-            offset = self.gemm.offset(access, {what.reduced: code.add(start, r)})
+            access = replace(contraction.columns.accesses[0], base=constant(0))
+            offset = self.gemm.offset(access, {contraction.reduced: code.add(start, r)})
             code.store(code.value(arith.IndexCastOp(offset, i64)), self.offsets, [r])
 
     def operand(self, number: SSAValue) -> Matrix:
         """One of the panels for a micro-kernel."""
-        code, width = self.code, self.tiles.width
+        code, width = self.code, self.tiles.nr
         first = code.mul(number, code.dim(self.depth * width))
         return Matrix(code.value(FlattenOp(self.buffer)), first, 1, width, self.tiles.lanes)
 
     def panel(self, number: SSAValue) -> ColumnPanel:
         """One of the panels."""
-        buffer = self.code.part(self.buffer, number, [self.depth, self.tiles.width])
+        buffer = self.code.part(self.buffer, number, [self.depth, self.tiles.nr])
         return ColumnPanel(self.gemm, buffer, self.offsets)
 
 
@@ -107,53 +107,51 @@ class PackedPanel:
     them.
     """
 
-    def __init__(self, columns: PackedColumns, number: SSAValue, coords: Coords, left: SSAValue, part: PackedBlock):
+    def __init__(self, columns: PackedColumns, number: SSAValue, coords: Coords, left: SSAValue, chunk: PackedBlock):
         """Panel `number`, which the first block of rows packs; its first column is `left`."""
         self.gemm = columns.gemm
         self.code = columns.code
         self.tiles = columns.tiles
-        self.coords, self.left, self.part = coords, left, part
+        self.coords, self.left, self.part = coords, left, chunk
         self.packed = columns.operand(number)
         if not self.is_packed_by_tile:
-            with self.code.when(self.code.compare("eq", part.block, 0)):
-                columns.panel(number).pack(coords, left, part.start, part.length)
+            with self.code.when(self.code.compare("eq", chunk.block, 0)):
+                columns.panel(number).pack(coords, left, chunk.start, chunk.length)
 
     @property
     def is_packed_by_tile(self) -> bool:
-        """Whether the first strip packs the panel: it has all rows of a tile, since few rows are not packed for."""
-        columns, kernel = self.gemm.what.columns, self.gemm.kernel
+        """Whether the first strip packs the panel: it has all rows of a tile, since nothing is packed for a small M."""
+        columns, kernel = self.gemm.contraction.columns, self.gemm.kernel
         load = columns.value.owner
         is_plain = isinstance(load, LoadOp) and load.buffer in kernel.flat
-        return is_plain and self.gemm.is_contiguous(columns, self.gemm.what.column)
+        return is_plain and self.gemm.is_contiguous(columns, self.gemm.contraction.column)
 
-    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | OutputTile, strip: SSAValue) -> None:
-        """Emits a tile of `height` rows into the buffer `tile`, of one vector each if there are no more columns."""
-        if height < self.tiles.rows or isinstance(tile, OutputTile):
-            self._tile(self.gemm, length, height, rows, tile)
+    def tile(self, length: SSAValue, mr: int, rows: Operand, tile: SSAValue | OutputTile, strip: SSAValue) -> None:
+        """Emits a tile of `mr` rows into the buffer `tile`, of one vector each if there are no more columns."""
+        if mr < self.tiles.mr or isinstance(tile, OutputTile):
+            self._tile(self.gemm, length, mr, rows, tile)
             return
-        emit_last_panel(self.gemm, self.left, lambda gemm: self._tile(gemm, length, height, rows, tile))
+        emit_last_panel(self.gemm, self.left, lambda gemm: self._tile(gemm, length, mr, rows, tile))
 
-    def _tile(self, gemm: Gemm, length: SSAValue, height: int, rows: Operand, tile: SSAValue | OutputTile) -> None:
+    def _tile(self, gemm: Gemm, length: SSAValue, mr: int, rows: Operand, tile: SSAValue | OutputTile) -> None:
         """Emits a tile with as many vectors as the GEMM's tiles have."""
         prefetches = (
-            tuple(Prefetch(PACKED_PREFETCH_STEPS, line, 1) for line in cache_line_starts(gemm))
+            tuple(Prefetch(PACKED_PREFETCH_STEPS, cache_line, 1) for cache_line in cache_line_starts(gemm))
             if gemm.tiles.far
             else ()
         )
-        unroll = gemm.tiles.steps if height == gemm.tiles.rows else 1
-        kind = replace(micro_kernel(gemm, height), unroll=unroll, prefetches=prefetches)
-        if isinstance(tile, SSAValue) and height == self.tiles.rows and gemm is self.gemm:
+        unroll = gemm.tiles.steps if mr == gemm.tiles.mr else 1
+        kind = replace(micro_kernel(gemm, mr), unroll=unroll, prefetches=prefetches)
+        if isinstance(tile, SSAValue) and mr == self.tiles.mr and gemm is self.gemm:
             tile = as_output_tile(gemm, tile)
         kind.call(gemm.kernel, TileOperands(rows, self.packed, self.code.index(0), length, tile))
 
-    def packing_tile(self, height: int, rows: Operand, tile: SSAValue) -> None:
+    def packing_tile(self, mr: int, rows: Operand, tile: SSAValue) -> None:
         """Emits a tile from columns that are not packed yet, and packs them."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
-        coords = {**self.coords, what.reduced: self.part.start, what.column: self.left}
-        columns = operand(gemm, what.columns, coords, what.column)
-        kind = replace(
-            micro_kernel(gemm, height), prefetches=self._packing_prefetches, masks=masks_of(gemm), packs=True
-        )
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
+        coords = {**self.coords, contraction.reduced: self.part.start, contraction.column: self.left}
+        columns = operand(gemm, contraction.columns, coords, contraction.column)
+        kind = replace(micro_kernel(gemm, mr), prefetches=self._packing_prefetches, masks=masks_of(gemm), packs=True)
         count = code.sub(code.dim(gemm.n), self.left)
         zero, length = code.index(0), self.part.length
         prefetched = self._next_column if len(cache_line_ends(gemm)) == 1 else None
@@ -174,10 +172,10 @@ class PackedPanel:
         """The column to prefetch: in the next panel, or in this one where rows are no page apart and prefetchers read
         ahead.
         """
-        code, what, (end,) = self.code, self.gemm.what, cache_line_ends(self.gemm)
-        (access,) = what.columns.accesses
-        apart = code.dim(access.strides[what.reduced[-1]] * byte_size(what.element))
-        return code.select(code.compare("sge", apart, PAGE_BYTES), code.index(end + self.tiles.width), code.index(end))
+        code, contraction, (end,) = self.code, self.gemm.contraction, cache_line_ends(self.gemm)
+        (access,) = contraction.columns.accesses
+        apart = code.dim(access.strides[contraction.reduced[-1]] * byte_size(contraction.element))
+        return code.select(code.compare("sge", apart, PAGE_BYTES), code.index(end + self.tiles.nr), code.index(end))
 
 
 class WeightPanel:
@@ -193,54 +191,54 @@ class WeightPanel:
         self.gemm = gemm
         self.code = gemm.code
         self.left = left
-        what = gemm.what
-        (load,) = what.columns.loads
+        contraction = gemm.contraction
+        (load,) = contraction.columns.loads
         self.buffer = gemm.kernel.flat[load.buffer]
-        self.pitch = what.columns.panels or gemm.tiles.width
-        corner = {**coords, what.reduced: start, what.column: left}
-        self.columns = operand(gemm, what.columns, corner, what.column)
-        first = gemm.offset(what.columns.accesses[0], corner)
+        self.pitch = contraction.columns.panels or gemm.tiles.nr
+        corner = {**coords, contraction.reduced: start, contraction.column: left}
+        self.columns = operand(gemm, contraction.columns, corner, contraction.column)
+        first = gemm.offset(contraction.columns.accesses[0], corner)
         self.next = self.code.add(self.code.add(first, gemm.panel_jump(left)), self.code.dim(gemm.k * self.pitch))
 
-    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | OutputTile, strip: SSAValue) -> None:
-        """Emits a tile of `height` rows into the buffer `tile`, of one vector each if there are no more columns."""
-        if height < self.gemm.tiles.rows or isinstance(tile, OutputTile):
-            self._tile(self.gemm, length, height, rows, tile, strip)
+    def tile(self, length: SSAValue, mr: int, rows: Operand, tile: SSAValue | OutputTile, strip: SSAValue) -> None:
+        """Emits a tile of `mr` rows into the buffer `tile`, of one vector each if there are no more columns."""
+        if mr < self.gemm.tiles.mr or isinstance(tile, OutputTile):
+            self._tile(self.gemm, length, mr, rows, tile, strip)
             return
-        emit_last_panel(self.gemm, self.left, lambda gemm: self._tile(gemm, length, height, rows, tile, strip))
+        emit_last_panel(self.gemm, self.left, lambda gemm: self._tile(gemm, length, mr, rows, tile, strip))
 
     def _tile(
         self,
         gemm: Gemm,
         length: SSAValue,
-        height: int,
+        mr: int,
         rows: Operand,
         tile: SSAValue | OutputTile,
         strip: SSAValue,
     ) -> None:
         """Emits a tile with as many vectors as the GEMM's tiles have."""
         tiles, code, is_whole = gemm.tiles, self.code, gemm is self.gemm
-        prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, line, 1) for line in cache_line_starts(gemm))
-        position, ahead = self._ahead(length, height, strip)
+        prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, cache_line, 1) for cache_line in cache_line_starts(gemm))
+        position, ahead = self._ahead(length, mr, strip)
         ahead = ahead if is_whole else ()  # there is no next panel after a narrow one
-        parts = k_splits(height, tiles.vectors, gemm.kernel.target.vector_registers)
-        unroll = tiles.steps if parts == len(prefetches) == 1 else 1
-        kind = replace(micro_kernel(gemm, height), parts=parts, prefetches=prefetches, ahead=ahead, unroll=unroll)
+        chunks = k_splits(mr, tiles.vectors, gemm.kernel.target.vector_registers)
+        unroll = tiles.steps if chunks == len(prefetches) == 1 else 1
+        kind = replace(micro_kernel(gemm, mr), parts=chunks, prefetches=prefetches, ahead=ahead, unroll=unroll)
         later = Matrix(self.buffer, position, 1, self.pitch, tiles.lanes) if ahead else None
-        if isinstance(tile, SSAValue) and height == tiles.rows and is_whole and can_store_tiles(gemm):
+        if isinstance(tile, SSAValue) and mr == tiles.mr and is_whole and can_store_tiles(gemm):
             tile = as_output_tile(gemm, tile)
         where = TileOperands(rows, self.columns, code.index(0), length, tile, ahead=later)
-        if height == 1:  # little code, which waits for memory: it is faster with what is known of indices here
+        if mr == 1:  # little code, which waits for memory: it is faster with what is known about indices here
             kind.emit(code, where)
         else:
             kind.call(gemm.kernel, where)
 
-    def _ahead(self, length: SSAValue, height: int, strip: SSAValue) -> tuple[SSAValue, tuple[tuple[int, int], ...]]:
+    def _ahead(self, length: SSAValue, mr: int, strip: SSAValue) -> tuple[SSAValue, tuple[tuple[int, int], ...]]:
         """What of the next panel is prefetched meanwhile: as `MicroKernel.ahead`, from an element on."""
         code, half = self.code, self.pitch // 2
-        if self.pitch != self.gemm.tiles.width:  # the next tile is in the same panel
+        if self.pitch != self.gemm.tiles.nr:  # the next tile is in the same panel
             return self.next, ()
-        if height < self.gemm.tiles.rows:  # no other strip may follow
+        if mr < self.gemm.tiles.mr:  # no other strip may follow
             return self.next, ((0, self.pitch), (half, self.pitch))
         done = code.mul(code.mul(code.remainder(strip, 2), length), half)
         return code.add(self.next, done), ((0, half),)

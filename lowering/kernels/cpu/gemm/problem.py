@@ -35,11 +35,11 @@ class Gemm:
     """A contraction whose code is being emitted: A is the factor of the rows, B that of the columns, C the output."""
 
     kernel: Kernel
-    what: Contraction
+    contraction: Contraction
     epilogue: Epilogue
     tiles: Tiling
     is_swapped: bool = False
-    """Whether its operands are swapped: it is the transpose of a GEMM with few columns, and has one generator."""
+    """Whether its operands are swapped: it is the transpose of a GEMM with small N, and has one generator."""
 
     @property
     def code(self) -> Code:
@@ -48,41 +48,41 @@ class Gemm:
 
     def size(self, axes: Sequence[int]) -> Dim:
         """How many values some axes have together."""
-        return product_of(self.what.stage.extents[axis] for axis in axes)
+        return product_of(self.contraction.stage.extents[axis] for axis in axes)
 
     @property
-    def sums(self) -> SSAValue:
+    def accumulators(self) -> SSAValue:
         """Memory for the partial sums between K blocks, and for results unless an epilogue follows."""
-        return self.kernel.flat[self.what.store.buffer]
+        return self.kernel.flat[self.contraction.store.buffer]
 
     @property
-    def heights(self) -> tuple[int, ...]:
+    def mr_sizes(self) -> tuple[int, ...]:
         """Rows of the tiles. If M is known, the last tile has as many as are left."""
-        rows, known = self.tiles.rows, self.m.constant_value
+        rows, known = self.tiles.mr, self.m.constant_value
         if known is None:
-            return self.tiles.heights + (self.tiles.low if self.what.columns.panels else ())
+            return self.tiles.mr_sizes + (self.tiles.low if self.contraction.columns.panels else ())
         rest = known % rows
         return (rest,) if 0 < known < rows else (rows, rest) if rest else (rows,)
 
     @property
     def m(self) -> Dim:
         """M, the number of rows."""
-        return self.size(self.what.row)
+        return self.size(self.contraction.row)
 
     @property
     def n(self) -> Dim:
         """N, the number of columns of one set."""
-        return self.size(self.what.column)
+        return self.size(self.contraction.column)
 
     @property
     def k(self) -> Dim:
         """K, the length of the reduction."""
-        return self.size(self.what.reduced)
+        return self.size(self.contraction.reduced)
 
     @property
     def rounds(self) -> Dim:
         """How many sets of columns there are."""
-        return self.size(self.what.outer)
+        return self.size(self.contraction.outer)
 
     def threads(self, least: int, work: Dim | None = None) -> Dim:
         """How many threads have `least` multiply-adds to do, at least one and at most all.
@@ -98,7 +98,7 @@ class Gemm:
     def at(self, accesses: Iterable[AffineAccess], pinned: Iterable[int], coords: Coords) -> dict[int, SSAValue]:
         """The values of single axes; of axes that count as one for these accesses, that of the last."""
         accesses, pinned = tuple(accesses), frozenset(pinned)
-        extents = self.what.stage.extents
+        extents = self.contraction.stage.extents
         found: dict[int, SSAValue] = {}
         for axes, number in coords.items():
             if axes and not pinned.intersection(axes) and is_chain(accesses, extents, axes):
@@ -111,14 +111,14 @@ class Gemm:
     def _digits(self, number: SSAValue, axes: Sequence[int]) -> list[SSAValue]:
         found: list[SSAValue] = []
         for axis in reversed(axes[1:]):
-            extent = self.code.dim(self.what.stage.extents[axis])
+            extent = self.code.dim(self.contraction.stage.extents[axis])
             found.append(self.code.remainder(number, extent))
             number = self.code.divide(number, extent)
         return [number, *reversed(found)]
 
     def panel_position(self, coords: Coords, number: SSAValue, width: int | None = None) -> tuple[Coords, SSAValue]:
         """The set of columns that a panel is in, and its first column; as wide as a tile unless told."""
-        code, outer, width = self.code, self.what.outer, width or self.tiles.width
+        code, outer, width = self.code, self.contraction.outer, width or self.tiles.nr
         if not outer:
             return coords, code.mul(number, width)
         each = code.dim(ceildiv(self.n, constant(width)))
@@ -127,7 +127,7 @@ class Gemm:
 
     def is_contiguous(self, factor: Factor, axes: Sequence[int]) -> bool:
         """Whether a factor lies in memory along some axes as one, element beside element."""
-        moves = bool(axes) and factor.is_linear and is_chain(factor.accesses, self.what.stage.extents, axes)
+        moves = bool(axes) and factor.is_linear and is_chain(factor.accesses, self.contraction.stage.extents, axes)
         return moves and factor.stride(axes[-1]) == 1
 
     def offset(self, access: AffineAccess, coords: Coords) -> SSAValue:
@@ -139,7 +139,7 @@ class Gemm:
 
     def element(self, factor: Factor, coords: Coords) -> SSAValue:
         """One element of a factor."""
-        body = Explicit(self.kernel, self.what.stage, self.at(factor.accesses, factor.pinned, coords))
+        body = Explicit(self.kernel, self.contraction.stage, self.at(factor.accesses, factor.pinned, coords))
         body.run(factor.ops)
         return self._as_float(factor, body.value(factor.value))
 
@@ -151,14 +151,16 @@ class Gemm:
         All lanes, or `on` lanes or more take part; the loads are `further` elements on than the coordinates say.
         """
         lanes = Lanes(along[-1], self.tiles.lanes, on)
-        body = Explicit(self.kernel, self.what.stage, self.at(factor.accesses, factor.pinned, coords), lanes, further)
+        body = Explicit(
+            self.kernel, self.contraction.stage, self.at(factor.accesses, factor.pinned, coords), lanes, further
+        )
         body.run(factor.ops)
         return self._as_float(factor, body.widened(body.value(factor.value)))
 
     def panel_jump(self, left: SSAValue) -> SSAValue:
         """How much further the panel with the column `left` is than if all columns were in the first panel."""
-        width = self.what.columns.panels
-        if width is not None and width != self.tiles.width:  # of a machine with other tiles
+        width = self.contraction.columns.panels
+        if width is not None and width != self.tiles.nr:  # of a machine with other tiles
             left = self.code.sub(left, self.code.remainder(left, width))
         return self.code.mul(left, self.code.dim(self.k - 1))
 
@@ -173,7 +175,7 @@ class Gemm:
     @property
     def has_cheap_masks(self) -> bool:
         """Whether vectors can be loaded under masks from all its buffers for next to nothing."""
-        return masks_are_cheap(self.kernel, [self.what.stage, *(step.stage for step in self.epilogue.steps)])
+        return masks_are_cheap(self.kernel, [self.contraction.stage, *(step.stage for step in self.epilogue.steps)])
 
     def masked(self, on: SSAValue, lanes: int, emit: Callable[[bool], None]) -> None:
         """What is done with `lanes` lanes of which `on` are on: where masks take long, without them if all are on."""
@@ -190,22 +192,22 @@ class Gemm:
     @contextmanager
     def batches(self) -> Generator[Coords]:
         """The loops over the batch axes, whose GEMMs share nothing; threads take chunks of them."""
-        what, code = self.what, self.code
-        if not what.batch:
+        contraction, code = self.contraction, self.code
+        if not contraction.batch:
             yield {}
             return
-        with code.loop(code.dim(self.size(what.batch), "batches"), "batch", kind=LoopKind.PARALLEL) as batch:
-            yield {what.batch: batch}
+        with code.loop(code.dim(self.size(contraction.batch), "batches"), "batch", kind=LoopKind.PARALLEL) as batch:
+            yield {contraction.batch: batch}
 
 
 def cache_line_starts(gemm: Gemm) -> range:
     """The first column in each cache line of a row of a panel that begins with one."""
-    return range(0, gemm.tiles.width, _elements_per_line(gemm.tiles.width, gemm.what.element))
+    return range(0, gemm.tiles.nr, _elements_per_line(gemm.tiles.nr, gemm.contraction.element))
 
 
 def cache_line_ends(gemm: Gemm) -> range:
     """The last column in each of them: where a panel begins anywhere, its first may be in the line before."""
-    return cache_line_ends_of(gemm.tiles.width, gemm.what.element)
+    return cache_line_ends_of(gemm.tiles.nr, gemm.contraction.element)
 
 
 def cache_line_ends_of(width: int, element: AnyFloat) -> range:

@@ -23,11 +23,11 @@ Element = Callable[[int, SSAValue], SSAValue]
 Step = Callable[[SSAValue], None]
 
 
-def k_splits(height: int, vectors: int, registers: int) -> int:
+def k_splits(mr: int, vectors: int, registers: int) -> int:
     """In how many slices of K a low tile is made: the accumulators of all, a row of B and an element of A have
     registers.
     """
-    wanted, room = -(-ACCUMULATORS_IN_FLIGHT // (height * vectors)), (registers - vectors - 1) // (height * vectors)
+    wanted, room = -(-ACCUMULATORS_IN_FLIGHT // (mr * vectors)), (registers - vectors - 1) // (mr * vectors)
     return max(1, min(MAX_K_SPLITS, wanted, room))
 
 
@@ -48,13 +48,13 @@ class TileColumns:
 
 def grid(gemm: Gemm) -> TileColumns:
     """The columns of the tiles of a GEMM."""
-    return TileColumns(gemm.code, gemm.what.element, gemm.tiles.lanes, gemm.tiles.vectors)
+    return TileColumns(gemm.code, gemm.contraction.element, gemm.tiles.lanes, gemm.tiles.vectors)
 
 
 def emit_tile(
     grid: TileColumns,
     bounds: tuple[SSAValue, SSAValue],
-    height: int,
+    mr: int,
     element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue | OutputTile,
@@ -62,13 +62,13 @@ def emit_tile(
     steps: int = 1,
     is_long: bool = False,
 ) -> None:
-    """Emits the accumulators of `height` rows, into the buffer `tile` or to the output.
+    """Emits the accumulators of `mr` rows, into the buffer `tile` or to the output.
 
     `element(i, r)` gives an element of row `i` of A, `vector(r, v)` a vector of B. The accumulators are in a buffer
     that LLVM keeps in registers: every access to it has constant indices. `prefetch(r)` prefetches what comes next, and
     `steps` is the unroll factor. Where K may be long and is no K block, totals are kept as `in_blocks` does.
     """
-    accumulators = _Accumulators(grid, height, 1)
+    accumulators = _Accumulators(grid, mr, 1)
     accumulators.prefetch(tile)
 
     def run(lower: SSAValue | None, upper: SSAValue) -> None:
@@ -87,27 +87,28 @@ def emit_tile(
 def emit_split_tile(
     grid: TileColumns,
     length: SSAValue,
-    height: int,
+    mr: int,
     element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue | OutputTile,
     prefetch: Step,
-    parts: int,
+    chunks: int,
 ) -> None:
-    """Emits a tile with several accumulators of each element, one for each of some slices of K, for columns from afar.
+    """Emits a tile with several accumulators of each element, one for each of some slices of K, for columns from beyond
+    the L2 cache.
 
     So more accumulators of low tiles are in flight, and memory is read in several streams, which is faster.
     """
     code = grid.code
-    accumulators = _Accumulators(grid, height, parts)
+    accumulators = _Accumulators(grid, mr, chunks)
     accumulators.prefetch(tile)
-    steps = code.divide(length, parts)
+    steps = code.divide(length, chunks)
     with code.loop(steps, "step") as step:
-        for part in range(parts):
-            r = code.add(code.mul(steps, part), step) if part else step
+        for chunk in range(chunks):
+            r = code.add(code.mul(steps, chunk), step) if chunk else step
             prefetch(r)
-            accumulators.add(part, r, element, vector)
-    with code.loop(length, "r", lower=code.mul(steps, parts)) as r:
+            accumulators.add(chunk, r, element, vector)
+    with code.loop(length, "r", lower=code.mul(steps, chunks)) as r:
         prefetch(r)
         accumulators.add(0, r, element, vector)
     accumulators.store(tile)
@@ -116,31 +117,31 @@ def emit_split_tile(
 class _Accumulators:
     """The accumulators of a tile, in registers."""
 
-    def __init__(self, grid: TileColumns, height: int, parts: int):
+    def __init__(self, grid: TileColumns, mr: int, chunks: int):
         self._grid = grid
         code, dtype, lanes, width = grid.code, grid.dtype, grid.lanes, grid.lanes * grid.vectors
-        self._buffer = code.alloc([parts * height, width], dtype, "sums", scope="local")
+        self._buffer = code.alloc([chunks * mr, width], dtype, "sums", scope="local")
         columns = range(0, width, lanes)
         self._accumulators = [
-            [[[code.index(part * height + i), code.index(j)] for j in columns] for i in range(height)]
-            for part in range(parts)
+            [[[code.index(chunk * mr + i), code.index(j)] for j in columns] for i in range(mr)]
+            for chunk in range(chunks)
         ]
         zeros = code.zeros(dtype, lanes)
-        for accumulator in (accumulator for part in self._accumulators for line in part for accumulator in line):
+        for accumulator in (accumulator for chunk in self._accumulators for row in chunk for accumulator in row):
             code.store(zeros, self._buffer, accumulator)
 
     def totals(self) -> VectorTotals:
         """Memory for the totals between two blocks of steps."""
-        indices = [each for part in self._accumulators for line in part for each in line]
+        indices = [each for chunk in self._accumulators for row in chunk for each in row]
         return VectorTotals(self._grid.code, self._grid.dtype, self._buffer, indices, self._grid.lanes)
 
-    def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
+    def add(self, chunk: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
         """Emits the multiply-adds of one step of K."""
         code, lanes = self._grid.code, self._grid.lanes
         columns = [vector(r, v) for v in range(self._grid.vectors)]
-        for i, line in enumerate(self._accumulators[part]):
+        for i, row in enumerate(self._accumulators[chunk]):
             factor = code.splat(element(i, r), lanes)
-            for accumulator, column in zip(line, columns, strict=True):
+            for accumulator, column in zip(row, columns, strict=True):
                 code.store(
                     code.fma(factor, column, code.load(self._buffer, accumulator, lanes)), self._buffer, accumulator
                 )
@@ -191,9 +192,9 @@ class _Accumulators:
     def _store(self, put: Callable[[SSAValue, int, int], None]) -> None:
         """Gives each vector accumulator, with its row and its number in the row, to a function."""
         code, lanes = self._grid.code, self._grid.lanes
-        for i, line in enumerate(self._accumulators[0]):
-            for v in range(len(line)):
-                values = [code.load(self._buffer, part[i][v], lanes) for part in self._accumulators]
+        for i, row in enumerate(self._accumulators[0]):
+            for v in range(len(row)):
+                values = [code.load(self._buffer, chunk[i][v], lanes) for chunk in self._accumulators]
                 put(reduce(code.add_floats, values), i, v)
 
 
@@ -202,18 +203,18 @@ Corner = tuple[SSAValue, SSAValue]
 
 
 def store_tile(
-    gemm: Gemm, finish: EpilogueEmitter, tile: SSAValue, coords: Coords, corner: Corner, later: Corner | None = None
+    gemm: Gemm, epilogue: EpilogueEmitter, tile: SSAValue, coords: Coords, corner: Corner, later: Corner | None = None
 ) -> None:
     """Stores the rows and columns of a tile that there are; prefetches the output of the tile that is made `later`."""
     code, tiles = gemm.code, gemm.tiles
     top, left = corner
-    rows = code.minimum(code.sub(code.dim(gemm.m), top), tiles.rows)
-    store_rows(gemm, finish, tile, coords, (top, rows), left, later)
+    rows = code.minimum(code.sub(code.dim(gemm.m), top), tiles.mr)
+    store_rows(gemm, epilogue, tile, coords, (top, rows), left, later)
 
 
 def store_rows(
     gemm: Gemm,
-    finish: EpilogueEmitter,
+    epilogue: EpilogueEmitter,
     tile: SSAValue,
     coords: Coords,
     rows: tuple[SSAValue, SSAValue],
@@ -221,15 +222,15 @@ def store_rows(
     later: Corner | None = None,
 ) -> None:
     """Stores some rows of a tile; `rows` are the first one and their number. Prefetches as many from `later` on."""
-    code, tiles, what = gemm.code, gemm.tiles, gemm.what
+    code, tiles, contraction = gemm.code, gemm.tiles, gemm.contraction
     n, (top, count) = code.dim(gemm.n), rows
     with code.loop(count, "i") as i:
-        here = {**coords, what.row: code.add(top, i)}
+        here = {**coords, contraction.row: code.add(top, i)}
         for v in range(tiles.vectors):
             column = code.add(left, v * tiles.lanes)
             accumulators = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
-            finish.store(accumulators, {**here, what.column: column}, code.sub(n, column))
+            epilogue.store(accumulators, {**here, contraction.column: column}, code.sub(n, column))
         if later is not None:
-            there = {**coords, what.row: code.add(later[0], i)}
+            there = {**coords, contraction.row: code.add(later[0], i)}
             for end in grid(gemm).line_ends:
-                finish.prefetch({**there, what.column: code.add(later[1], end)})
+                epilogue.prefetch({**there, contraction.column: code.add(later[1], end)})

@@ -1,7 +1,7 @@
 """The columns after the last whole panel or vector: very few of them are multiplied separately, as small N.
 
 A panel takes at least as long as one vector of columns, even for a single column. Where the last panel may be as narrow
-as a vector, very few columns after that are separate, too.
+as a vector, a very small number of columns after that is separate, too.
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
 
 def has_contiguous_rows(gemm: Gemm) -> bool:
-    """Whether rows are contiguous along K, and columns in no panels, so that few columns can be multiplied."""
-    what = gemm.what
-    plain = what.longest is None and not what.outer and what.columns.panels is None
-    several = bool(what.row) and gemm.m.constant_value != 1
-    return plain and several and gemm.is_contiguous(what.rows, what.reduced)
+    """Whether rows are contiguous along K, and columns in no panels, so that a small N can be multiplied."""
+    contraction = gemm.contraction
+    plain = contraction.longest is None and not contraction.outer and contraction.columns.panels is None
+    several = bool(contraction.row) and gemm.m.constant_value != 1
+    return plain and several and gemm.is_contiguous(contraction.rows, contraction.reduced)
 
 
 def narrow_step(gemm: Gemm) -> int:
     """The width of the last panel, if it may be narrow: a vector, if that has more lanes than columns are few."""
     lanes = gemm.tiles.lanes
-    return lanes if lanes > REMAINDER_COLUMNS else gemm.tiles.width
+    return lanes if lanes > REMAINDER_COLUMNS else gemm.tiles.nr
 
 
 def has_remainder(gemm: Gemm, step: int | None = None) -> bool:
     """Whether very few columns may remain after whole vectors or panels."""
-    what, rows = gemm.what, gemm.m.constant_value
-    if gemm.is_swapped or not has_contiguous_rows(gemm) or gemm.is_contiguous(what.columns, what.reduced):
+    contraction, rows = gemm.contraction, gemm.m.constant_value
+    if gemm.is_swapped or not has_contiguous_rows(gemm) or gemm.is_contiguous(contraction.columns, contraction.reduced):
         return False
-    if not gemm.is_contiguous(what.columns, what.column) or (rows is not None and rows <= REMAINDER_MIN_M):
+    if not gemm.is_contiguous(contraction.columns, contraction.column) or (
+        rows is not None and rows <= REMAINDER_MIN_M
+    ):
         return False
     known = gemm.n.constant_value
     step = step or narrow_step(gemm)
@@ -47,7 +49,7 @@ def max_small_n(gemm: Gemm) -> Dim:
     """The largest N that is small, at least one."""
     longer = floordiv(gemm.k, constant(SMALL_N_K_PER_COLUMN))
     most = minimum(constant(SMALL_N), maximum(longer, constant(1)))
-    if gemm.is_contiguous(gemm.what.columns, gemm.what.reduced):
+    if gemm.is_contiguous(gemm.contraction.columns, gemm.contraction.reduced):
         return most
     return minimum(most, maximum(floordiv(gemm.m, constant(SMALL_N_M_PER_COLUMN)), constant(REMAINDER_COLUMNS)))
 
@@ -75,4 +77,4 @@ def main_columns(gemm: Gemm, step: int) -> Dim:
 
 def main_panels(gemm: Gemm, step: int) -> Dim:
     """How many panels have these columns."""
-    return ceildiv(main_columns(gemm, step), constant(gemm.tiles.width)) * gemm.rounds
+    return ceildiv(main_columns(gemm, step), constant(gemm.tiles.nr)) * gemm.rounds

@@ -1,4 +1,4 @@
-"""Skinny GEMM: few rows or few columns, with operands read in place.
+"""Skinny GEMM: small M or small N, with operands read in place.
 
 A K block has some steps for all columns: memory is read row by row, and the accumulators go through L1. It is also best
 for columns that stay in the second-level cache, where vectors are whole cache lines.
@@ -61,13 +61,13 @@ from tir_dialect.types import BufferType
 def row_groups(gemm: Gemm) -> tuple[int, ...]:
     """The numbers of rows of groups, which share a vector of columns once it is loaded, in falling order."""
     vectors, registers = gemm.tiles.vectors, gemm.kernel.target.vector_registers
-    tall = next((height for height in SKINNY_TALL_GROUPS if (height + 1) * vectors < registers), SKINNY_GROUPS[0])
-    return tall, *(height for height in SKINNY_GROUPS if height < tall)
+    tall = next((mr for mr in SKINNY_TALL_GROUPS if (mr + 1) * vectors < registers), SKINNY_GROUPS[0])
+    return tall, *(mr for mr in SKINNY_GROUPS if mr < tall)
 
 
 def max_block_rows(gemm: Gemm, group: int) -> Dim:
     """Most rows of a block."""
-    room = gemm.kernel.target.l2_bytes // SKINNY_OUTPUT_L2_PART // byte_size(gemm.what.element)
+    room = gemm.kernel.target.l2_bytes // SKINNY_OUTPUT_L2_PART // byte_size(gemm.contraction.element)
     return max_rows_in(room, gemm.n, group)
 
 
@@ -101,7 +101,7 @@ class SkinnyRoutine(Routine):
     kind: MicroKernel
     """The tiles; each number of rows is that of some. One row does little but read, which is as fast without
     prefetches."""
-    heights: tuple[int, ...]
+    mr_sizes: tuple[int, ...]
     """The rows of groups that share a vector of columns once it is loaded."""
     row_step: int | None
     """How far apart the elements of a row are; `None` if that is a size."""
@@ -170,31 +170,31 @@ class _Body:
 
     def _groups(self, kind: MicroKernel, k_block: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         code, (top, end) = self.code, rows
-        for height in self.routine.heights:
-            groups = code.divide(code.sub(end, top), height)
+        for mr in self.routine.mr_sizes:
+            groups = code.divide(code.sub(end, top), mr)
             with code.loop(groups, "group") as group:
-                self._group(replace(kind, height=height), k_block, steps, left, code.add(top, code.mul(group, height)))
-            top = code.add(top, code.mul(groups, height))
+                self._group(replace(kind, mr=mr), k_block, steps, left, code.add(top, code.mul(group, mr)))
+            top = code.add(top, code.mul(groups, mr))
 
     def _group(self, kind: MicroKernel, k_block: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
         """Emits the rows of a tile; partial sums of earlier K blocks are added."""
         code, size, buffer = self.code, self.size, self.buffer
         kind = replace(kind, unroll=1)
-        if kind.height == 1:
+        if kind.mr == 1:
             kind = replace(kind, prefetches=())
         row = code.add(size["row"], code.mul(top, size["row_each"]))
         step = size["row_step"] if self.routine.row_step is None else self.routine.row_step
         rows = Matrix(buffer["rows"], row, size["row_each"], step, kind.lanes)
         columns = Matrix(buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
-        line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
-        results = OutputTile(buffer["output"], line, size["out_each"], k_block, is_prefetched=False)
+        tile_row = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
+        results = OutputTile(buffer["output"], tile_row, size["out_each"], k_block, is_prefetched=False)
         kind.emit(code, TileOperands(rows, columns, *steps, results, code.sub(size["n"], left)))
 
 
 def can_be_skinny(gemm: Gemm) -> bool:
     """Whether columns are contiguous in memory, or may be copied, and M or N may be small."""
-    columns = gemm.what.columns
-    beside = gemm.is_contiguous(columns, gemm.what.column) and columns.panels is None
+    columns = gemm.contraction.columns
+    beside = gemm.is_contiguous(columns, gemm.contraction.column) and columns.panels is None
     return (beside or can_copy_transposed(gemm)) and is_skinny(gemm) is not False
 
 
@@ -216,10 +216,13 @@ def fits_l2(gemm: Gemm) -> bool | None:
 
     Both operands have to lie in memory, and there is no epilogue.
     """
-    what = gemm.what
-    evenly = all(lies_evenly(gemm, *each) for each in ((what.rows, what.row), (what.columns, what.column)))
-    beside = any(gemm.is_contiguous(what.rows, axes) for axes in (what.reduced, what.row))
-    if not evenly or not beside or not can_store_tiles(gemm) or what.outer or len(cache_line_starts(gemm)) == 1:
+    contraction = gemm.contraction
+    evenly = all(
+        lies_evenly(gemm, *each)
+        for each in ((contraction.rows, contraction.row), (contraction.columns, contraction.column))
+    )
+    beside = any(gemm.is_contiguous(contraction.rows, axes) for axes in (contraction.reduced, contraction.row))
+    if not evenly or not beside or not can_store_tiles(gemm) or contraction.outer or len(cache_line_starts(gemm)) == 1:
         return False
     spare = (_near_room(gemm) - gemm.k * gemm.n).constant_value
     return None if spare is None else spare >= 0
@@ -227,7 +230,7 @@ def fits_l2(gemm: Gemm) -> bool | None:
 
 def _near_room(gemm: Gemm) -> Dim:
     """How many elements of columns may be there."""
-    return constant(gemm.kernel.target.l2_bytes // SKINNY_NEAR_L2_PART // byte_size(gemm.what.element))
+    return constant(gemm.kernel.target.l2_bytes // SKINNY_NEAR_L2_PART // byte_size(gemm.contraction.element))
 
 
 def max_skinny_m(gemm: Gemm) -> int:
@@ -241,7 +244,7 @@ def max_skinny_m(gemm: Gemm) -> int:
 
 def max_skinny_n(gemm: Gemm) -> int:
     """The largest N that is small."""
-    return SKINNY_MAX_N if len(cache_line_starts(gemm)) > 1 else ONE_LINE_MAX_PANELS * gemm.tiles.width
+    return SKINNY_MAX_N if len(cache_line_starts(gemm)) > 1 else ONE_LINE_MAX_PANELS * gemm.tiles.nr
 
 
 def has_partial_sums(gemm: Gemm) -> bool:
@@ -263,7 +266,7 @@ class SkinnyGemm:
         steps = minimum(maximum(SKINNY_KC_PER_ROW * gemm.m, constant(SKINNY_MIN_KC)), constant(SKINNY_MAX_KC_BY_M))
         elements = SKINNY_LONG_BLOCK_ELEMENTS if len(cache_line_starts(gemm)) > 1 else SKINNY_BLOCK_ELEMENTS
         depth = maximum(floordiv(constant(elements), maximum(gemm.n, constant(1))), steps)
-        longest = gemm.what.longest
+        longest = gemm.contraction.longest
         depth = minimum(depth, constant(SKINNY_MAX_KC))
         self.depth = depth if longest is None else minimum(depth, constant(longest))
         self.k_blocks = maximum(ceildiv(gemm.k, self.depth), constant(1))
@@ -318,26 +321,32 @@ class SkinnyGemm:
 
     def _routine(self, coords: Coords) -> _Called | None:
         """The routine where nothing is computed but the GEMM, with the layout of its operands and the buffers."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
-        accumulators = gemm.kernel.flat.get(what.store.buffer)
-        evenly = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
-        if gemm.epilogue.steps or what.is_integer or what.outer or accumulators is None or not evenly:
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
+        accumulators = gemm.kernel.flat.get(contraction.store.buffer)
+        evenly = all(
+            is_chain([contraction.output], contraction.stage.extents, axes)
+            for axes in (contraction.row, contraction.column)
+        )
+        if gemm.epilogue.steps or contraction.is_integer or contraction.outer or accumulators is None or not evenly:
             return None
         zero = code.index(0)
-        rows = operand(gemm, what.rows, {**coords, what.row: zero}, what.row)
-        columns = operand(gemm, what.columns, {**coords, what.column: zero}, what.column)
-        strides = [what.output.strides[axes[-1]] if axes else constant(1) for axes in (what.row, what.column)]
+        rows = operand(gemm, contraction.rows, {**coords, contraction.row: zero}, contraction.row)
+        columns = operand(gemm, contraction.columns, {**coords, contraction.column: zero}, contraction.column)
+        strides = [
+            contraction.output.strides[axes[-1]] if axes else constant(1)
+            for axes in (contraction.row, contraction.column)
+        ]
         if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or strides[1].constant_value != 1:
             return None
         if can_copy_transposed(gemm):
             columns = copy_transposed(gemm, columns, gemm.threads(TASK_MACS))
-        out = gemm.offset(what.output, {**coords, what.row: zero, what.column: zero})
+        out = gemm.offset(contraction.output, {**coords, contraction.row: zero, contraction.column: zero})
         layout = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
         is_known = isinstance(rows.step, int) and not gemm.is_swapped  # whose rows may be strided, too
         step = rows.step if isinstance(rows.step, int) and is_known else None
         layout += [rows.step] * (step is None)
         values = [code.index(each) if isinstance(each, int) else each for each in layout]
-        routine = SkinnyRoutine(self._kind, tuple(self._heights()), step, has_narrow_panel(gemm))
+        routine = SkinnyRoutine(self._kind, tuple(self._mr_sizes()), step, has_narrow_panel(gemm))
         return routine, values, [rows.buffer, columns.buffer, accumulators]
 
     @property
@@ -349,7 +358,7 @@ class SkinnyGemm:
     def _kind(self) -> MicroKernel:
         """The tile of one row."""
         gemm, ends = self.gemm, cache_line_ends(self.gemm)
-        prefetches = tuple(Prefetch(0, self.tiles.width + end, 1) for end in ends)  # a step of the next columns
+        prefetches = tuple(Prefetch(0, self.tiles.nr + end, 1) for end in ends)  # a step of the next columns
         return replace(micro_kernel(gemm, 1), unroll=self.tiles.steps, masks=masks_of(gemm), prefetches=prefetches)
 
     def _units(self, coords: Coords, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
@@ -358,17 +367,17 @@ class SkinnyGemm:
         with code.loop(code.dim(self.k_blocks), "k_block") as k_block:
             start = code.mul(k_block, code.dim(self.depth))
             end = code.minimum(code.add(start, code.dim(self.depth)), code.dim(gemm.k, "k"))
-            finish = self._finish(k_block)
+            epilogue = self._epilogue(k_block)
             with code.loop(upper, "unit", lower=lower) as unit:
                 block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
                 here, left = gemm.panel_position(coords, panel)
                 top = code.mul(block, code.dim(rows))
                 bottom = code.minimum(code.add(top, code.dim(rows)), code.dim(gemm.m))
-                self._panel(finish, here, left, (start, end), (top, bottom))
+                self._panel(epilogue, here, left, (start, end), (top, bottom))
 
     def _panel(
         self,
-        finish: EpilogueEmitter,
+        epilogue: EpilogueEmitter,
         coords: Coords,
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
@@ -379,7 +388,7 @@ class SkinnyGemm:
 
         def emit(kind: MicroKernel, first: SSAValue) -> None:
             tiles = replace(gemm.tiles, vectors=kind.vectors, lanes=kind.lanes)
-            narrow = EpilogueEmitter(replace(gemm, tiles=tiles), finish.first, finish.last)
+            narrow = EpilogueEmitter(replace(gemm, tiles=tiles), epilogue.first, epilogue.last)
             self._groups(kind, narrow, coords, code.add(left, first), bounds, rows)
 
         if has_narrow_panel(gemm):
@@ -387,7 +396,7 @@ class SkinnyGemm:
         else:
             emit(self._kind, code.index(0))
 
-    def _finish(self, k_block: SSAValue) -> EpilogueEmitter:
+    def _epilogue(self, k_block: SSAValue) -> EpilogueEmitter:
         code = self.code
         if not has_partial_sums(self.gemm):
             return EpilogueEmitter(self.gemm, None, None)
@@ -397,7 +406,7 @@ class SkinnyGemm:
     def _groups(
         self,
         kind: MicroKernel,
-        finish: EpilogueEmitter,
+        epilogue: EpilogueEmitter,
         coords: Coords,
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
@@ -406,40 +415,40 @@ class SkinnyGemm:
         """Emits the rows of a block, in groups that share the columns once they are loaded."""
         code = self.code
         top, end = rows
-        for height in self._heights():
-            after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
-            self._group(replace(kind, height=height), finish, coords, left, bounds, top, after)
+        for mr in self._mr_sizes():
+            after = code.add(top, code.mul(code.divide(code.sub(end, top), mr), mr))
+            self._group(replace(kind, mr=mr), epilogue, coords, left, bounds, top, after)
             top = after
 
-    def _heights(self) -> Sequence[int]:
+    def _mr_sizes(self) -> Sequence[int]:
         """The numbers of rows of groups that occur: where M is known, few do."""
         known, found = self.gemm.m.constant_value, list[int]()
         if known is None:
             return self.groups
-        for height in self.groups:
-            if known >= height:
-                found.append(height)
-                known %= height
+        for mr in self.groups:
+            if known >= mr:
+                found.append(mr)
+                known %= mr
         return found
 
     def _group(
         self,
         kind: MicroKernel,
-        finish: EpilogueEmitter,
+        epilogue: EpilogueEmitter,
         coords: Coords,
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
         first: SSAValue,
         end: SSAValue,
     ) -> None:
-        code, gemm, what, height = self.code, finish.gemm, self.gemm.what, kind.height
-        tile = code.alloc([height, gemm.tiles.width], what.element, "tile")
-        columns = Computed(gemm, what.columns, {**coords, what.column: left}, what.column)
-        if height == 1:  # one row does little but read, which is as fast without
+        code, gemm, contraction, mr = self.code, epilogue.gemm, self.gemm.contraction, kind.mr
+        tile = code.alloc([mr, gemm.tiles.nr], contraction.element, "tile")
+        columns = Computed(gemm, contraction.columns, {**coords, contraction.column: left}, contraction.column)
+        if mr == 1:  # one row does little but read, which is as fast without
             kind = replace(kind, prefetches=())
         count = code.sub(code.dim(self._columns), left)
-        with code.loop(code.divide(code.sub(end, first), height), "group") as group:
-            top = code.add(first, code.mul(group, height))
-            rows = Computed(gemm, what.rows, {**coords, what.row: top}, what.row)
+        with code.loop(code.divide(code.sub(end, first), mr), "group") as group:
+            top = code.add(first, code.mul(group, mr))
+            rows = Computed(gemm, contraction.rows, {**coords, contraction.row: top}, contraction.row)
             kind.emit(code, TileOperands(rows, columns, *bounds, tile, count))
-            store_rows(gemm, finish, tile, coords, (top, code.index(height)), left)
+            store_rows(gemm, epilogue, tile, coords, (top, code.index(mr)), left)

@@ -60,7 +60,7 @@ class GroupShape:
 
     k_rows: int
     """Rows of B that are read side by side."""
-    heights: tuple[int, ...]
+    mr_sizes: tuple[int, ...]
     """Rows of A of a group, which share those rows of B, in falling order down to two. Where registers do not hold all
     their elements, some come from memory, as vectors."""
     prefetches: bool = False
@@ -87,7 +87,7 @@ class SmallMRoutine(Routine):
     @override
     def label(self) -> str:
         """The shape of a group."""
-        return f"rows.{self.dtype}.{self.grid.heights[0]}x{self.grid.k_rows * self.lanes}"
+        return f"rows.{self.dtype}.{self.grid.mr_sizes[0]}x{self.grid.k_rows * self.lanes}"
 
     @override
     def sizes(self) -> Sequence[str]:
@@ -200,7 +200,7 @@ class _Totals:
 class _Groups:
     """Groups of one height."""
 
-    height: int
+    mr: int
     count: SSAValue
     top: SSAValue
     """The first row of A."""
@@ -246,8 +246,8 @@ class _Body:
                 k_rows = [code.add(code.mul(iteration, each), k_row) for k_row in range(each)]
                 for some in groups:
                     with code.loop(some.count, "group") as group:
-                        top = code.add(some.top, code.mul(group, some.height))
-                        self._rows(extent, top, some.height, k_rows, self._upcoming(groups, some, group))
+                        top = code.add(some.top, code.mul(group, some.mr))
+                        self._rows(extent, top, some.mr, k_rows, self._upcoming(groups, some, group))
 
         in_blocks(code, (None, iterations), run, lambda: totals, constant(MOST // each))
         with code.loop(size["k"], "line", lower=code.mul(iterations, each)) as k_row, code.loop(size["m"], "i") as i:
@@ -256,11 +256,11 @@ class _Body:
     def _groups(self) -> list[_Groups]:
         """The tallest groups of rows of A, but where that would leave a single row."""
         code, found, top, left = self.code, list[_Groups](), self.code.index(0), self.size["m"]
-        for height in self.grid.heights:
-            single = code.compare("eq", code.remainder(left, height), 1)
-            count = code.divide(code.sub(left, code.select(single, code.index(height), code.index(0))), height)
-            found.append(_Groups(height, count, top))
-            taken = code.mul(count, height)
+        for mr in self.grid.mr_sizes:
+            single = code.compare("eq", code.remainder(left, mr), 1)
+            count = code.divide(code.sub(left, code.select(single, code.index(mr), code.index(0))), mr)
+            found.append(_Groups(mr, count, top))
+            taken = code.mul(count, mr)
             top, left = code.add(top, taken), code.sub(left, taken)
         return found
 
@@ -271,13 +271,13 @@ class _Body:
         """
         if not self.grid.prefetches:
             return None
-        code, prefetched, is_low = self.code, self.size["asked"], some.height <= self.grid.low
+        code, prefetched, is_low = self.code, self.size["asked"], some.mr <= self.grid.low
         if is_low:
-            others = self._count(each for each in groups if each.height > self.grid.low)
+            others = self._count(each for each in groups if each.mr > self.grid.low)
             prefetched = code.select(code.compare("eq", others, 0), prefetched, code.index(0))
-        alike = [each for each in groups if (each.height <= self.grid.low) is is_low]
+        alike = [each for each in groups if (each.mr <= self.grid.low) is is_low]
         number = code.maximum(self._count(alike), 1)
-        begin = code.add(self._count(each for each in alike if each.height > some.height), group)
+        begin = code.add(self._count(each for each in alike if each.mr > some.mr), group)
         lower, upper = (code.divide(code.mul(prefetched, each), number) for each in (begin, code.add(begin, 1)))
         return lower, upper
 
@@ -285,13 +285,13 @@ class _Body:
         return reduce(self.code.add, (each.count for each in groups), self.code.index(0))
 
     def _rows(
-        self, extent: _Range, top: SSAValue, height: int, k_rows: Sequence[SSAValue], upcoming: _Range | None = None
+        self, extent: _Range, top: SSAValue, mr: int, k_rows: Sequence[SSAValue], upcoming: _Range | None = None
     ) -> None:
         """Some rows of B for some rows of A. Where nothing is prefetched the loop has no code for it, which takes time
         too.
         """
         code, size = self.code, self.size
-        starts = [code.add(size["row"], code.mul(code.add(top, i), size["row_each"])) for i in range(height)]
+        starts = [code.add(size["row"], code.mul(code.add(top, i), size["row_each"])) for i in range(mr)]
         positions = [[code.add(start, code.mul(k_row, size["row_step"])) for start in starts] for k_row in k_rows]
         factors = [
             [code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in k_row] for k_row in positions
@@ -301,7 +301,7 @@ class _Body:
         every, rows = (code.index(0), vectors), _Rows(first, top, factors, columns)
         if upcoming is None:
             self._vectors(rows, every)
-        elif height <= self.grid.low:
+        elif mr <= self.grid.low:
             self._in_bursts(rows, vectors, upcoming)
         else:
             with code.when(code.compare("ne", size["asked"], 0)) as branch:
@@ -372,15 +372,17 @@ def group_shape(gemm: Gemm) -> GroupShape:
 
 
 def can_be_small_m(gemm: Gemm) -> bool:
-    """Whether there may be few rows and enough columns, both in memory."""
-    what = gemm.what
-    if what.longest is not None or what.outer or what.columns.panels is not None:
+    """Whether M may be small and N large enough, both in memory."""
+    contraction = gemm.contraction
+    if contraction.longest is not None or contraction.outer or contraction.columns.panels is not None:
         return False
     if _known(_all(gemm)).count(False) or (_any(gemm) and set(_known(_any(gemm))) == {False}):
         return False
-    if not gemm.is_contiguous(what.columns, what.column):
+    if not gemm.is_contiguous(contraction.columns, contraction.column):
         return False
-    return lies_evenly(gemm, what.rows, what.row) and lies_evenly(gemm, what.columns, what.column)
+    return lies_evenly(gemm, contraction.rows, contraction.row) and lies_evenly(
+        gemm, contraction.columns, contraction.column
+    )
 
 
 def replaces_skinny(gemm: Gemm) -> bool:
@@ -390,7 +392,7 @@ def replaces_skinny(gemm: Gemm) -> bool:
 
 
 def is_small_m(gemm: Gemm) -> SSAValue | None:
-    """Whether there are few rows and enough columns in a call; `None` if that is known."""
+    """Whether M is small and N large enough in a call; `None` if that is known."""
     code, known = gemm.code, _known(_any(gemm))
 
     def holds(test: _AtMost) -> SSAValue:
@@ -404,7 +406,7 @@ def is_small_m(gemm: Gemm) -> SSAValue | None:
 
 def from_memory(gemm: Gemm) -> _AtMost:
     """What holds where the matrix comes from memory."""
-    room = gemm.kernel.target.l3_bytes // L3_PART // byte_size(gemm.what.element)
+    room = gemm.kernel.target.l3_bytes // L3_PART // byte_size(gemm.contraction.element)
     return constant(room + 1), gemm.k * gemm.n
 
 
@@ -445,7 +447,7 @@ def _max_m(gemm: Gemm) -> int:
 
 def _is_wide(gemm: Gemm) -> bool:
     """Whether vectors are whole cache lines, and there are many registers."""
-    size = byte_size(gemm.what.element)
+    size = byte_size(gemm.contraction.element)
     return gemm.tiles.lanes * size >= LINE_BYTES and gemm.kernel.target.vector_registers >= 32
 
 
@@ -460,20 +462,20 @@ class SmallMGemm(SinglePassGemm):
     def emit(self, coords: Coords) -> None:
         """The GEMM of one batch: tasks have vectors of columns."""
         code, gemm, lanes = self.code, self.gemm, self.lanes
-        start = {**coords, gemm.what.column: code.index(0), gemm.what.reduced: code.index(0)}
+        start = {**coords, gemm.contraction.column: code.index(0), gemm.contraction.reduced: code.index(0)}
         shift = code.remainder(
-            code.sub(code.index(lanes), elements_before_alignment(gemm, gemm.what.columns, start)), lanes
+            code.sub(code.index(lanes), elements_before_alignment(gemm, gemm.contraction.columns, start)), lanes
         )
         vectors = code.divide(code.add(code.add(code.dim(gemm.n, "n"), shift), lanes - 1), lanes)
         unit = self._unit
         units = ceildiv(gemm.n + (lanes - 1), constant(unit * lanes))
         tasks = minimum(units, gemm.threads(TASK_MACS))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            accumulators = code.alloc([(2 * self._most * self._rows + 1) * lanes], gemm.what.element, "sums")
+            accumulators = code.alloc([(2 * self._most * self._rows + 1) * lanes], gemm.contraction.element, "sums")
             begin, end = code.mul(lower, unit), code.minimum(code.mul(upper, unit), vectors)
             extent, most = (begin, code.sub(end, begin)), code.dim(self._most)
             if can_store_tiles(gemm):
-                out = output_tile(gemm, {**start, gemm.what.row: code.index(0)}, code.index(0))
+                out = output_tile(gemm, {**start, gemm.contraction.row: code.index(0)}, code.index(0))
                 self._call(coords, accumulators, (*extent, shift), [most, out.first, out.each], [out.buffer])
                 return
             with blocks(code, extent, most) as block:
@@ -499,7 +501,7 @@ class SmallMGemm(SinglePassGemm):
 
     @property
     def _vector_bytes(self) -> int:
-        return self.lanes * byte_size(self.gemm.what.element)
+        return self.lanes * byte_size(self.gemm.contraction.element)
 
     def _call(
         self,
@@ -510,9 +512,16 @@ class SmallMGemm(SinglePassGemm):
         output: Sequence[SSAValue],
     ) -> None:
         """Calls the routine for some vectors of columns; it also stores the accumulators if there is an output."""
-        code, gemm, what, zero = self.code, self.gemm, self.gemm.what, self.code.index(0)
-        rows = operand(gemm, what.rows, {**coords, what.row: zero, what.reduced: zero}, what.row)
-        columns = operand(gemm, what.columns, {**coords, what.column: zero, what.reduced: zero}, what.column)
+        code, gemm, contraction, zero = self.code, self.gemm, self.gemm.contraction, self.code.index(0)
+        rows = operand(
+            gemm, contraction.rows, {**coords, contraction.row: zero, contraction.reduced: zero}, contraction.row
+        )
+        columns = operand(
+            gemm,
+            contraction.columns,
+            {**coords, contraction.column: zero, contraction.reduced: zero},
+            contraction.column,
+        )
         assert isinstance(rows, Matrix)  # they lie evenly
         assert isinstance(columns, Matrix)
         layout = [rows.first, rows.each, rows.step, columns.first, columns.step]
@@ -521,7 +530,7 @@ class SmallMGemm(SinglePassGemm):
         kind = group_shape(gemm)
         prefetched = [self._prefetched(kind)] * kind.prefetches
         sizes = [*map(code.dim, (gemm.m, gemm.k, gemm.n)), *extent, *values, *prefetched, *more]
-        routine = SmallMRoutine(what.element, self.lanes, kind, bool(output))
+        routine = SmallMRoutine(contraction.element, self.lanes, kind, bool(output))
         gemm.kernel.routines.call(code, routine, sizes, buffers)
 
     def _prefetched(self, kind: GroupShape) -> SSAValue:
@@ -531,10 +540,10 @@ class SmallMGemm(SinglePassGemm):
 
     def _store(self, coords: Coords, accumulators: SSAValue, block: tuple[SSAValue, SSAValue], shift: SSAValue) -> None:
         """The epilogue of a block."""
-        code, what, (first, vectors) = self.code, self.gemm.what, block
+        code, contraction, (first, vectors) = self.code, self.gemm.contraction, block
         m, columns = code.dim(self.gemm.m, "m"), Columns(code, self.lanes, code.dim(self.gemm.n, "n"), shift)
         with code.loop(m, "i") as i, code.loop(vectors, "v", vectorize=False) as v:
             column, count, skipped = columns.own(code.add(first, v))
             position = code.add(accumulator_offset(code, m, v, i, self.lanes), skipped)
             value = code.load(accumulators, [position], self.lanes)
-            self.finish.store(value, {**coords, what.row: i, what.column: column}, count)
+            self.epilogue.store(value, {**coords, contraction.row: i, contraction.column: column}, count)

@@ -89,13 +89,13 @@ class SmallNRoutine(Routine):
         lanes, count = self.lanes, self.columns
         buffer = code.alloc([self.rows * count, lanes], self.dtype, "sums", scope="local")
         positions = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(self.rows)]
-        for position in (position for line in positions for position in line):
+        for position in (position for vectors in positions for position in vectors):
             code.store(code.zeros(self.dtype, lanes), buffer, position)
 
         def add(r: SSAValue, on: SSAValue | None) -> None:
-            columns = [line(r, on) for line in near]
-            for line, own in zip(far, positions, strict=True):
-                vector = line(r, on)
+            columns = [vectors(r, on) for vectors in near]
+            for vectors, own in zip(far, positions, strict=True):
+                vector = vectors(r, on)
                 for column, position in zip(columns, own, strict=True):
                     code.store(code.fma(vector, column, code.load(buffer, position, lanes)), buffer, position)
 
@@ -109,14 +109,14 @@ class SmallNRoutine(Routine):
                         prefetch(i, r)
                 add(r, None)
 
-        indices = [position for line in positions for position in line]
+        indices = [position for vectors in positions for position in vectors]
         in_blocks(
             code, (None, whole), run, lambda: VectorTotals(code, self.dtype, buffer, indices, lanes), constant(MOST)
         )
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, k)):
             add(done, code.sub(k, done))
-        accumulators = [code.load(buffer, position, lanes) for line in positions for position in line]
+        accumulators = [code.load(buffer, position, lanes) for vectors in positions for position in vectors]
         return [row_sums(code, accumulators[i : i + self.together]) for i in range(0, len(accumulators), self.together)]
 
     # As a routine.
@@ -165,8 +165,8 @@ class _Body:
                     for ahead in (0, kind.lanes):
                         code.prefetch(self.buffer["matrix"], [code.add(code.add(position, r), ahead)], 2)
 
-            lines = [self._line("matrix", position) for position in positions]
-            totals = kind.emit(code, size["k"], near, lines, prefetch)
+            k_rows = [self._row_vector("matrix", position) for position in positions]
+            totals = kind.emit(code, size["k"], near, k_rows, prefetch)
             with code.when(dense) as branch:
                 self._dense(totals, top)
             with code.otherwise(branch):
@@ -176,9 +176,9 @@ class _Body:
         """A column; that after the last one is that once more."""
         code, size = self.code, self.size
         column = code.minimum(code.sub(size["count"], 1), number)
-        return self._line("copies", code.add(size["near"], code.mul(size["width"], column)))
+        return self._row_vector("copies", code.add(size["near"], code.mul(size["width"], column)))
 
-    def _line(self, buffer: str, begin: SSAValue) -> RowVector:
+    def _row_vector(self, buffer: str, begin: SSAValue) -> RowVector:
         code, lanes = self.code, self.kind.lanes
 
         def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
@@ -235,7 +235,7 @@ Bounds = tuple[SSAValue, SSAValue]
 
 @dataclass(frozen=True)
 class SmallNColumns:
-    """Few columns, each contiguous along K."""
+    """A small N, each contiguous along K."""
 
     near: Matrix
     """Where they lie, from column `first` on."""
@@ -249,21 +249,21 @@ def possible_counts(gemm: Gemm) -> Sequence[int]:
     known, most = gemm.n.constant_value, REMAINDER_COLUMNS
     if known is None:
         return range(1, most + 1)
-    found = {known % narrow_step(gemm), known % gemm.tiles.width} if has_remainder(gemm) else set[int]()
+    found = {known % narrow_step(gemm), known % gemm.tiles.nr} if has_remainder(gemm) else set[int]()
     if is_small_n(gemm) is not False:
         found |= {min(known, most), known % most}
     return sorted(count for count in found if 0 < count <= most)
 
 
 class SmallNTiles:
-    """Emits tiles of rows times few columns, for one batch: to the output, or through memory to an epilogue."""
+    """Emits tiles of rows times a few columns, for one batch: to the output, or through memory to an epilogue."""
 
     def __init__(self, gemm: Gemm, coords: Coords, few: SmallNColumns):
         self.gemm = gemm
         self.code = gemm.code
         self.lanes = gemm.tiles.lanes
         self.few = few
-        self.coords = {**coords, gemm.what.column: few.first}
+        self.coords = {**coords, gemm.contraction.column: few.first}
 
     def emit(self, units: Bounds) -> None:
         """Emits all rows of some units, each as many as a vector has lanes, times each group of columns."""
@@ -272,7 +272,7 @@ class SmallNTiles:
         if known is not None and (known <= REMAINDER_COLUMNS or is_small_n(gemm) is False):
             self._group(units)
             return
-        room = gemm.kernel.target.l2_bytes // SMALL_N_L2_PART // byte_size(gemm.what.element) // self.lanes
+        room = gemm.kernel.target.l2_bytes // SMALL_N_L2_PART // byte_size(gemm.contraction.element) // self.lanes
         block = code.dim(maximum(floordiv(constant(room), maximum(gemm.k, constant(1))), constant(1)))
         blocks = code.divide(code.add(code.sub(units[1], units[0]), code.sub(block, 1)), block)
         groups = code.divide(code.add(few.count, REMAINDER_COLUMNS - 1), REMAINDER_COLUMNS)
@@ -284,14 +284,19 @@ class SmallNTiles:
             first = code.mul(group, REMAINDER_COLUMNS)
             count = code.minimum(code.sub(few.count, first), REMAINDER_COLUMNS)
             columns = SmallNColumns(replace(few.near, first=self._begin(first)), code.add(few.first, first), count)
-            part = SmallNTiles(gemm, self.coords, columns)
-            part._group((lower, code.minimum(code.add(lower, block), units[1])))
+            chunk = SmallNTiles(gemm, self.coords, columns)
+            chunk._group((lower, code.minimum(code.add(lower, block), units[1])))
 
     def _group(self, units: Bounds) -> None:
         """Emits all rows of some units times all columns, at most as many as a tile has."""
-        code, what = self.code, self.gemm.what
+        code, contraction = self.code, self.gemm.contraction
         zero = code.index(0)
-        rows = operand(self.gemm, what.rows, {**self.coords, what.row: zero, what.reduced: zero}, what.row)
+        rows = operand(
+            self.gemm,
+            contraction.rows,
+            {**self.coords, contraction.row: zero, contraction.reduced: zero},
+            contraction.row,
+        )
         if isinstance(rows, Matrix) and can_store_accumulators(self.gemm):
             self._by_width(partial(self._to_output, rows, units))
             return
@@ -306,7 +311,7 @@ class SmallNTiles:
 
     def memory(self) -> SSAValue:
         """Memory for the accumulators of a unit."""
-        return self.code.alloc([self.lanes * REMAINDER_COLUMNS], self.gemm.what.element, "totals")
+        return self.code.alloc([self.lanes * REMAINDER_COLUMNS], self.gemm.contraction.element, "totals")
 
     def _by_width(self, emit: Callable[[int], None]) -> None:
         """Emits tiles for so many columns, or one more: there are tiles of 1, 2 and 4 columns."""
@@ -327,18 +332,18 @@ class SmallNTiles:
     def _kind(self, width: int) -> SmallNRoutine:
         gemm = self.gemm
         registers = gemm.kernel.target.vector_registers
-        kind = SmallNRoutine.of(gemm.what.element, self.lanes, width, registers)
+        kind = SmallNRoutine.of(gemm.contraction.element, self.lanes, width, registers)
         return replace(kind, has_masks=masks_are_registers(gemm.kernel))
 
     def _to_output(self, rows: Matrix, units: Bounds, width: int) -> None:
         """Emits the rows of some units, to the output."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         kind, m, zero = self._kind(width), code.dim(gemm.m, "m"), code.index(0)
         lower, upper = (code.mul(unit, self.lanes // kind.rows) for unit in units)
         upper = code.minimum(upper, code.divide(code.add(m, kind.rows - 1), kind.rows))
-        out = gemm.offset(what.output, {**self.coords, what.row: zero})
-        each = code.dim(what.output.strides[what.row[-1]])
-        self._call(kind, rows, (lower, upper, m), (gemm.sums, out, each))
+        out = gemm.offset(contraction.output, {**self.coords, contraction.row: zero})
+        each = code.dim(contraction.output.strides[contraction.row[-1]])
+        self._call(kind, rows, (lower, upper, m), (gemm.accumulators, out, each))
 
     def _to_memory(self, rows: Matrix, top: SSAValue, totals: SSAValue, width: int) -> None:
         """Emits the rows of a unit, side by side in memory."""
@@ -369,26 +374,30 @@ class SmallNTiles:
     def _prefetched(self) -> SSAValue:
         """1 if rows come from memory, else 0."""
         code, gemm = self.code, self.gemm
-        room = gemm.kernel.target.l3_bytes // L3_PART // byte_size(gemm.what.element)
+        room = gemm.kernel.target.l3_bytes // L3_PART // byte_size(gemm.contraction.element)
         is_far = code.compare("sgt", code.dim(gemm.m * gemm.k), room)
         return code.select(is_far, code.index(1), code.index(0))
 
     def _computed(self, top: SSAValue, totals: SSAValue, width: int) -> None:
         """Emits the rows of a unit that are computed on the way, side by side in memory."""
-        code, gemm, what, few = self.code, self.gemm, self.gemm.what, self.few
+        code, gemm, contraction, few = self.code, self.gemm, self.gemm.contraction, self.few
         kind, last = self._kind(width), code.sub(code.dim(gemm.m, "m"), 1)
         columns = [code.minimum(code.sub(few.count, 1), j) for j in range(width)]
         near = [self._column(column) for column in columns]
 
         def row_vector(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return gemm.vector(what.rows, {**self.coords, what.row: row, what.reduced: r}, what.reduced, on)
+            return gemm.vector(
+                contraction.rows, {**self.coords, contraction.row: row, contraction.reduced: r}, contraction.reduced, on
+            )
 
         def far(row: SSAValue) -> RowVector:
             return partial(row_vector, code.minimum(row, last))
 
         with code.loop(code.index(self.lanes // kind.rows), "tile", vectorize=False) as tile:
             first = code.add(top, code.mul(tile, kind.rows))
-            upcoming = row_prefetcher(gemm, what.rows, {**self.coords, what.row: code.add(first, kind.rows)}, what.row)
+            upcoming = row_prefetcher(
+                gemm, contraction.rows, {**self.coords, contraction.row: code.add(first, kind.rows)}, contraction.row
+            )
             prefetch = None if upcoming is None else partial(self._prefetch, upcoming)
             rows = [far(code.add(first, i)) for i in range(kind.rows)]
             accumulators = kind.emit(code, code.dim(gemm.k, "k"), near, rows, prefetch)
@@ -419,19 +428,19 @@ class SmallNTiles:
 
         Vectors that are no wider than a row wait for no other row's results to be in the cache.
         """
-        code, gemm, what, count = self.code, self.gemm, self.gemm.what, self.few.count
+        code, gemm, contraction, count = self.code, self.gemm, self.gemm.contraction, self.few.count
         lanes = min(REMAINDER_COLUMNS, self.lanes)
-        finish = EpilogueEmitter(replace(gemm, tiles=replace(gemm.tiles, lanes=lanes, vectors=1)), None, None)
+        epilogue = EpilogueEmitter(replace(gemm, tiles=replace(gemm.tiles, lanes=lanes, vectors=1)), None, None)
         width = code.select(code.compare("eq", count, 3), code.index(4), count)
         rows = code.minimum(code.sub(code.dim(gemm.m, "m"), top), self.lanes)
         with code.loop(rows, "i", vectorize=False) as i:
-            here = {**self.coords, what.row: code.add(top, i)}
+            here = {**self.coords, contraction.row: code.add(top, i)}
             position = code.mul(i, width)
-            finish.store(code.load(totals, [position], lanes), here, count)
+            epilogue.store(code.load(totals, [position], lanes), here, count)
             for j in range(lanes, REMAINDER_COLUMNS, lanes):  # where vectors have two lanes
                 with code.when(code.compare("sgt", count, j)):
-                    there = {**here, what.column: code.add(self.few.first, j)}
-                    finish.store(code.load(totals, [code.add(position, j)], lanes), there, code.sub(count, j))
+                    there = {**here, contraction.column: code.add(self.few.first, j)}
+                    epilogue.store(code.load(totals, [code.add(position, j)], lanes), there, code.sub(count, j))
 
 
 def _width(count: int) -> int:
@@ -440,7 +449,7 @@ def _width(count: int) -> int:
 
 
 def can_be_small_n(gemm: Gemm) -> bool:
-    """Whether N may be small, or few columns may remain after whole panels, and rows are contiguous along K."""
+    """Whether N may be small, or may have a small remainder after whole panels, and rows are contiguous along K."""
     return (
         (is_small_n(gemm) is not False or has_remainder(gemm))
         and has_contiguous_rows(gemm)
@@ -483,15 +492,20 @@ class SmallNGemm(SinglePassGemm):
 
     def _columns(self, coords: Coords, first: SSAValue) -> None:
         """The columns from one on, so few as it says; each task copies them for itself."""
-        code, gemm, what, zero = self.code, self.gemm, self.gemm.what, self.code.index(0)
+        code, gemm, contraction, zero = self.code, self.gemm, self.gemm.contraction, self.code.index(0)
         long = are_long(gemm, gemm.m)
-        rows = LongRows.make(gemm, gemm.what.rows, coords, gemm.what.row)
+        rows = LongRows.make(gemm, gemm.contraction.rows, coords, gemm.contraction.row)
         shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
         units = ceildiv(gemm.m, constant(self.lanes))
         tasks = minimum(units, gemm.threads(TASK_MACS, self._work))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            columns = operand(gemm, what.columns, {**coords, what.column: first, what.reduced: zero}, what.column)
-            lies = isinstance(columns, Matrix) and gemm.is_contiguous(what.columns, what.reduced)
+            columns = operand(
+                gemm,
+                contraction.columns,
+                {**coords, contraction.column: first, contraction.reduced: zero},
+                contraction.column,
+            )
+            lies = isinstance(columns, Matrix) and gemm.is_contiguous(contraction.columns, contraction.reduced)
             copies = None if lies else self._packed(coords, first, shift)
             near = columns if copies is None else copies.operand(code)
             assert isinstance(near, Matrix)  # or they are copied
@@ -500,19 +514,19 @@ class SmallNGemm(SinglePassGemm):
                 tiles.emit((lower, upper))
                 return
             with code.when(code.both(long, code.compare("eq", tiles.few.count, 1))) as branch:
-                self._lines(rows, copies or self._packed(coords, first, shift), tiles, (lower, upper))
+                self._long_rows(rows, copies or self._packed(coords, first, shift), tiles, (lower, upper))
             with code.otherwise(branch):
                 tiles.emit((lower, upper))
 
-    def _lines(self, rows: LongRows, copies: Copies, tiles: SmallNTiles, units: Bounds) -> None:
+    def _long_rows(self, rows: LongRows, copies: Copies, tiles: SmallNTiles, units: Bounds) -> None:
         """One column, with rows that are read one after the other."""
-        code, lanes, dtype = self.code, self.lanes, self.gemm.what.element
+        code, lanes, dtype = self.code, self.lanes, self.gemm.contraction.element
         accumulators, totals = code.alloc([lanes, lanes], dtype, "partial_sums"), tiles.memory()
         with code.loop(units[1], "unit", lower=units[0]) as unit:
             top = code.mul(unit, lanes)
             rows.accumulate((copies, code.index(0)), top, accumulators)
-            lines = [code.load(accumulators, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
-            code.store(row_sums(code, lines), totals, [code.index(0)])
+            vectors = [code.load(accumulators, [code.index(i), code.index(0)], lanes) for i in range(lanes)]
+            code.store(row_sums(code, vectors), totals, [code.index(0)])
             tiles.store(top, totals)
 
     @property
@@ -526,12 +540,12 @@ class SmallNGemm(SinglePassGemm):
 
     def _packed(self, coords: Coords, first: SSAValue, shift: SSAValue) -> Copies:
         """The columns, each in one piece."""
-        code, gemm, what = self.code, self.gemm, self.gemm.what
+        code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         packed = Copies.make(gemm, SMALL_N, shift)
         with (
             code.loop(code.dim(gemm.n, "n"), "j", lower=first) as j,
             code.loop(code.dim(gemm.k, "k"), "r", vectorize=False) as r,
         ):
-            value = gemm.element(what.columns, {**coords, what.column: j, what.reduced: r})
+            value = gemm.element(contraction.columns, {**coords, contraction.column: j, contraction.reduced: r})
             code.store(value, packed.buffer, [packed.offset(code, code.sub(j, first), r)])
         return packed

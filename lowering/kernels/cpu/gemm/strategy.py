@@ -1,6 +1,6 @@
 """Which generator makes the code of a GEMM: the first one whose condition holds in a call, else packed panels.
 
-Those for few rows or columns come first. A condition that is known when the code is made costs nothing; one on symbolic
+Those for small M or small N come first. A condition that is known when the code is made costs nothing; one on symbolic
 sizes becomes a branch.
 """
 
@@ -70,7 +70,7 @@ def emit_best(gemm: Gemm, candidates: Sequence[Generator], coords: Coords) -> li
     """
     if not candidates:
         PackedGemm(gemm).emit(coords)
-        return [f"packed in tiles of {gemm.tiles.rows} x {gemm.tiles.width}"]
+        return [f"packed in tiles of {gemm.tiles.mr} x {gemm.tiles.nr}"]
     generator, *others = candidates
     name, reason = REASONS[type(generator)]
     if isinstance(generator, SmallNGemm) and has_remainder(gemm):
@@ -92,7 +92,7 @@ def emit_best(gemm: Gemm, candidates: Sequence[Generator], coords: Coords) -> li
 
 def _remainder_step(gemm: Gemm, candidates: Sequence[Generator]) -> SSAValue:
     """The steps of columns after which very few are multiplied separately: narrow ones for a skinny GEMM."""
-    code, width, narrow = gemm.code, gemm.tiles.width, narrow_step(gemm)
+    code, width, narrow = gemm.code, gemm.tiles.nr, narrow_step(gemm)
     skinny = [candidate for candidate in candidates if isinstance(candidate, SkinnyGemm)]
     if not skinny:
         return code.index(width)

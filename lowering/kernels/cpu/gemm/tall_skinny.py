@@ -1,4 +1,4 @@
-"""Tall-skinny GEMM: few columns for rows that come from memory.
+"""Tall-skinny GEMM: small N, with rows that come from memory.
 
 All columns are packed first, so that rows are read only once. A strip of rows, while it is in L1, is multiplied with
 all panels, and the next strip is prefetched.
@@ -93,7 +93,7 @@ class TallRoutine(Routine):
     @override
     def label(self) -> str:
         """The shape of the tile."""
-        return f"tall.{self.kind.dtype}.{self.kind.height}x{self.width}"
+        return f"tall.{self.kind.dtype}.{self.kind.mr}x{self.width}"
 
     @property
     def width(self) -> int:
@@ -111,9 +111,9 @@ class TallRoutine(Routine):
     @override
     def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
         """The code of the function, for the strips from `lower` to before `upper`."""
-        body, height = _Body(self, code, size, buffer), self.kind.height
+        body, mr = _Body(self, code, size, buffer), self.kind.mr
         with code.loop(size["upper"], "strip", lower=size["lower"]) as strip:
-            top = code.minimum(code.mul(strip, height), code.sub(size["m"], height))
+            top = code.minimum(code.mul(strip, mr), code.sub(size["m"], mr))
             with code.loop(size["panels"], "panel") as panel:
                 body.panel(top, panel)
 
@@ -143,12 +143,12 @@ class _Body:
         left = code.add(code.mul(panel, width), first)
         position = code.add(code.mul(code.mul(panel, size["k"]), width), first)
         columns = Matrix(self.buffer["columns"], position, 1, width, kind.lanes)
-        next_row = code.add(row, code.mul(size["row_each"], kind.height))
-        soon = replace(rows, first=next_row, step=kind.height)
-        line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
+        next_row = code.add(row, code.mul(size["row_each"], kind.mr))
+        soon = replace(rows, first=next_row, step=kind.mr)
+        tile_row = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
         results = OutputTile(
             self.buffer["output"],
-            line,
+            tile_row,
             size["out_each"],
             None,
             code.sub(size["n"], left),
@@ -163,14 +163,21 @@ def is_tall(gemm: Gemm) -> bool | None:
 
     All operands have to lie in memory.
     """
-    what = gemm.what
+    contraction = gemm.contraction
     plain = all(
-        isinstance(each.value.owner, LoadOp) and each.value.type == what.element for each in (what.rows, what.columns)
+        isinstance(each.value.owner, LoadOp) and each.value.type == contraction.element
+        for each in (contraction.rows, contraction.columns)
     )
-    beside = gemm.is_contiguous(what.columns, what.column) or can_copy_transposed(gemm)
-    if not plain or not beside or not gemm.is_contiguous(what.rows, what.reduced):
+    beside = gemm.is_contiguous(contraction.columns, contraction.column) or can_copy_transposed(gemm)
+    if not plain or not beside or not gemm.is_contiguous(contraction.rows, contraction.reduced):
         return False
-    if what.batch or what.outer or what.columns.panels or gemm.is_swapped or not can_store_tiles(gemm):
+    if (
+        contraction.batch
+        or contraction.outer
+        or contraction.columns.panels
+        or gemm.is_swapped
+        or not can_store_tiles(gemm)
+    ):
         return False
     known = [(more - less).constant_value for less, more in _tests(gemm)]
     if any(each is not None and each < 0 for each in known):
@@ -180,11 +187,11 @@ def is_tall(gemm: Gemm) -> bool | None:
 
 def _tests(gemm: Gemm) -> Sequence[tuple[Dim, Dim]]:
     """All of these have to hold: the first is at most the second."""
-    m, n, k, width = gemm.m, gemm.n, gemm.k, gemm.tiles.width
-    room = gemm.kernel.target.l2_bytes // byte_size(gemm.what.element)
+    m, n, k, width = gemm.m, gemm.n, gemm.k, gemm.tiles.nr
+    room = gemm.kernel.target.l2_bytes // byte_size(gemm.contraction.element)
     columns = ceildiv(n, constant(width)) * width * k
     rows, most = m.constant_value, TALL_MAX_N
-    if rows is not None and len(cache_line_starts(gemm)) == 1 and gemm.tiles.rows <= TALL_LOW_MR:
+    if rows is not None and len(cache_line_starts(gemm)) == 1 and gemm.tiles.mr <= TALL_LOW_MR:
         most = max(most, rows // TALL_M_PER_COLUMN)
     fit = (n, constant(most)), (columns, constant(room // TALL_COLUMNS_L2_PART))
     return *fit, (constant(TALL_MIN_M), m), (constant(room // TALL_ROWS_L2_PART), m * k)
@@ -196,7 +203,7 @@ def is_tall_here(gemm: Gemm) -> SSAValue:
     return reduce(code.both, (code.compare("sle", code.dim(less), code.dim(more)) for less, more in _tests(gemm)))
 
 
-def emit_tall(gemm: Gemm, layout: Sequence[SSAValue], buffers: Sequence[SSAValue], height: int, threads: Dim) -> None:
+def emit_tall(gemm: Gemm, layout: Sequence[SSAValue], buffers: Sequence[SSAValue], mr: int, threads: Dim) -> None:
     """Emits the GEMM by strips of so many rows.
 
     The layout is the first element of the rows, the columns and the output, each with the distance of two rows.
@@ -204,18 +211,18 @@ def emit_tall(gemm: Gemm, layout: Sequence[SSAValue], buffers: Sequence[SSAValue
     code, tiles = gemm.code, gemm.tiles
     (row, row_each, column, column_step, out, out_each), (rows, columns, output) = layout, buffers
     step = narrow_step(gemm)
-    product_panels, strips = main_panels(gemm, step), ceildiv(gemm.m, constant(height))
-    room = product_panels * gemm.k * tiles.width
+    product_panels, strips = main_panels(gemm, step), ceildiv(gemm.m, constant(mr))
+    room = product_panels * gemm.k * tiles.nr
     pieces = maximum(minimum(floordiv(room, constant(TASK_COPIED_ELEMENTS)), product_panels), constant(1))
-    packed = code.value(FlattenOp(code.alloc([room], gemm.what.element, "packed_columns")))
+    packed = code.value(FlattenOp(code.alloc([room], gemm.contraction.element, "packed_columns")))
     n = code.dim(main_columns(gemm, step))
     panels, k, m = (code.dim(size) for size in (product_panels, gemm.k, gemm.m))
-    packing = PackPanelsRoutine(gemm.what.element, tiles.lanes, tiles.vectors)
+    packing = PackPanelsRoutine(gemm.contraction.element, tiles.lanes, tiles.vectors)
     with shared_units(code, product_panels, minimum(threads, pieces), whole=True) as units:
         sizes = [*units, k, n, column, column_step]
         gemm.kernel.routines.call(code, packing, sizes, [columns, packed])
     routine, buffers = (
-        TallRoutine(micro_kernel(gemm, height), masks_are_registers(gemm.kernel)),
+        TallRoutine(micro_kernel(gemm, mr), masks_are_registers(gemm.kernel)),
         [rows, packed, output],
     )
     tasks = minimum(threads, floordiv(strips, constant(2)))  # each has two strips, as the routine needs

@@ -14,33 +14,35 @@ from tir_dialect.target import Target
 
 @dataclass(frozen=True)
 class Tiling:
-    """Block sizes, in elements; in the terms of Goto and van de Geijn, NR is `width` and MR is `rows`."""
+    """Block sizes, in elements; in the terms of Goto and van de Geijn, NR is the width of the register tile and
+    MR its height.
+    """
 
     lanes: int
     """Elements of one vector register."""
     vectors: int
     """Vector registers in a row of the tile."""
-    heights: tuple[int, ...]
+    mr_sizes: tuple[int, ...]
     """MR, and the rows of the smaller tiles for the last rows, in falling order."""
-    depth: int
+    kc: int
     """KC: the length of a K block, whole vectors. Packed panels are so long and stay in the second-level cache."""
-    height: int
+    mc: int
     """MC: the rows that are packed at once, a multiple of MR. They stay in the same cache."""
 
     steps: int = 1
     """Steps of K in an iteration of the micro-kernel's loop."""
     low: tuple[int, ...] = ()
-    """Still smaller tiles, where no other generator takes few rows."""
+    """Still smaller tiles, where no other generator takes a small M."""
     far: bool = False
     """Whether packed panels are larger than the first-level cache, so that their cache lines are prefetched."""
 
     @property
-    def rows(self) -> int:
+    def mr(self) -> int:
         """MR, the rows of the tile."""
-        return self.heights[0]
+        return self.mr_sizes[0]
 
     @property
-    def width(self) -> int:
+    def nr(self) -> int:
         """NR, the columns of the tile."""
         return self.lanes * self.vectors
 
@@ -51,23 +53,23 @@ Tile: TypeAlias = tuple[int, tuple[int, ...], int]
 
 def chosen_tile(target: Target) -> Tile:
     """The tile that a search has chosen for a kernel, where it has, and else the usual one."""
-    vectors, heights, steps = target.usual_tile
+    vectors, mr_sizes, steps = target.usual_tile
     if rows := target.schedule.tile_rows:
-        heights = (rows, *([height for height in heights if height < rows] or [max(1, rows // 2)][: rows - 1]))
-    return target.schedule.tile_vectors or vectors, heights, target.schedule.tile_steps or steps
+        mr_sizes = (rows, *([mr for mr in mr_sizes if mr < rows] or [max(1, rows // 2)][: rows - 1]))
+    return target.schedule.tile_vectors or vectors, mr_sizes, target.schedule.tile_steps or steps
 
 
 def tiling(target: Target, element_bytes: int, longest: int | None = None, tile: Tile | None = None) -> Tiling:
     """The blocks for a tile, the usual one unless another is given; a K block has at most `longest` steps."""
     lanes = target.lanes(8 * element_bytes)
-    vectors, heights, steps = tile or target.usual_tile
+    vectors, mr_sizes, steps = tile or target.usual_tile
     panel, rows = _rooms(target)
     depth = max(MIN_KC, panel // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
     far = depth * vectors * lanes * element_bytes > target.l1_bytes
-    packed = max(1, rows // (depth * element_bytes * heights[0]))
-    low = tuple(height for height in (4, 1) if height < heights[-1])
-    return Tiling(lanes, vectors, heights, depth, heights[0] * packed, steps, low, far)
+    packed = max(1, rows // (depth * element_bytes * mr_sizes[0]))
+    low = tuple(mr for mr in (4, 1) if mr < mr_sizes[-1])
+    return Tiling(lanes, vectors, mr_sizes, depth, mr_sizes[0] * packed, steps, low, far)
 
 
 def _rooms(target: Target) -> tuple[int, int]:
@@ -85,20 +87,20 @@ def _rooms(target: Target) -> tuple[int, int]:
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
     """The blocks for columns that lie in panels: these are read from the second-level cache, so K blocks are long."""
     lanes = tiles.lanes
-    most = max(MIN_KC, target.l2_bytes // KC_L2_PART // (tiles.width * element_bytes) // lanes * lanes)
+    most = max(MIN_KC, target.l2_bytes // KC_L2_PART // (tiles.nr * element_bytes) // lanes * lanes)
     most = min(longest or most, most)
     k_blocks = max(1, -(-(length or most) // most))
     depth = max(lanes, -(-(length or most) // (lanes * k_blocks)) * lanes)
-    packed = max(1, target.l2_bytes // MC_L2_PART // (depth * element_bytes * tiles.rows))
-    return replace(tiles, depth=depth, height=tiles.rows * packed)
+    packed = max(1, target.l2_bytes // MC_L2_PART // (depth * element_bytes * tiles.mr))
+    return replace(tiles, kc=depth, mc=tiles.mr * packed)
 
 
-def with_tiles(what: Contraction, target: Target) -> tuple[Contraction, Tiling]:
+def with_tiles(contraction: Contraction, target: Target) -> tuple[Contraction, Tiling]:
     """A contraction on a machine: its columns are in panels only if these are as wide as a tile."""
-    size = byte_size(what.element)
-    tiles = tiling(target, size, what.longest, chosen_tile(target))
-    what = from_panels(what, tiles.width)
-    if what.columns.panels is None:
-        return what, tiles
-    length = product_of(what.stage.extents[axis] for axis in what.reduced).constant_value
-    return what, for_panels(tiles, target, size, length, what.longest)
+    size = byte_size(contraction.element)
+    tiles = tiling(target, size, contraction.longest, chosen_tile(target))
+    contraction = from_panels(contraction, tiles.nr)
+    if contraction.columns.panels is None:
+        return contraction, tiles
+    length = product_of(contraction.stage.extents[axis] for axis in contraction.reduced).constant_value
+    return contraction, for_panels(tiles, target, size, length, contraction.longest)

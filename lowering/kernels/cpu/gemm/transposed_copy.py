@@ -53,8 +53,8 @@ class TransposeRoutine(Routine):
         ):
             top, start = code.mul(vector, lanes), code.mul(block, lanes)
             mask = code.leading(code.sub(size["length"], start), lanes)
-            lines = [code.minimum(code.add(top, i), last) for i in range(lanes)]
-            offsets = [code.add(code.add(size["first"], code.mul(line, size["each"])), start) for line in lines]
+            k_rows = [code.minimum(code.add(top, i), last) for i in range(lanes)]
+            offsets = [code.add(code.add(size["first"], code.mul(k_row, size["each"])), start) for k_row in k_rows]
             rows = transposed(code, [code.load(buffer["matrix"], [offset], lanes, mask) for offset in offsets])
             begin = code.add(code.add(size["out"], code.mul(start, size["out_each"])), top)
             count, left = code.sub(size["count"], top), code.sub(size["length"], start)
@@ -66,9 +66,16 @@ class TransposeRoutine(Routine):
 
 def can_copy_transposed(gemm: Gemm) -> bool:
     """Whether B is transposed, and both operands are matrices in memory and there is no epilogue."""
-    what = gemm.what
-    evenly = all(lies_evenly(gemm, *each) for each in ((what.rows, what.row), (what.columns, what.column)))
-    along = gemm.is_contiguous(what.columns, what.reduced) and what.columns.panels is None and not what.outer
+    contraction = gemm.contraction
+    evenly = all(
+        lies_evenly(gemm, *each)
+        for each in ((contraction.rows, contraction.row), (contraction.columns, contraction.column))
+    )
+    along = (
+        gemm.is_contiguous(contraction.columns, contraction.reduced)
+        and contraction.columns.panels is None
+        and not contraction.outer
+    )
     return evenly and along and can_store_tiles(gemm) and is_power_of_two(gemm.tiles.lanes)
 
 
@@ -78,11 +85,11 @@ def copy_transposed(gemm: Gemm, columns: Matrix, threads: Dim) -> Matrix:
     vectors = ceildiv(gemm.n, constant(lanes))
     pitch = constant(lanes) * (vectors + 1 - mod(vectors, constant(2)))
     room = pitch * constant(lanes) * ceildiv(gemm.k, constant(lanes))
-    buffer = code.alloc([room], gemm.what.element, "copied_columns")
+    buffer = code.alloc([room], gemm.contraction.element, "copied_columns")
     pieces = maximum(minimum(floordiv(gemm.n * gemm.k, constant(TASK_COPIED_ELEMENTS)), vectors), constant(1))
     each = columns.each if isinstance(columns.each, SSAValue) else code.index(columns.each)
     with shared_units(code, vectors, minimum(threads, pieces), whole=True) as units:
         sizes = [*units, *map(code.dim, (gemm.n, gemm.k)), columns.first, each, code.index(0), code.dim(pitch)]
-        routine = TransposeRoutine(gemm.what.element, lanes)
+        routine = TransposeRoutine(gemm.contraction.element, lanes)
         gemm.kernel.routines.call(code, routine, sizes, [columns.buffer, buffer])
     return Matrix(buffer, code.index(0), 1, code.dim(pitch), lanes)

@@ -125,8 +125,8 @@ class ArgColumns:
     ) -> None:
         """Updates the best elements by the rows of a band."""
         code, memory = self.code, (self.best, self.indices)
-        parts = [code.alloc([count], dtype, "part", "local") for dtype in (self.order.dtype, self.order.index_type)]
-        self._copied(memory, start, parts, code.index(0), count)
+        chunks = [code.alloc([count], dtype, "part", "local") for dtype in (self.order.dtype, self.order.index_type)]
+        self._copied(memory, start, chunks, code.index(0), count)
         with code.loop(rows[1], "row", lower=rows[0]) as row:
             if self.ahead is not None and count > self.lanes:
                 self.ahead.prefetch({**at, self.axis: row}, code.add(low, start), count)
@@ -141,8 +141,8 @@ class ArgColumns:
                 comes_before = self.order.comes_before(code, new, old[0])
                 return [code.select(comes_before, *pair) for pair in zip((new, number), old, strict=True)]
 
-            vector_iteration(self.kernel, start, count, left, parts, step)
-        self._copied(parts, code.index(0), memory, start, count)
+            vector_iteration(self.kernel, start, count, left, chunks, step)
+        self._copied(chunks, code.index(0), memory, start, count)
 
     def _copied(
         self, sources: Sequence[SSAValue], first: SSAValue, targets: Sequence[SSAValue], start: SSAValue, count: int

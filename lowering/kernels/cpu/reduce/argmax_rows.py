@@ -198,22 +198,22 @@ class _LongRow:
 
     def _find_index(self) -> SSAValue:
         """Finds the iteration, then the element."""
-        code, parts, zero = self.code, self.parts, self.code.index(0)
+        code, chunks, zero = self.code, self.parts, self.code.index(0)
         with self._each_lane() as lane:
             code.store(self.worst, self.best, [lane])
             code.store(self.zero, self.iterations, [lane])
             code.store(self.zero, self.faults, [lane])
         self._all_iterations(self._update)
-        code.store(folded(parts.kernel, self.best, parts.better_one), self.peak, [zero])
+        code.store(folded(chunks.kernel, self.best, chunks.better_one), self.peak, [zero])
         peak = code.load(self.peak, [zero])
         with self._each_lane() as lane:
             is_best = self.order.is_same(code, code.load(self.best, [lane]), peak)
             code.store(code.select(is_best, code.load(self.iterations, [lane]), self.none), self.iterations, [lane])
         if self.order.is_float:
             faults = CompareOp("ne", code.load(self.faults, [zero], self.lanes), code.splat(self.zero, self.lanes))
-            with code.when(code.compare("slt", parts.first_lane(faults), self.lanes)):
+            with code.when(code.compare("slt", chunks.first_lane(faults), self.lanes)):
                 self._find_nan()
-        first = folded(parts.kernel, self.iterations, lambda left, right: code.value(arith.MinUIOp(left, right)))
+        first = folded(chunks.kernel, self.iterations, lambda left, right: code.value(arith.MinUIOp(left, right)))
         first = first if self.order.index_type == i64 else code.value(arith.ExtUIOp(first, i64))
         start = self._start(code.value(arith.IndexCastOp(first, IndexType())))
         return code.add(start, self._lane_of(start))

@@ -171,12 +171,12 @@ class _RowRange:
         """The results of some vectors; with `left`, of the first lanes of one."""
         kernel, reduction, code = self.kernel, self.reduction, self.code
         start, lanes = done if self.low is None else code.add(self.low, done), unroll * self.lanes
-        sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
+        accumulators = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
 
         def iterate(step: Step) -> None:
-            vector_iteration(kernel, start, lanes, left, sums, step)
+            vector_iteration(kernel, start, lanes, left, accumulators, step)
 
-        totals = partial(BufferTotals, kernel, reduction, sums, lanes, partial(iterate, self._first))
+        totals = partial(BufferTotals, kernel, reduction, accumulators, lanes, partial(iterate, self._first))
         if self.is_first is None:
             iterate(self._first)
         else:
@@ -200,7 +200,7 @@ class _RowRange:
                 reduce(True)
         else:
             self._reduce_past_row_end(
-                unmasked_end, iterate, partial(vector_iteration, kernel, start, lanes, None, sums), totals
+                unmasked_end, iterate, partial(vector_iteration, kernel, start, lanes, None, accumulators), totals
             )
         iterate(self._store)
 
@@ -320,11 +320,11 @@ class _RowRange:
 class _RowTotals:
     """The totals of blocked accumulation over bands: a row of them."""
 
-    def __init__(self, part: _RowRange):
-        self._part = part
-        self._kernel, self._code, self._reduction = part.kernel, part.code, part.reduction
-        kinds = (load.buffer_type.dtype for load in part.reduction.accumulators)
-        shape = [part.lane.extent]
+    def __init__(self, chunk: _RowRange):
+        self._part = chunk
+        self._kernel, self._code, self._reduction = chunk.kernel, chunk.code, chunk.reduction
+        kinds = (load.buffer_type.dtype for load in chunk.reduction.accumulators)
+        shape = [chunk.lane.extent]
         self._totals = [self._code.value(AllocBufferOp(BufferType(shape, each, align=64)), "totals") for each in kinds]
 
     def put_away(self, is_first: SSAValue) -> None:
@@ -339,9 +339,9 @@ class _RowTotals:
         self._each_vector(lambda index: self._part.put(index, self._combined(index)))
 
     def _each_vector(self, emit: Callable[[SSAValue], None]) -> None:
-        code, lanes, part = self._code, self._part.lanes, self._part
-        start = code.index(0) if part.low is None else part.low
-        whole = code.divide(part.length, lanes)
+        code, lanes, chunk = self._code, self._part.lanes, self._part
+        start = code.index(0) if chunk.low is None else chunk.low
+        whole = code.divide(chunk.length, lanes)
 
         def vector(first: SSAValue, left: SSAValue | None) -> None:
             def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
@@ -353,7 +353,7 @@ class _RowTotals:
         with code.loop(whole, "block") as block:
             vector(code.mul(block, lanes), None)
         done = code.mul(whole, lanes)
-        left = code.sub(part.length, done)
+        left = code.sub(chunk.length, done)
         with code.when(code.compare("sgt", left, 0)):
             vector(done, left)
 

@@ -87,13 +87,13 @@ class PoolingCode:
 
     def new_sums(self, kind: BufferType, first: SSAValue) -> SSAValue:
         """A vector accumulator with initial values."""
-        sums = accumulator(self.kernel, kind, self.lanes)
+        accumulators = accumulator(self.kernel, kind, self.lanes)
         with self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED) as lane:
-            self.code.store(first, sums, [lane])
-        return sums
+            self.code.store(first, accumulators, [lane])
+        return accumulators
 
     def combine_rows(
-        self, at: Mapping[int, SSAValue], start: SSAValue, some: Range, sums: SSAValue, as_in_row: bool = False
+        self, at: Mapping[int, SSAValue], start: SSAValue, some: Range, accumulators: SSAValue, as_in_row: bool = False
     ) -> None:
         """Combines a vector of elements of all rows of the windows with `sums`, in some lanes; these hold
         elements, or keys if `as_in_row`.
@@ -123,11 +123,13 @@ class PoolingCode:
                     return [self.combined(old[0], self.in_row(element))]
                 return combined(kernel, reduction, old, [element])
 
-            vector_iteration(kernel, start, self.lanes, some, [sums], step)
+            vector_iteration(kernel, start, self.lanes, some, [accumulators], step)
 
         reduce(self.rows, at)
 
-    def finish(self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None, sums: SSAValue) -> None:
+    def finish(
+        self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None, accumulators: SSAValue
+    ) -> None:
         """Stores a vector of results, or the first `left` of them."""
         kernel, window, reduction = self.kernel, self.window, self.window.reduction
 
@@ -140,7 +142,7 @@ class PoolingCode:
             body.run(reduction.stores if self.following is None else stage.body)
             return old
 
-        vector_iteration(kernel, start, self.lanes, left, [sums], step)
+        vector_iteration(kernel, start, self.lanes, left, [accumulators], step)
 
 
 class BufferedPooling(PoolingCode):
@@ -178,10 +180,10 @@ class BufferedPooling(PoolingCode):
 
     def _combine_rows(self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None) -> None:
         """A vector of the combined row."""
-        sums = self.new_sums(self.window.reduction.accumulators[0].buffer_type, self.first())
-        self.combine_rows(at, start, left, sums)
+        accumulators = self.new_sums(self.window.reduction.accumulators[0].buffer_type, self.first())
+        self.combine_rows(at, start, left, accumulators)
         # Lanes without data have the neutral element; a masked store would delay the loads of the row.
-        vector_iteration(self.kernel, start, self.lanes, None, [sums], self._keep)
+        vector_iteration(self.kernel, start, self.lanes, None, [accumulators], self._keep)
 
     def _keep(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
         self.code.store(self.in_row(old[0]), self.row, [index])
@@ -189,7 +191,7 @@ class BufferedPooling(PoolingCode):
 
     def _combine_taps(self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None) -> None:
         """A vector of results, of which the first `left` are stored."""
-        code, window, sums = self.code, self.window, self.new_sums(self.row_type, self.in_row(self.first()))
+        code, window, accumulators = self.code, self.window, self.new_sums(self.row_type, self.in_row(self.first()))
         size = self.stage.axes[window.tap].extent
         with code.loop(code.dim(size), self.stage.axes[window.tap].value.name_hint or "i") as tap:
             further = code.mul(tap, window.dilation)
@@ -198,8 +200,8 @@ class BufferedPooling(PoolingCode):
                 element = code.load(self.row, [code.add(code.mul(index, window.stride), further)])
                 return [self.combined(old[0], element)]
 
-            vector_iteration(self.kernel, start, self.lanes, None, [sums], step)
-        self.finish(at, start, left, sums)
+            vector_iteration(self.kernel, start, self.lanes, None, [accumulators], step)
+        self.finish(at, start, left, accumulators)
 
 
 REGISTERS = 2
@@ -262,12 +264,12 @@ class RegisterPooling(PoolingCode):
         """The vectors of the combined row from an index on; neutral elements outside of the data."""
         code, lanes = self.code, self.lanes
         columns = [self.new_sums(self.row_type, self.in_row(self.first())) for _ in range(REGISTERS)]
-        for number, sums in enumerate(columns):
+        for number, accumulators in enumerate(columns):
             start = code.add(index, number * lanes)
             inside = code.sub(self.low, start), code.sub(self.high, start)
             with code.when(code.compare("sgt", inside[1], 0)):
-                self.combine_rows(at, start, inside, sums, as_in_row=True)
-        return [code.load(sums, [code.index(0)], lanes) for sums in columns]
+                self.combine_rows(at, start, inside, accumulators, as_in_row=True)
+        return [code.load(accumulators, [code.index(0)], lanes) for accumulators in columns]
 
     def _results(
         self, at: Mapping[int, SSAValue], columns: Sequence[SSAValue], before: int, first: SSAValue, left: SSAValue

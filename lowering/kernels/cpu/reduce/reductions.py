@@ -99,11 +99,11 @@ class ColumnReduction:
         return alone and bool(self.reduction.combine) and self.columns.clipping is None
 
     @property
-    def can_fuse_map(self) -> bool:
+    def can_fuse_elementwise(self) -> bool:
         """Whether an elementwise stage can be fused while results of pooling are in registers."""
         return self.windows is not None and self.windows.are_in_registers
 
-    def fuse_map(self, stage: Stage) -> ColumnReduction | None:
+    def fuse_elementwise(self, stage: Stage) -> ColumnReduction | None:
         """Fuses an elementwise stage with pooling: here, or only for short rows, whose code is returned then.
 
         A stage that also uses the index in the row is not fused for long rows: a loop nest of its own knows their
@@ -131,9 +131,9 @@ class ColumnReduction:
         if self.argmax_columns is not None:
             self.argmax_columns.prepare()
 
-    def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> None:
+    def emit(self, at: Mapping[int, SSAValue], chunk: tuple[SSAValue, SSAValue] | None = None) -> None:
         """The loops, after `prepare`; `part` is the range of the outermost group."""
-        self._loops([group for group in self.spatial if group is not self.lane], dict(at), part)
+        self._loops([group for group in self.spatial if group is not self.lane], dict(at), chunk)
 
     def emit_rows(self, rows: tuple[SSAValue, SSAValue]) -> None:
         """The partial results of a range of rows for all columns, after `prepare`."""
@@ -141,19 +141,19 @@ class ColumnReduction:
         target.emit({}, None, self.code.dim(self.lane.extent), rows)
 
     def _loops(
-        self, groups: Sequence[AxisGroup], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+        self, groups: Sequence[AxisGroup], at: dict[int, SSAValue], chunk: tuple[SSAValue, SSAValue] | None
     ) -> None:
         if not groups:
             if self.windows is not None:
                 self._windows(self.windows, at)
             elif self.lane in self.reduced or self.lanes == 1:
-                self._rows(at, part)
+                self._rows(at, chunk)
             elif self.argmax_columns is not None:
-                self._argmax_columns(self.argmax_columns, at, part)
+                self._argmax_columns(self.argmax_columns, at, chunk)
             else:
-                self.columns.emit(at, *self._beginning_and_length(part))
+                self.columns.emit(at, *self._beginning_and_length(chunk))
             return
-        low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
+        low, high = (None, self.code.dim(groups[0].extent)) if chunk is None else chunk
         with self.code.loop(high, self._name(groups[0]), lower=low) as index:
             self._loops(groups[1:], {**at, groups[0].last: index}, None)
 
@@ -172,33 +172,33 @@ class ColumnReduction:
     def _name(self, group: AxisGroup) -> str:
         return self.stage.axes[group.last].value.name_hint or "i"
 
-    def _beginning_and_length(self, part: tuple[SSAValue, SSAValue] | None) -> tuple[SSAValue | None, SSAValue]:
-        if part is None:
+    def _beginning_and_length(self, chunk: tuple[SSAValue, SSAValue] | None) -> tuple[SSAValue | None, SSAValue]:
+        if chunk is None:
             return None, self.code.dim(self.lane.extent)
-        return part[0], self.code.sub(part[1], part[0])
+        return chunk[0], self.code.sub(chunk[1], chunk[0])
 
     def _argmax_columns(
-        self, argmax_columns: ArgColumns, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+        self, argmax_columns: ArgColumns, at: dict[int, SSAValue], chunk: tuple[SSAValue, SSAValue] | None
     ) -> None:
         """In lanes; one by one if there are too many rows for indices of that width."""
         can_count = argmax_columns.can_count
         if isinstance(can_count, SSAValue):
             with self.code.when(can_count) as branch:
-                argmax_columns.emit(at, *self._beginning_and_length(part))
+                argmax_columns.emit(at, *self._beginning_and_length(chunk))
             with self.code.otherwise(branch):
-                self._rows(at, part, reduce_in_order)
+                self._rows(at, chunk, reduce_in_order)
         elif can_count:
-            argmax_columns.emit(at, *self._beginning_and_length(part))
+            argmax_columns.emit(at, *self._beginning_and_length(chunk))
         else:
-            self._rows(at, part, reduce_in_order)
+            self._rows(at, chunk, reduce_in_order)
 
     def _rows(
-        self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None, reduce: RowCode | None = None
+        self, at: dict[int, SSAValue], chunk: tuple[SSAValue, SSAValue] | None, reduce: RowCode | None = None
     ) -> None:
         """Lanes along a reduced axis, or none."""
         reduce = reduce or reduce_rows
         if self.lane in self.spatial:
-            low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
+            low, high = (None, self.code.dim(self.lane.extent)) if chunk is None else chunk
             with self.code.loop(high, self._name(self.lane), lower=low) as index:
                 reduce(self.kernel, self.stage, self.reduction, {**at, self.lane.last: index})
             return
@@ -262,9 +262,9 @@ def emit_kept_axes_reduction(kernel: Kernel, stage: Stage, reduction: Reduction)
 
 def _emit_by_results(kernel: Kernel, columns: ColumnReduction) -> None:
     lanes = columns.lanes if columns.outermost is columns.lane else 1
-    with kernel.partition(columns.outermost.extent, columns.work, lanes) as part:
+    with kernel.partition(columns.outermost.extent, columns.work, lanes) as chunk:
         columns.prepare()
-        columns.emit({}, part)
+        columns.emit({}, chunk)
 
 
 def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bool | SSAValue:
@@ -279,7 +279,7 @@ def _is_row_partition_profitable(kernel: Kernel, columns: ColumnReduction) -> bo
 
 
 def _margin(kernel: Kernel, columns: ColumnReduction, tasks: Dim) -> Dim:
-    """Not negative if several threads have enough rows each, and one of these holds: there are too few columns
+    """Not negative if several threads have enough rows each, and one of these holds: the columns do not suffice
     for all threads; the matrix comes from memory, and ranges of a row are some pages long at most; or it comes
     from L3, and ranges of a row are shorter than a page.
     """
@@ -316,8 +316,8 @@ class _PartitionedRows:
         self.parts = [code.value(AllocBufferOp(kind), "parts") for kind in kinds]
         with code.loop(self.count, "task", kind=LoopKind.PARALLEL) as task:
             low = code.mul(task, chunk_rows)
-            for load, parts in zip(self.reduction.accumulators, self.parts, strict=True):
-                kernel.rows[load.buffer] = code.part(parts, task, [self.lane.extent]), 0
+            for load, chunks in zip(self.reduction.accumulators, self.parts, strict=True):
+                kernel.rows[load.buffer] = code.part(chunks, task, [self.lane.extent]), 0
             self.columns.prepare()
             self.columns.emit_rows((low, code.minimum(code.dim(self.rows), code.add(low, chunk_rows))))
             for load in self.reduction.accumulators:
@@ -338,10 +338,10 @@ class _PartitionedRows:
     def _vector(self, start: SSAValue, left: SSAValue | None) -> None:
         """Combines a vector, of which the first `left` lanes are stored."""
         code, kernel, columns, reduction = self.code, self.kernel, self.columns, self.reduction
-        sums = [accumulator(kernel, load.buffer_type, self.lanes) for load in reduction.accumulators]
+        accumulators = [accumulator(kernel, load.buffer_type, self.lanes) for load in reduction.accumulators]
 
         def loaded(number: SSAValue, index: SSAValue) -> list[SSAValue]:
-            return [code.load(part, [number, index]) for part in self.parts]
+            return [code.load(chunk, [number, index]) for chunk in self.parts]
 
         def store(index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
             body = Body(kernel, columns.stage, {self.lane.last: index}, self.lane.last)
@@ -350,17 +350,17 @@ class _PartitionedRows:
             return old
 
         first = code.index(0)
-        vector_iteration(kernel, start, self.lanes, None, sums, lambda index, _: loaded(first, index))
+        vector_iteration(kernel, start, self.lanes, None, accumulators, lambda index, _: loaded(first, index))
         with code.loop(self.count, "part", lower=code.index(1)) as number:
             vector_iteration(
                 kernel,
                 start,
                 self.lanes,
                 None,
-                sums,
+                accumulators,
                 lambda index, old: combined(kernel, reduction, old, loaded(number, index)),
             )
-        vector_iteration(kernel, start, self.lanes, left, sums, store)
+        vector_iteration(kernel, start, self.lanes, left, accumulators, store)
 
 
 def emit_full_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> None:
@@ -375,7 +375,7 @@ def emit_full_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> N
     if tasks.constant_value == 1 or not reduction.combine or outermost is None:
         reduce_rows(kernel, stage, reduction, {})
         return
-    code, parts = kernel.code, _parts(kernel, reduction)
+    code, chunks = kernel.code, _parts(kernel, reduction)
     step = nest.lanes * nest.unroll
     chunk_rows = step * maximum(ceildiv(outermost.extent, step * tasks), constant(1))
     # A thread without elements still has a result: the initial value.
@@ -384,9 +384,9 @@ def emit_full_reduction(kernel: Kernel, stage: Stage, reduction: Reduction) -> N
         high = code.minimum(code.add(low, code.dim(chunk_rows)), code.dim(outermost.extent))
         accumulators = nest.emit({}, (low, high))
         assert accumulators is not None
-        for part, value in zip(parts, accumulators.finish()[0], strict=True):
-            code.store(value, part, [task])
-    _combine(kernel, stage, reduction, parts, code.dim(tasks))
+        for chunk, value in zip(chunks, accumulators.finish()[0], strict=True):
+            code.store(value, chunk, [task])
+    _combine(kernel, stage, reduction, chunks, code.dim(tasks))
 
 
 def _emit_parallel_argmax(kernel: Kernel, stage: Stage, reduction: Reduction, search: ArgReduction) -> None:
@@ -399,12 +399,12 @@ def _emit_parallel_argmax(kernel: Kernel, stage: Stage, reduction: Reduction, se
     length = search.length
     with code.when(search.is_long) as is_long:
         count = code.minimum(code.dim(tasks), code.divide(length, search.width))
-        parts = _parts(kernel, reduction)
+        chunks = _parts(kernel, reduction)
         with code.loop(count, "task", kind=LoopKind.PARALLEL) as task:
             low, high = (code.divide(code.mul(each, length), count) for each in (task, code.add(task, 1)))
-            for part, value in zip(parts, search.part({}, low, code.sub(high, low)), strict=True):
-                code.store(value, part, [task])
-        _combine(kernel, stage, reduction, parts, count)
+            for chunk, value in zip(chunks, search.part({}, low, code.sub(high, low)), strict=True):
+                code.store(value, chunk, [task])
+        _combine(kernel, stage, reduction, chunks, count)
     with code.otherwise(is_long):
         search.emit_short({}, short)
 
@@ -415,12 +415,12 @@ def _parts(kernel: Kernel, reduction: Reduction) -> Sequence[SSAValue]:
     return [kernel.code.value(AllocBufferOp(each), "parts") for each in types]
 
 
-def _combine(kernel: Kernel, stage: Stage, reduction: Reduction, parts: Sequence[SSAValue], tasks: SSAValue) -> None:
+def _combine(kernel: Kernel, stage: Stage, reduction: Reduction, chunks: Sequence[SSAValue], tasks: SSAValue) -> None:
     code, zero = kernel.code, kernel.code.index(0)
-    with code.loop(tasks, "part", lower=code.index(1), vectorize=False) as part:
-        left = [code.load(buffer, [zero]) for buffer in parts]
-        right = [code.load(buffer, [part]) for buffer in parts]
-        for value, buffer in zip(combined(kernel, reduction, left, right), parts, strict=True):
+    with code.loop(tasks, "part", lower=code.index(1), vectorize=False) as chunk:
+        left = [code.load(buffer, [zero]) for buffer in chunks]
+        right = [code.load(buffer, [chunk]) for buffer in chunks]
+        for value, buffer in zip(combined(kernel, reduction, left, right), chunks, strict=True):
             code.store(value, buffer, [zero])
-    results = [code.load(buffer, [zero]) for buffer in parts]
+    results = [code.load(buffer, [zero]) for buffer in chunks]
     Accumulators(kernel, [stage], {0: reduction}, 1, {}).write({0: results})

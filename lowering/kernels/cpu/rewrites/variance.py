@@ -45,7 +45,7 @@ def find_moments(stages: Sequence[Stage]) -> Iterator[Moments]:
     sums = {r.stores[0].buffer: (s, r) for s in stages if (r := reduction_of(s)) is not None and _is_own_sum(r)}
     for squares in sums.values():
         for load in squares[0].loads:
-            means = next((stage for stage in stages if _is_map_to(stage, load.buffer)), None)
+            means = next((stage for stage in stages if _is_elementwise_to(stage, load.buffer)), None)
             quotient = None if means is None else means.stores[0].value.owner
             total = quotient.lhs.owner if isinstance(quotient, arith.DivfOp) else None
             if means is not None and isinstance(total, LoadOp) and total.buffer in sums:
@@ -61,7 +61,7 @@ def _is_own_sum(reduction: Reduction) -> bool:
     return is_sum and isinstance(store.buffer.owner, AllocBufferOp) and isinstance(store.buffer_type.dtype, _Sum)
 
 
-def _is_map_to(stage: Stage, buffer: SSAValue) -> bool:
+def _is_elementwise_to(stage: Stage, buffer: SSAValue) -> bool:
     own = isinstance(buffer.owner, AllocBufferOp) and not stage.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN)
     return own and len(stage.stores) == 1 and stage.stores[0].buffer is buffer
 
@@ -276,12 +276,12 @@ class _Rewriting:
         total = quotient.lhs.owner
         assert isinstance(total, LoadOp)  # a copy of the load
         product = arith.MulfOp(quotient.result, total.result)
-        parts = LoadOp(self.parts, total.indices)
-        rest = arith.SubfOp(parts.result, product.result)
+        chunks = LoadOp(self.parts, total.indices)
+        rest = arith.SubfOp(chunks.result, product.result)
         zero = arith.ConstantOp(FloatAttr(0.0, self.found.dtype))
         result = arith.MaximumfOp(rest.result, zero.result)
         store = next(use.operation for use in quotient.result.uses if isinstance(use.operation, StoreOp))
-        Rewriter.insert_op([product, parts, rest, zero, result], InsertPoint.before(store))
+        Rewriter.insert_op([product, chunks, rest, zero, result], InsertPoint.before(store))
         store.operands[0] = result.result
         return nest
 

@@ -82,7 +82,9 @@ def are_pairs_profitable(
     if not masks_are_registers(kernel):
         return False
     passes = [stages for stages in row.passes if len(stages[0].axes) > row.depth]
-    if not all(_are_sums(stages, row.depth, reductions) or _are_maps(kernel, stages, reductions) for stages in passes):
+    if not all(
+        _are_sums(stages, row.depth, reductions) or _are_elementwise(kernel, stages, reductions) for stages in passes
+    ):
         return False
     last = passes[-1]
     shared = sum(_shared_operands(kernel, stage, along) for stage in last)
@@ -100,7 +102,7 @@ def _are_sums(stages: Sequence[Stage], depth: int, reductions: Mapping[Stage, Re
     return all(stage in reductions and len(stage.of_kind(IteratorKind.SPATIAL)) == depth for stage in stages)
 
 
-def _are_maps(kernel: Kernel, stages: Sequence[Stage], reductions: Mapping[Stage, Reduction]) -> bool:
+def _are_elementwise(kernel: Kernel, stages: Sequence[Stage], reductions: Mapping[Stage, Reduction]) -> bool:
     """Whether stages write nothing but results: only these are known to be separate for two rows."""
     written = [store.buffer for stage in stages for store in stage.stores]
     return not any(stage in reductions for stage in stages) and all(

@@ -187,7 +187,7 @@ class RowBlocks:
         values = {stage: RowInvariants(self.kernel, stage, depth, written) for stage in stages}
         for each in values.values():
             each.prepare(at, axis, start, left, self.size)
-        parts = {
+        chunks = {
             position: accumulator(self.kernel, reduction.accumulators[0].buffer_type, self.size * self.size)
             for position, reduction in found.items()
         }
@@ -198,18 +198,18 @@ class RowBlocks:
 
             nest = LoopNest(self.kernel, stages, range(depth, len(stages[0].axes)), found, unrolls=False, given=give)
             accumulators = nest.emit({**at, axis: code.add(start, row)})
-            for position, part in parts.items():
+            for position, chunk in chunks.items():
                 assert accumulators is not None  # there is a reduction
-                sums = code.load(accumulators.buffers[position][0], [code.index(0)], self.size)
-                code.store(sums, part, [code.mul(row, self.size)])
-        for position, part in parts.items():
-            self._finish(stages[position], found[position], part, at, start, left)
+                partial = code.load(accumulators.buffers[position][0], [code.index(0)], self.size)
+                code.store(partial, chunk, [code.mul(row, self.size)])
+        for position, chunk in chunks.items():
+            self._epilogue(stages[position], found[position], chunk, at, start, left)
 
-    def _finish(
+    def _epilogue(
         self,
         stage: Stage,
         reduction: Reduction,
-        part: SSAValue,
+        chunk: SSAValue,
         at: Mapping[int, SSAValue],
         start: SSAValue,
         left: SSAValue,
@@ -222,7 +222,7 @@ class RowBlocks:
             values = {load.result: a, source: b}
             return code.value(by_lane(combine, [values[operand] for operand in combine.operands], size))
 
-        rows = [code.load(part, [code.index(row * size)], size) for row in range(size)]
+        rows = [code.load(chunk, [code.index(row * size)], size) for row in range(size)]
         results = accumulator(kernel, load.buffer_type, size)
         code.store(folded_rows(code, rows, combined), results, [code.index(0)])
         axis = self.along.last

@@ -57,47 +57,47 @@ class RowKernel:
         groups = collapse_axes(kernel, self.stages, range(row.depth))
         most = max(len(stage.axes) for stage in self.stages)
         work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
-        with kernel.partition(groups[0].extent, work) as part:
+        with kernel.partition(groups[0].extent, work) as chunk:
             blocks = find_row_blocks(kernel, row, groups[-1], self.reductions)
             suits = False if blocks is None else blocks.suits()
             if blocks is not None and suits is not False:
                 with ExitStack() as scope:
                     branch = scope.enter_context(kernel.code.when(suits)) if isinstance(suits, SSAValue) else None
                     self._allocate_rows(row, blocks.size)
-                    self._row_loops(row, groups, {}, part, blocks)
+                    self._row_loops(row, groups, {}, chunk, blocks)
                 if branch is not None:
                     with kernel.code.otherwise(branch):
-                        self._rows_alone(row, groups, part)
+                        self._rows_alone(row, groups, chunk)
                 return
-            self._rows_alone(row, groups, part)
+            self._rows_alone(row, groups, chunk)
 
-    def _rows_alone(self, row: Row, groups: Sequence[AxisGroup], part: tuple[SSAValue, SSAValue] | None) -> None:
+    def _rows_alone(self, row: Row, groups: Sequence[AxisGroup], chunk: tuple[SSAValue, SSAValue] | None) -> None:
         """Rows in pairs, pipelined, or one after the other."""
         row = self._with_one_pass_moments(row)
         passes = find_passes(self.kernel, row, self.reductions)
         by_pairs = passes is not None and are_pairs_profitable(self.kernel, row, groups[-1], self.reductions)
         if isinstance(by_pairs, SSAValue):
             with self.kernel.code.when(by_pairs) as branch:
-                self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
+                self._row_loops(row, groups, {}, chunk, self._pairs(row, groups[-1]))
             with self.kernel.code.otherwise(branch):
-                self._rows_one_by_one(row, groups, part, passes)
+                self._rows_one_by_one(row, groups, chunk, passes)
         elif by_pairs:
-            self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
+            self._row_loops(row, groups, {}, chunk, self._pairs(row, groups[-1]))
         else:
-            self._rows_one_by_one(row, groups, part, passes)
+            self._rows_one_by_one(row, groups, chunk, passes)
 
     def _rows_one_by_one(
-        self, row: Row, groups: Sequence[AxisGroup], part: tuple[SSAValue, SSAValue] | None, passes: Passes | None
+        self, row: Row, groups: Sequence[AxisGroup], chunk: tuple[SSAValue, SSAValue] | None, passes: Passes | None
     ) -> None:
         """Rows pipelined, if there are passes for that, or one after the other."""
         self._find_columns(row)
-        row = self._with_maps_of_windows(row)
+        row = self._with_elementwise_of_windows(row)
         self._allocate_rows(row, 1)
         for columns in (*self.columns.values(), *self.short.values()):
             columns.prepare()
         self.ahead = {} if passes else find_prefetched_accesses(self.kernel, row.passes, row.depth)
         pipeline = None if passes is None else RowPipeline(self.kernel, row, groups[-1], passes, self._row_part)
-        self._row_loops(row, groups, {}, part, pipeline)
+        self._row_loops(row, groups, {}, chunk, pipeline)
 
     def _pairs(self, row: Row, along: AxisGroup) -> RowPairs:
         self._allocate_rows(row, ROWS)
@@ -137,13 +137,15 @@ class RowKernel:
             if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
                 self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
 
-    def _with_maps_of_windows(self, row: Row) -> Row:
+    def _with_elementwise_of_windows(self, row: Row) -> Row:
         """The row without the elementwise stages that are fused into pooling."""
         for stage, columns in self.columns.items():
-            last = fusible_map(self.kernel, row, stage, self.reductions) if columns.can_fuse_map else None
+            last = (
+                fusible_elementwise(self.kernel, row, stage, self.reductions) if columns.can_fuse_elementwise else None
+            )
             if last is None:
                 continue
-            short = columns.fuse_map(last)
+            short = columns.fuse_elementwise(last)
             if short is not None:
                 self.short[stage] = short
                 continue
@@ -157,13 +159,13 @@ class RowKernel:
         row: Row,
         groups: Sequence[AxisGroup],
         at: Mapping[int, SSAValue],
-        part: tuple[SSAValue, SSAValue] | None,
+        chunk: tuple[SSAValue, SSAValue] | None,
         order: RowOrder | None,
     ) -> None:
         if not groups:
             self._row(row, at)
             return
-        low, high = (None, self.kernel.code.dim(groups[0].extent)) if part is None else part
+        low, high = (None, self.kernel.code.dim(groups[0].extent)) if chunk is None else chunk
         if order is not None and len(groups) == 1:
             order.emit(at, low, high)
             return
@@ -223,7 +225,7 @@ def values_of_reductions(
     return frozenset(found)
 
 
-def fusible_map(kernel: Kernel, row: Row, stage: Stage, reductions: Mapping[Stage, Reduction]) -> Stage | None:
+def fusible_elementwise(kernel: Kernel, row: Row, stage: Stage, reductions: Mapping[Stage, Reduction]) -> Stage | None:
     """The elementwise stage after pooling that can be fused with it: it alone reads the results, each at its
     own index.
     """

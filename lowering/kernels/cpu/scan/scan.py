@@ -77,10 +77,10 @@ def find_scan(stages: Sequence[Stage]) -> Scan | None:
     scan = _scan_of(stages[0])
     if scan is None or len(stages) == 1:
         return scan
-    return replace(scan, result=stages[1]) if len(stages) == 2 and _is_map_of(scan.stage, stages[1]) else None
+    return replace(scan, result=stages[1]) if len(stages) == 2 and _is_elementwise_of(scan.stage, stages[1]) else None
 
 
-def _is_map_of(stage: Stage, result: Stage) -> bool:
+def _is_elementwise_of(stage: Stage, result: Stage) -> bool:
     """Whether an elementwise stage without branches reads the scan only at its own index."""
     (store,) = stage.stores
     plain = not result.init and not result.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN)

@@ -77,16 +77,16 @@ class _Columns:
     def emit(self) -> None:
         """Partitioned among threads."""
         first, work = self.around[0].extent if self.around else None, work_of(self.scan.stage)
-        with self.kernel.partition_2d(first, self.lane.extent, work, self.step) as (part, columns):
-            self._loops(self.around, {}, part, columns)
+        with self.kernel.partition_2d(first, self.lane.extent, work, self.step) as (chunk, columns):
+            self._loops(self.around, {}, chunk, columns)
 
-    def _loops(self, around: Sequence[AxisGroup], at: Mapping[int, SSAValue], part: Part, columns: Part) -> None:
+    def _loops(self, around: Sequence[AxisGroup], at: Mapping[int, SSAValue], chunk: Part, columns: Part) -> None:
         """The loops around; `part` is the range of the first."""
         code = self.kernel.code
         if not around:
             _Rows(self, at, columns or (code.index(0), code.dim(self.lane.extent))).emit()
             return
-        low, high = (None, code.dim(around[0].extent)) if part is None else part
+        low, high = (None, code.dim(around[0].extent)) if chunk is None else chunk
         with code.loop(high, "i", lower=low) as index:
             self._loops(around[1:], {**at, around[0].last: index}, None, columns)
 
@@ -96,15 +96,15 @@ class _Columns:
             self.kernel.clone_ops([self.scan.stage.nest])
             return
         rows = AxisGroup((self.scan.axis,), self.scan.stage.axes[self.scan.axis].extent)
-        with self.kernel.partition(self.around[0].extent, work_of(self.scan.stage)) as part:
-            self._as_written([*self.around, rows, self.lane], {}, part)
+        with self.kernel.partition(self.around[0].extent, work_of(self.scan.stage)) as chunk:
+            self._as_written([*self.around, rows, self.lane], {}, chunk)
 
-    def _as_written(self, groups: Sequence[AxisGroup], at: Mapping[int, SSAValue], part: Part) -> None:
+    def _as_written(self, groups: Sequence[AxisGroup], at: Mapping[int, SSAValue], chunk: Part) -> None:
         code = self.kernel.code
         if not groups:
             Body(self.kernel, self.scan.stage, at).run(self.scan.stage.body)
             return
-        low, high = (None, code.dim(groups[0].extent)) if part is None else part
+        low, high = (None, code.dim(groups[0].extent)) if chunk is None else chunk
         with code.loop(high, "i", lower=low) as index:
             self._as_written(groups[1:], {**at, groups[0].last: index}, None)
 
@@ -112,10 +112,10 @@ class _Columns:
 class _Rows:
     """The rows along the scanned axis, of a range of columns."""
 
-    def __init__(self, columns: _Columns, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue]):
+    def __init__(self, columns: _Columns, at: Mapping[int, SSAValue], chunk: tuple[SSAValue, SSAValue]):
         self.kernel, self.code, self.scan = columns.kernel, columns.kernel.code, columns.scan
-        self.lane, self.lanes, self.at, self.low = columns.lane, columns.lanes, at, part[0]
-        self.length = self.code.sub(part[1], part[0])
+        self.lane, self.lanes, self.at, self.low = columns.lane, columns.lanes, at, chunk[0]
+        self.length = self.code.sub(chunk[1], chunk[0])
         kind = self.scan.previous.buffer_type
         own = BufferType([columns.lane.extent], kind.dtype, align=64)
         self.before = self.code.value(AllocBufferOp(own), "before")
@@ -169,9 +169,9 @@ class _Step:
         """Emits an element."""
         code, scan = self.kernel.code, self.scan
         position = code.add(self.low, index)
-        sums, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
-        sums.run(scan.element_ops)
-        known = {scan.previous.result: code.load(self.before, [index]), scan.element: sums.value(scan.element)}
+        accumulators, last, (store,) = self.sums.at_index(position), self.last.at_index(position), scan.stage.stores
+        accumulators.run(scan.element_ops)
+        known = {scan.previous.result: code.load(self.before, [index]), scan.element: accumulators.value(scan.element)}
         total = repeat(self.kernel, scan.combine, [known[operand] for operand in scan.combine.operands])
         code.store(total, self.before, [index])
         reads = [load.result for load in scan.last.loads if load.buffer is store.buffer]

@@ -33,8 +33,8 @@ def emit_scan_rows(kernel: Kernel, scan: Scan) -> None:
     if not rows:
         _Row(kernel, scan, {}).emit()
         return
-    with kernel.partition(stage.axes[0].extent, work_of(stage)) as part:
-        _loops(kernel, scan, list(rows), {}, part)
+    with kernel.partition(stage.axes[0].extent, work_of(stage)) as chunk:
+        _loops(kernel, scan, list(rows), {}, chunk)
 
 
 def _loops(
@@ -42,9 +42,9 @@ def _loops(
     scan: Scan,
     axes: Sequence[int],
     at: Mapping[int, SSAValue],
-    part: tuple[SSAValue, SSAValue] | None,
+    chunk: tuple[SSAValue, SSAValue] | None,
 ) -> None:
-    low, high = (None, kernel.code.dim(scan.stage.axes[axes[0]].extent)) if part is None else part
+    low, high = (None, kernel.code.dim(scan.stage.axes[axes[0]].extent)) if chunk is None else chunk
     with kernel.code.loop(high, "row", lower=low) as index:
         inner = {**at, axes[0]: index}
         if len(axes) == 1:
@@ -92,16 +92,16 @@ class _Row:
     def _vector(self, element: SSAValue, kept: Sequence[SSAValue]) -> SSAValue:
         """The results of a vector, given the values kept from the previous one, which are replaced."""
         code, lanes, zero = self.code, self.lanes, self.code.index(0)
-        *parts, carry = kept
+        *chunks, carry = kept
         if not self.slides:
-            (sums, total), before = self._within(element), code.load(carry, [zero], lanes)
+            (accumulators, total), before = self._within(element), code.load(carry, [zero], lanes)
             code.store(self._combined(before, total), carry, [zero])
-            return self._combined(before, sums)
-        for distance, part in zip(self._distances, parts, strict=True):
+            return self._combined(before, accumulators)
+        for distance, chunk in zip(self._distances, chunks, strict=True):
             earlier = self._shuffled(
-                code.load(part, [zero], lanes), element, [lanes - distance + n for n in range(lanes)]
+                code.load(chunk, [zero], lanes), element, [lanes - distance + n for n in range(lanes)]
             )
-            code.store(element, part, [zero])
+            code.store(element, chunk, [zero])
             element = self._combined(earlier, element)
         result = self._combined(code.load(carry, [zero], lanes), element)
         code.store(result, carry, [zero])
@@ -158,21 +158,21 @@ class _Row:
         body.run(self.scan.element_ops)
         return body, body.widened(body.value(self.scan.element))
 
-    def _within(self, sums: SSAValue) -> tuple[SSAValue, SSAValue]:
+    def _within(self, accumulators: SSAValue) -> tuple[SSAValue, SSAValue]:
         """The inclusive prefix of each lane, and the total in all lanes."""
-        lanes, part = self.lanes, self._lanes_of_a_part
+        lanes, chunk = self.lanes, self._lanes_of_a_part
         step = 1
-        while step < part:
-            order = [lane if lane % part < step else lanes + lane - step for lane in range(lanes)]
-            sums = self._combined(self._shuffled(self.neutral, sums, order), sums)
+        while step < chunk:
+            order = [lane if lane % chunk < step else lanes + lane - step for lane in range(lanes)]
+            accumulators = self._combined(self._shuffled(self.neutral, accumulators, order), accumulators)
             step *= 2
-        ends = self._shuffled(sums, sums, [lane // part * part + part - 1 for lane in range(lanes)])
-        if part == lanes:
-            return sums, ends
-        order = [lane if lane < part else lanes + lane - part for lane in range(lanes)]
+        ends = self._shuffled(accumulators, accumulators, [lane // chunk * chunk + chunk - 1 for lane in range(lanes)])
+        if chunk == lanes:
+            return accumulators, ends
+        order = [lane if lane < chunk else lanes + lane - chunk for lane in range(lanes)]
         before = self._shuffled(self.neutral, ends, order)
-        others = self._shuffled(ends, ends, [(lane + part) % lanes for lane in range(lanes)])
-        return self._combined(before, sums), self._combined(ends, others)
+        others = self._shuffled(ends, ends, [(lane + chunk) % lanes for lane in range(lanes)])
+        return self._combined(before, accumulators), self._combined(ends, others)
 
     @property
     def _lanes_of_a_part(self) -> int:

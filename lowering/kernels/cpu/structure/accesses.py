@@ -51,10 +51,10 @@ class AffineAccess:
 def linear(space: IndexSpace, names: Sequence[str], value: SSAValue) -> Index:
     """An index as a function of the axes with these names."""
     dim = space.dim_of(value)
-    parts = None if dim is None else linear_parts(dim, names)
-    if parts is None:
+    chunks = None if dim is None else linear_parts(dim, names)
+    if chunks is None:
         return Index(constant(0), (constant(0),) * len(names), value, dim)
-    return Index(parts[0], parts[1], None, dim)
+    return Index(chunks[0], chunks[1], None, dim)
 
 
 def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
@@ -87,5 +87,5 @@ def affine_access(indices: IndexTuple, steps: Sequence[Dim], count: int) -> Affi
 def whole_access(indices: IndexTuple, steps: Sequence[Dim], names: Sequence[str]) -> AffineAccess | None:
     """The access as one linear function although its indices are not, as `8 * (i // 8) + i % 8`; `None` otherwise."""
     dims = [index.whole * step for index, step in zip(indices, steps, strict=True) if index.whole is not None]
-    parts = linear_parts(total(dims), names) if len(dims) == len(indices) else None
-    return None if parts is None else AffineAccess(*parts)
+    chunks = linear_parts(total(dims), names) if len(dims) == len(indices) else None
+    return None if chunks is None else AffineAccess(*chunks)

@@ -239,15 +239,15 @@ def find_contraction(stage: Stage) -> Contraction | None:
     return None if store.buffer in buffers else _classify(stage, store, left, right)
 
 
-def from_panels(what: Contraction, width: int) -> Contraction:
+def from_panels(contraction: Contraction, width: int) -> Contraction:
     """The contraction with its columns in panels, if they are and the width divides that of the panels."""
-    panels = find_panels(what.stage)
+    panels = find_panels(contraction.stage)
     found = None if panels is None or panels.width % width else find_contraction(panels.stage)
     if panels is None or found is None:
-        return what
+        return contraction
     along = found.column == (panels.column,) and found.reduced == (panels.reduced,) and not found.outer
     if not along or found.columns.loads != (panels.load,):
-        return what
+        return contraction
     return replace(found, columns=replace(found.columns, panels=panels.width))
 
 

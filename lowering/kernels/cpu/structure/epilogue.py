@@ -48,16 +48,16 @@ class Epilogue:
         return tuple((step, op) for step in self.steps for op in step.stage.accesses)
 
 
-def find_epilogue(what: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
+def find_epilogue(contraction: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
     """As many of the following stages as can be fused; `own` are the buffers of the function."""
-    produced: dict[SSAValue, AffineAccess] = {what.store.buffer: _moving(what.output, what.stage)}
+    produced: dict[SSAValue, AffineAccess] = {contraction.store.buffer: _moving(contraction.output, contraction.stage)}
     steps: list[Step] = []
     for stage in following:
-        step = _step(what, stage, produced)
+        step = _step(contraction, stage, produced)
         if step is None:
             break
         steps.append(step)
-        produced |= {store.buffer: step.access(store, len(what.stage.axes)) for store in stage.stores}
+        produced |= {store.buffer: step.access(store, len(contraction.stage.axes)) for store in stage.stores}
     later = {inner.buffer for stage in following[len(steps) :] for inner in stage.loads}
     unread = own.intersection(produced) - later
     return Epilogue(tuple(steps), unread if steps else frozenset())
@@ -69,18 +69,20 @@ def _moving(output: AffineAccess, stage: Stage) -> AffineAccess:
     return replace(output, strides=tuple(constant(0) if extent.constant_value == 1 else each for each, extent in pairs))
 
 
-def _step(what: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> Step | None:
+def _step(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> Step | None:
     """A stage as a step; `None` if it reads other elements than its own, or is not vectorisable along the output."""
-    if any(axis.kind is not IteratorKind.SPATIAL for axis in stage.axes) or stage.pinned or not what.along:
+    if any(axis.kind is not IteratorKind.SPATIAL for axis in stage.axes) or stage.pinned or not contraction.along:
         return None
-    axes = _axes(what, stage, produced)
+    axes = _axes(contraction, stage, produced)
     if axes is None or any(isinstance(op, IfOp) for op in stage.body) or not _has_plain_code(stage):
         return None
     step = Step(stage, axes)
-    count, extents = len(what.stage.axes), what.stage.extents
+    count, extents = len(contraction.stage.axes), contraction.stage.extents
     accesses = {op: step.access(op, count) for op in stage.accesses}
     joined = all(produced[op.buffer] == each for op, each in accesses.items() if _is_read(op, produced))
-    suited = is_chain(accesses.values(), extents, what.along) and not any(each.computed for each in accesses.values())
+    suited = is_chain(accesses.values(), extents, contraction.along) and not any(
+        each.computed for each in accesses.values()
+    )
     written = all(op.buffer not in produced for op in accesses if isinstance(op, StoreOp))
     return step if joined and suited and written else None
 
@@ -93,18 +95,20 @@ def _has_plain_code(stage: Stage) -> bool:
     return all(not op.regions for op in stage.body)
 
 
-def _axes(what: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> dict[int, int] | None:
+def _axes(contraction: Contraction, stage: Stage, produced: Mapping[SSAValue, AffineAccess]) -> dict[int, int] | None:
     """The axes of the contraction for those of a stage: each moves the input of the stage in the same way."""
     load = next((op for op in stage.loads if op.buffer in produced), None)
     if load is None or access_of(stage, load).base.terms:
         return None
     own, target = access_of(stage, load), produced[load.buffer]
-    spatial = [axis for axis in (*what.batch, *what.row, *what.outer, *what.column)]
+    spatial = [axis for axis in (*contraction.batch, *contraction.row, *contraction.outer, *contraction.column)]
     found: dict[int, int] = {}
     for number, extent in enumerate(stage.extents):
         if extent.constant_value == 1:
             continue
-        same = [a for a in spatial if target.strides[a] is own.strides[number] and what.stage.extents[a] is extent]
+        same = [
+            a for a in spatial if target.strides[a] is own.strides[number] and contraction.stage.extents[a] is extent
+        ]
         same = [a for a in same if a not in found.values()]
         if len(same) != 1:
             return None

@@ -126,7 +126,7 @@ class BufferTotals:
     def put_away(self, is_first: SSAValue) -> None:
         """As in `Totals`."""
         with self.kernel.code.when(is_first) as branch:
-            self._move(self._totals, lambda _, parts: parts)
+            self._move(self._totals, lambda _, chunks: chunks)
         with self.kernel.code.otherwise(branch):
             self._move(self._totals, self._combined)
         self.begin()
@@ -135,8 +135,8 @@ class BufferTotals:
         """As in `Totals`."""
         self._move(self.buffers, self._combined)
 
-    def _combined(self, totals: Sequence[SSAValue], parts: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        return combined(self.kernel, self.reduction, totals, parts)
+    def _combined(self, totals: Sequence[SSAValue], chunks: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        return combined(self.kernel, self.reduction, totals, chunks)
 
     def _move(
         self,
@@ -145,8 +145,8 @@ class BufferTotals:
     ) -> None:
         code = self.kernel.code
         with code.loop(code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
-            totals, parts = ([code.load(each, [lane]) for each in memory] for memory in (self._totals, self.buffers))
-            for value, buffer in zip(joined(totals, parts), target, strict=True):
+            totals, chunks = ([code.load(each, [lane]) for each in memory] for memory in (self._totals, self.buffers))
+            for value, buffer in zip(joined(totals, chunks), target, strict=True):
                 code.store(value, buffer, [lane])
 
 
@@ -227,12 +227,12 @@ class Accumulators:
         """Folds wider accumulators into these; with `are_first` these hold only initial values."""
         code = self.code
         for position, buffers in self.buffers.items():
-            reduction, parts, width = self.reductions[position], wide.buffers[position], wide.width
+            reduction, chunks, width = self.reductions[position], wide.buffers[position], wide.width
             while width > self.width:
                 width //= 2
-                parts = self._halved(position, parts, width)
+                chunks = self._halved(position, chunks, width)
             with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
-                values = [code.load(part, [lane]) for part in parts]
+                values = [code.load(chunk, [lane]) for chunk in chunks]
                 if not are_first:
                     values = combined(self.kernel, reduction, [code.load(each, [lane]) for each in buffers], values)
                 for value, buffer in zip(values, buffers, strict=True):
@@ -240,9 +240,9 @@ class Accumulators:
 
     def finish(self) -> dict[int, list[SSAValue]]:
         """One value for each result of each reduction."""
-        return {position: self._finish(position) for position in self.buffers}
+        return {position: self._epilogue(position) for position in self.buffers}
 
-    def _finish(self, position: int) -> list[SSAValue]:
+    def _epilogue(self, position: int) -> list[SSAValue]:
         buffers, width = self.buffers[position], self.width
         combine = self.reductions[position].combine
         if width > 1 and folds_as_integers(self.kernel, combine):

@@ -92,9 +92,9 @@ class LoopNest:
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         if not self.unrolls or not self.reductions or not (light or self.other_rows):
             return 1
-        sums = sum(len(reduction.stores) for reduction in self.reductions.values())
-        part = 2 if len(self.reductions) == len(self.stages) else 4
-        fits = 4 * sums <= self.kernel.target.vector_registers // part
+        accumulators = sum(len(reduction.stores) for reduction in self.reductions.values())
+        chunk = 2 if len(self.reductions) == len(self.stages) else 4
+        fits = 4 * accumulators <= self.kernel.target.vector_registers // chunk
         return 4 if fits or not self.other_rows else 2
 
     def _plan_shuffled_loads(self) -> ShuffledLoads | None:
@@ -117,7 +117,7 @@ class LoopNest:
         """The group of the outermost loop."""
         return self.outer[0] if self.outer else self.lane
 
-    def emit(self, at: Mapping[int, SSAValue], *parts: tuple[SSAValue, SSAValue] | None) -> Accumulators | None:
+    def emit(self, at: Mapping[int, SSAValue], *chunks: tuple[SSAValue, SSAValue] | None) -> Accumulators | None:
         """The loops, for given values of the axes around; `parts` are the ranges of the outermost groups."""
         accumulators = self.accumulators(at) if self.reductions else None
         if accumulators is not None:
@@ -126,15 +126,15 @@ class LoopNest:
             self.interior.range(self.kernel, {}, None)  # computed here, the range is available in all rows
         self._is_long = True
         if accumulators is None or not accumulators.round or not self.outer:
-            self._loops([*self.outer], dict(at), parts, accumulators)
+            self._loops([*self.outer], dict(at), chunks, accumulators)
         else:
-            self._loops_in_blocks(at, parts, accumulators)
+            self._loops_in_blocks(at, chunks, accumulators)
         return accumulators
 
     def _loops_in_blocks(
         self,
         at: Mapping[int, SSAValue],
-        parts: Sequence[tuple[SSAValue, SSAValue] | None],
+        chunks: Sequence[tuple[SSAValue, SSAValue] | None],
         accumulators: Accumulators,
     ) -> None:
         """The loops; inner ones have blocked accumulation only where they are long."""
@@ -144,7 +144,7 @@ class LoopNest:
 
         def emit(is_long: bool) -> None:
             self._is_long = is_long
-            self._loops([*self.outer], dict(at), parts, accumulators)
+            self._loops([*self.outer], dict(at), chunks, accumulators)
 
         with_and_without_blocks(self.code, spare, emit)
 
@@ -156,19 +156,19 @@ class LoopNest:
         self,
         groups: Sequence[AxisGroup],
         at: dict[int, SSAValue],
-        parts: Sequence[tuple[SSAValue, SSAValue] | None],
+        chunks: Sequence[tuple[SSAValue, SSAValue] | None],
         accumulators: Accumulators | None,
     ) -> None:
-        part = parts[0] if parts else None
+        chunk = chunks[0] if chunks else None
         if not groups:
-            self._innermost(at, part, accumulators)
+            self._innermost(at, chunk, accumulators)
             return
 
         def run(low: SSAValue | None, high: SSAValue) -> None:
             with self.code.loop(high, self._name(groups[0]), lower=low) as index:
-                self._loops(groups[1:], {**at, groups[0].last: index}, parts[1:], accumulators)
+                self._loops(groups[1:], {**at, groups[0].last: index}, chunks[1:], accumulators)
 
-        bounds = (None, self.code.dim(groups[0].extent)) if part is None else part
+        bounds = (None, self.code.dim(groups[0].extent)) if chunk is None else chunk
         is_outermost = len(groups) == len(self.outer)
         if accumulators is None or not accumulators.round or not (is_outermost or self._is_long):
             run(*bounds)
@@ -190,7 +190,7 @@ class LoopNest:
     def _innermost(
         self,
         at: Mapping[int, SSAValue],
-        part: tuple[SSAValue, SSAValue] | None,
+        chunk: tuple[SSAValue, SSAValue] | None,
         accumulators: Accumulators | None,
     ) -> None:
         axis = None if self.lane is None else self.lane.last
@@ -201,10 +201,10 @@ class LoopNest:
                 distant for stage in self.stages for distant in distant_prefetches(self.kernel, stage, at, axis)
             ]
         # A stage that reads a result of a reduction here reads that of another row, which is complete.
-        maps = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
-        written = {store.buffer for stage in maps for store in stage.stores}
+        elementwise = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
+        written = {store.buffer for stage in elementwise for store in stage.stores}
         if self.interior is not None:
-            self._edges_and_interior(self.interior, at, part)
+            self._edges_and_interior(self.interior, at, chunk)
             return
         bodies = [Body(self.kernel, stage, {**at, **self.other_rows.get(stage, {})}, axis) for stage in self.stages]
         for body in bodies:
@@ -213,18 +213,18 @@ class LoopNest:
                 self.given(body)
             body.hoist(body.stage.body, {*written, *(store.buffer for store in body.stage.stores)})
         for _ in with_reciprocals(self.code, bodies):
-            self._along(bodies, part, accumulators)
+            self._along(bodies, chunk, accumulators)
 
     def _edges_and_interior(
-        self, interior: Interior, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+        self, interior: Interior, at: Mapping[int, SSAValue], chunk: tuple[SSAValue, SSAValue] | None
     ) -> None:
         """Vectors in the interior, elements one by one at the edges.
 
         Invariant loads are hoisted only if a range is not empty, since their addresses may be invalid otherwise.
         """
         code, stage = self.code, interior.stage
-        first, end = interior.range(self.kernel, at, part)
-        low, high = (code.index(0), code.dim(stage.axes[interior.axis].extent)) if part is None else part
+        first, end = interior.range(self.kernel, at, chunk)
+        low, high = (code.index(0), code.dim(stage.axes[interior.axis].extent)) if chunk is None else chunk
         written = {store.buffer for store in stage.stores}
         # the addresses of results are common to all ranges
         Body(self.kernel, stage, at, interior.axis).hoist(stage.stores, written)
@@ -246,14 +246,14 @@ class LoopNest:
     def _along(
         self,
         bodies: Sequence[Body],
-        part: tuple[SSAValue, SSAValue] | None,
+        chunk: tuple[SSAValue, SSAValue] | None,
         accumulators: Accumulators | None,
     ) -> None:
         step = Step(bodies, self.reductions)
         if self.lane is None:
             step(None, [])
             return
-        low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
+        low, high = (None, self.code.dim(self.lane.extent)) if chunk is None else chunk
         masks = masks_are_cheap(self.kernel, self.stages)
         shape = IterationShape(self.lanes, self.registers, self.width, self.unroll, masks)
         row = VectorLoop(

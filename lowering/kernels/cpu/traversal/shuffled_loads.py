@@ -121,10 +121,10 @@ class _Finder:
             if dim is None:
                 computed.append((index, step))
                 continue
-            parts = linear_parts(dim.substitute({name: members * symbol(name) + member}), [name])
-            if parts is None:
+            chunks = linear_parts(dim.substitute({name: members * symbol(name) + member}), [name])
+            if chunks is None:
                 return None
-            first, stride = first + parts[0] * step, stride + parts[1][0] * step
+            first, stride = first + chunks[0] * step, stride + chunks[1][0] * step
         if any(self.varies.of(index) for index, _ in computed):
             return None
         stride = self.kernel.known_strides.get(stride, stride)
@@ -182,7 +182,7 @@ class ShuffledLoads:
             # Unmasked, so that LLVM keeps the tile in registers.
             values.update((result, code.load(tile, [code.add(lane, done)])) for result, tile in tiles.items())
 
-        def step(index: SSAValue, sums: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        def step(index: SSAValue, accumulators: Sequence[SSAValue]) -> Sequence[SSAValue]:
             here = body.at_index(index)
             here.set_values(values, self.skipped)
             here.run(self.stage.body)

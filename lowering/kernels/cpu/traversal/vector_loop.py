@@ -45,9 +45,9 @@ class Step:
         """At how many rows the stages are."""
         return len({tuple(body.at.values()) for body in self.bodies})
 
-    def __call__(self, index: SSAValue | None, sums: Sequence[SSAValue]) -> list[SSAValue]:
+    def __call__(self, index: SSAValue | None, accumulators: Sequence[SSAValue]) -> list[SSAValue]:
         """Emits the vector, or the row-invariant stages; maps old accumulators to new ones."""
-        old, new = iter(sums), list[SSAValue]()
+        old, new = iter(accumulators), list[SSAValue]()
         for position, here in enumerate(self._at(index)):
             reduction = self.reductions.get(position)
             if reduction is None:
@@ -183,9 +183,9 @@ class VectorLoop:
 
     def _emit(self, accumulators: Accumulators | None) -> None:
         code, shape = self.kernel.code, self.shape
-        sums = [] if accumulators is None else accumulators.all
+        partial = [] if accumulators is None else accumulators.all
         length = self.high if self.low is None else code.sub(self.high, self.low)
-        if self._is_written_once(length, sums):
+        if self._is_written_once(length, partial):
             self._masked_iterations(length)
             return
         done: SSAValue = code.index(0)
@@ -222,12 +222,12 @@ class VectorLoop:
             accumulators.absorb(wide, are_first=self.is_first)
         return end
 
-    def _is_written_once(self, length: SSAValue, sums: Sequence[SSAValue]) -> bool:
+    def _is_written_once(self, length: SSAValue, accumulators: Sequence[SSAValue]) -> bool:
         """Whether all iterations are masked: for long code whose last iteration may be incomplete."""
         known, lanes = constant_of(length), self.shape.lanes
         rests = known is None or (known > lanes and known % lanes > 0)
         is_long = sum(len(body.stage.needed) for body in self.step.bodies) > LONG
-        return is_long and rests and lanes > 1 and not sums and self.shape.masks
+        return is_long and rests and lanes > 1 and not accumulators and self.shape.masks
 
     def _masked_iterations(self, length: SSAValue) -> None:
         code, width = self.kernel.code, self.shape.width
@@ -248,7 +248,7 @@ class VectorLoop:
             return done
         end = self._end(length, step)
         first = None if constant_of(done) == 0 else code.divide(done, step)
-        sums = [] if accumulators is None else accumulators.all
+        partial = [] if accumulators is None else accumulators.all
 
         def run(lower: SSAValue | None, upper: SSAValue) -> None:
             with code.loop(upper, "v", lower=lower) as iteration:
@@ -256,7 +256,7 @@ class VectorLoop:
                 self._prefetch(start, step)
                 for each in self.distant if step > self.shape.width else ():
                     each.prefetch(code, start, step)
-                self._iteration(start, step, None, sums)
+                self._iteration(start, step, None, partial)
 
         is_long = known is None or known // step > MOST
         self._in_blocks((first, code.divide(end, step)), run, accumulators if is_long else None)
@@ -278,15 +278,15 @@ class VectorLoop:
     def _rest(self, length: SSAValue, done: SSAValue, accumulators: Accumulators | None) -> None:
         """The remainder, which is less than a vector."""
         code, known = self.kernel.code, constant_of(length)
-        sums = [] if accumulators is None else accumulators.all
+        partial = [] if accumulators is None else accumulators.all
         if known is not None and known == constant_of(done):
             return
         start = self._from(done)
-        if self.shape.lanes == 1 or (not self.shape.masks and not sums):
+        if self.shape.lanes == 1 or (not self.shape.masks and not partial):
 
             def run(lower: SSAValue | None, upper: SSAValue) -> None:
                 with code.loop(upper, "e", lower=lower, vectorize=False) as index:
-                    vector_iteration(self.kernel, index, 1, None, sums, self.step)
+                    vector_iteration(self.kernel, index, 1, None, partial, self.step)
 
             self._in_blocks((start, self.high), run, accumulators)
             return
@@ -295,7 +295,7 @@ class VectorLoop:
             self._single_registers(start, left)
             return
         with code.when(code.compare("sgt", left, 0)):
-            self._iteration(start, self.shape.lanes, left, sums)
+            self._iteration(start, self.shape.lanes, left, partial)
 
     def _single_registers(self, start: SSAValue, left: SSAValue) -> None:
         """The first `left` elements of an incomplete iteration, one register at a time, which is less code."""
@@ -304,13 +304,13 @@ class VectorLoop:
             done = code.mul(number, lanes)
             self._iteration(code.add(start, done), lanes, code.sub(left, done), ())
 
-    def _iteration(self, start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]) -> None:
+    def _iteration(self, start: SSAValue, step: int, left: SSAValue | None, accumulators: Sequence[SSAValue]) -> None:
         """The elements from `start` on: all of an iteration, or the first `left`."""
         if self.shuffled is None:
-            if self.step.rows > 1 and not sums:
+            if self.step.rows > 1 and not accumulators:
                 emit_rows(self.kernel, self.step, start, step, left)
             else:
-                vector_iteration(self.kernel, start, step, left, sums, self.step)
+                vector_iteration(self.kernel, start, step, left, accumulators, self.step)
         else:
             self.shuffled.emit(self.step.bodies[0], start, left)
 

@@ -407,7 +407,7 @@ def _is_valid(op: BlockOp) -> bool:
 
 
 def _dissolve(op: BlockOp) -> None:
-    """Puts what a block computes in its place."""
+    """Puts what a block computes instead of it."""
     for argument, binding in zip(op.body.block.args, op.bindings, strict=True):
         argument.replace_all_uses_with(binding)
     for inner in list(op.body.block.ops):
@@ -443,7 +443,7 @@ def _split_at_init(
 
 
 def _is_used(binding: ast.stmt, tree: ast.AST) -> bool:
-    """Whether an init, or a region, mentions a name of a binding in front of it."""
+    """Whether an init, or a region, mentions a name of a binding before it."""
     bound = {each.id for each in ast.walk(binding) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
     return any(isinstance(each, ast.Name) and each.id in bound for each in ast.walk(tree))
 

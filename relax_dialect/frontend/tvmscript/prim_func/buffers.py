@@ -144,7 +144,7 @@ def _scope(reader: StaticReader, node: ast.expr | None) -> str:
 
 
 def check_scope(reader: StaticReader, given: Arguments, what: str, kind: BufferType, scope: str) -> None:
-    """Refuses a scope that is said of memory that has another one already."""
+    """Refuses a scope that is said about memory that has another one already."""
     node = given.get("scope")
     if node is not None and not is_none(node) and kind.scope != scope:
         reader.fail(node, f'{what} expected the scope of its memory, "{scope}", got "{kind.scope}"; leave it out')
@@ -227,13 +227,13 @@ def to_address(reader: ScalarReader, node: ast.AST, value: object) -> Scalar:
     if isinstance(value, Buffer):
         return _element(reader, node, value, constant(0))
     if isinstance(value, Pointer):
-        return _behind(reader, node, value)
+        return _pointee(reader, node, value)
     if isinstance(value, Scalar | int) and not isinstance(value, bool):
         return reader.emit(node, lambda: converted(value, ADDRESS))
     reader.fail(node, f"expected a pointer, got {describe(value)}")
 
 
-def _behind(reader: ScalarReader, node: ast.AST, memory: Pointer) -> Scalar:
+def _pointee(reader: ScalarReader, node: ast.AST, memory: Pointer) -> Scalar:
     if memory.buffer is None:
         memory.buffer = alloc(reader, node, BufferType([memory.extent], memory.dtype, scope=memory.scope), "memory")
     if memory.is_whole and isinstance(at := memory.buffer.value.owner, MemoryAtOp):
@@ -376,7 +376,7 @@ def view(
 ) -> Buffer:
     """Memory as a buffer of a type: the buffer that has it, if it is one of that type, else a view of that.
 
-    The view begins `offset` elements of its own behind the memory.
+    The view begins `offset` elements of its own after the memory.
     """
     buffer = memory.buffer
     if buffer is None:
@@ -407,13 +407,13 @@ def view(
 def _check_room(
     reader: ScalarReader, node: ast.AST, seen: BufferType, source: BufferType, start: Index, *names: str
 ) -> None:
-    """Refuses a view that ends behind the memory, where that is known when the text is read."""
+    """Refuses a view that ends after the memory, where that is known when the text is read."""
     if not isinstance(start, Dim):
         return
     needed, size = (start + seen.span) * byte_size(seen.dtype), source.span * byte_size(source.dtype)
     if Prover().less_equal(needed, size) is False:
-        behind = f" from {start} on" if start.terms else ""
-        elements = f"{seen.span} elements of {seen.dtype}{behind}"
+        after = f" from {start} on" if start.terms else ""
+        elements = f"{seen.span} elements of {seen.dtype}{after}"
         reader.fail(node, f"{names[0]} needs {elements}, and {names[1]} has {source.span} of {source.dtype}")
 
 
@@ -434,7 +434,7 @@ def element_address(reader: ScalarReader, node: ast.AST, region: Region) -> Poin
 
 
 def element_index(reader: ScalarReader, node: ast.AST, region: Region) -> Index:
-    """How many elements lie in front of the first one of a region."""
+    """How many elements lie before the first one of a region."""
     if not region.buffer.type.has_default_strides:
         reader.fail(node, "expected a buffer without gaps; take the address of its data")
     return _linear_index(reader, node, region)
@@ -494,7 +494,7 @@ def _shape(reader: ScalarReader, node: ast.AST, given: ast.expr | None, extents:
 
 
 def _kept(axes: Sequence[Axis], extents: Sequence[Dim | None], rank: int) -> list[int]:
-    """The dimensions of a region that a view of a rank has: the ranges, without or with those of one place."""
+    """The dimensions of a region that a view of a rank has: the ranges, without or with those of one position."""
     ranges = [index for index, axis in enumerate(axes) if axis.upper is not None]
     if rank < len(ranges):
         return [index for index in ranges if extents[index] != constant(1)]

@@ -425,7 +425,7 @@ def access_pointer(reader: TirExpressionReader, node: ast.Call, buffer: Buffer) 
     """`A.access_ptr("r", offset=i)`: the memory of a buffer; what is done with it need not be said."""
     names = "access_mask ptr_type content_lanes offset extent"
     offset = reader.arguments(node, "access_ptr", names).get("offset")
-    return replace(pointer_to(buffer), start=_place(reader, offset))
+    return replace(pointer_to(buffer), start=_offset(reader, offset))
 
 
 def access_data(reader: TirExpressionReader, node: ast.Call) -> Pointer | Scalar:
@@ -433,10 +433,10 @@ def access_data(reader: TirExpressionReader, node: ast.Call) -> Pointer | Scalar
     given = reader.arguments(node, "T.tvm_access_ptr", "ptype data offset extent rw_mask")
     found, offset = reader.value(given.require("data")), given.get("offset")
     if isinstance(found, Scalar):
-        size = reader.apply(node, "Mul", _place(reader, offset), _typed_bytes(reader, given.require("ptype")))
+        size = reader.apply(node, "Mul", _offset(reader, offset), _typed_bytes(reader, given.require("ptype")))
         return moved(reader, node, found, size)
     memory = _as_memory(reader, given.require("data"), found)
-    return replace(memory, start=_sum(reader, node, memory.start, _place(reader, offset)))
+    return replace(memory, start=_sum(reader, node, memory.start, _offset(reader, offset)))
 
 
 def further_bytes(reader: TirExpressionReader, node: ast.Call) -> Pointer | Scalar:
@@ -466,7 +466,7 @@ def _as_memory(reader: TirExpressionReader, node: ast.expr, found: object) -> Po
     return found
 
 
-def _place(reader: TirExpressionReader, node: ast.expr | None) -> Index:
+def _offset(reader: TirExpressionReader, node: ast.expr | None) -> Index:
     return constant(0) if node is None else reader.index(node, reader.value(node))
 
 

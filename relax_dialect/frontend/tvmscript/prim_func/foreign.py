@@ -124,7 +124,7 @@ def _argument(reader: TirExpressionReader, node: ast.expr, value: object) -> SSA
 
 
 def _first_element(reader: TirExpressionReader, node: ast.expr, memory: Pointer) -> Buffer:
-    """Memory as a buffer, whose address is handed over: the whole one, or one that begins further behind."""
+    """Memory as a buffer, whose address is handed over: the whole one, or one that begins further after."""
     buffer = memory.buffer
     if buffer is None:
         reader.fail(node, "memory without a shape is given one by T.decl_buffer")

@@ -530,7 +530,7 @@ class PrimFunctionReader:
         reader.scope.bind(parameter.buffer_name, pointer_to(buffer) if parameter.is_pointer else buffer)
 
     def _bind_start(self, reader: TirStatementReader, parameter: Parameter) -> None:
-        """A parameter begins with its first element: a name for that place is 0, and a number for it has to be."""
+        """A parameter begins with its first element: a name for that position is 0, and a number for it has to be."""
         name = parameter.start
         if not name or parameter.is_pointer:
             return

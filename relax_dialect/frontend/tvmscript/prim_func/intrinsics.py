@@ -230,7 +230,7 @@ def _data(reader: TirExpressionReader, node: ast.Call) -> object:
 
 
 def _offset(reader: TirExpressionReader, node: ast.Call) -> object:
-    """`T.buffer_offset(A)`: where the first element of a buffer is behind its memory."""
+    """`T.buffer_offset(A)`: where the first element of a buffer is after its memory."""
     found = _buffer(reader, reader.arguments(node, "T.buffer_offset", "buffer", {}, ("dtype",)))
     return found.type.offset if found.base is None else found.start
 

@@ -252,7 +252,7 @@ class Jumps:
         return self._reader.emit(node, lambda: logical_and(running, condition))
 
     def reset(self, node: ast.AST, kind: int) -> None:
-        """Goes on behind what has been left."""
+        """Goes on after what has been left."""
         (left,) = self._reader.values(node, self._is(node, kind))
         op = IfOp(left)
         with self._reader.inside(op.then_body.block):
@@ -262,7 +262,7 @@ class Jumps:
 
 _LAUNCHES = frozenset({"thread_binding", "launch_thread", "env_thread"})
 
-_EXCHANGED = frozenset({"shared", "warp"})
+_SHARED_SCOPES = frozenset({"shared", "warp"})
 
 
 def refuse_exchange(reader: StaticReader, function: ast.AST) -> None:
@@ -273,7 +273,7 @@ def refuse_exchange(reader: StaticReader, function: ast.AST) -> None:
     for call in calls:
         for scope in [*call.args, *(each.value for each in call.keywords)]:
             text = scope.value if isinstance(scope, ast.Constant) else None
-            if isinstance(text, str) and text.partition(".")[0] in _EXCHANGED:
+            if isinstance(text, str) and text.partition(".")[0] in _SHARED_SCOPES:
                 reader.fail(scope, f'threads of GPUs exchange data in "{text}" memory; GPUs are not a target')
 
 
@@ -288,7 +288,7 @@ def open_thread(reader: TirFlowReader, node: ast.AST, loop: Loop, name: str) -> 
 
 
 def launched(reader: TirFlowReader, statement: ast.stmt) -> tuple[ast.Call, str | None] | None:
-    """The call and the name of `bx = T.launch_thread("blockIdx.x", n)`, in whose loop the statements behind it are."""
+    """The call and the name of `bx = T.launch_thread("blockIdx.x", n)`, in whose loop the statements after it are."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=found)], value=ast.Call() as call):
             name = found

@@ -63,7 +63,7 @@ class Buffer:
     base: Buffer | None = None
     """The buffer that this one is a part of, by `T.match_buffer`: they have one `data`."""
     start: Index = _ZERO
-    """Where the part begins, in elements behind the `data` of the base."""
+    """Where the part begins, in elements after the `data` of the base."""
 
     @property
     def type(self) -> BufferType:

@@ -54,7 +54,7 @@ class TirStatementReader(TirFlowReader):
                 return
 
     def _locate(self, node: ast.stmt, before: object) -> None:
-        """Gives the ops that a statement has made its place."""
+        """Gives the ops that a statement has made its position."""
         filename, line, column = self.source.location(node)
         location: LocationAttr = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
         op = self.block.last_op
@@ -209,7 +209,7 @@ _EFFECTS: Mapping[str, Callable[[TirFlowReader, ast.Call], None]] = {
 
 
 def call_prim_func(reader: TirFlowReader, node: ast.Call, callee: str) -> object:
-    """Calls a PrimFunc; the value is what it returns, which it writes behind its other arguments."""
+    """Calls a PrimFunc; the value is what it returns, which it writes after its other arguments."""
     func = reader.program.prim_func(callee)
     if func is None:
         reader.fail(node.func, f"{callee} is a relax function, which a PrimFunc cannot call")

@@ -157,7 +157,7 @@ def static_handle(reader: TirExpressionReader, node: ast.Call) -> Pointer:
 
 
 def is_null(reader: TirExpressionReader, node: ast.Call) -> object:
-    """`T.isnullptr(p)`; there is memory behind every pointer but addresses."""
+    """`T.isnullptr(p)`; there is memory after every pointer but addresses."""
     value_node = reader.arguments(node, "T.isnullptr", "x", {}, ("dtype", "span")).require("x")
     value = reader.value(value_node)
     if isinstance(value, Buffer):

@@ -293,7 +293,7 @@ def store_vector(reader: ScalarReader, node: ast.AST, region: Region, value: obj
 
 
 def in_memory(reader: ScalarReader, node: ast.AST, vecs: Sequence[Vector]) -> Buffer:
-    """Vectors one behind the other in memory of their own."""
+    """Vectors one after the other in memory of their own."""
     dtype = memory_dtype(vecs[0].dtype)
     total = sum(vec.lanes for vec in vecs)
     buffer = alloc(reader, node, BufferType([total], lookup(dtype).type, scope="local"), "row")
@@ -374,7 +374,7 @@ def half(reader: ScalarReader, node: ast.Call) -> Vector:
 
 
 def combined(reader: ScalarReader, node: ast.Call) -> Vector:
-    """`T.vectorcombine(dtype, v, w)`: the lanes of one vector behind those of another one."""
+    """`T.vectorcombine(dtype, v, w)`: the lanes of one vector after those of another one."""
     given = reader.typed_arguments(node, "T.vectorcombine", "first second")
     vecs = _of_one_dtype(reader, node, [given.require("first"), given.require("second")])
     memory = in_memory(reader, node, vecs)

@@ -77,7 +77,7 @@ class DestinationCall:
         return value if isinstance(value, str | FunctionRef) else None
 
     def _is_swapped(self, value: object, out_node: ast.expr) -> bool:
-        """Whether shape and tensor stand in each other's place, as the design notes print them."""
+        """Whether shape and tensor stand in each other's position, as the design notes print them."""
         only = value if isinstance(value, Expr) else next(iter(items_of(value) or ()), None)
         if not isinstance(out_node, ast.Name) or not isinstance(only, Expr) or not isinstance(only.type, ShapeType):
             return False
@@ -158,7 +158,7 @@ class DestinationCall:
 
 
 def call_tir(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.call_tir(f, args, out_ty=...)`; with a string, a packed function in the place of `f`."""
+    """`R.call_tir(f, args, out_ty=...)`; with a string, a packed function instead of `f`."""
     return call_kernel_into(DestinationCall(reader, node, "R.call_tir"))
 
 
@@ -168,7 +168,7 @@ def call_tir_with_grad(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def call_kernel_into(call: DestinationCall) -> object:
-    """The results of a PrimFunc, or of a packed function in the place of one."""
+    """The results of a PrimFunc, or of a packed function instead of one."""
     reader, node = call.reader, call.node
     if isinstance(call.callee, str):
         return _packed(call, call.callee)

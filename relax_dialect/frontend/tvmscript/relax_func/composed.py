@@ -129,7 +129,7 @@ def _placed(nll: NllArguments, values: Expr) -> Expr:
 
 
 def _take_backward(reader: ExpressionReader, node: ast.Call) -> object:
-    """The sum of the gradients of all places where a slice was taken to."""
+    """The sum of the gradients of all positions where a slice was taken to."""
     given = reader.arguments(node, "R.grad.take_backward", "output_grad x indices axis mode")
     gradient, x, indices = (reader.read(given.require(name)) for name in ("output_grad", "x", "indices"))
     rank, count = (rank_of(reader, node, each) for each in (x, indices))
@@ -208,7 +208,7 @@ _PRIORS = "cls_pred loc_pred anchor clip threshold variances keep_background app
 
 
 def option(reader: ExpressionReader, given: Arguments, name: str, default: Any) -> Any:
-    """What is known of an argument when the text is read; the default where it is left out or `None`."""
+    """What is known about an argument when the text is read; the default where it is left out or `None`."""
     node = given.get(name)
     value = None if node is None else reader.value(node)
     if node is not None and isinstance(value, Expr):
@@ -336,7 +336,7 @@ def _multibox(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def _variances(reader: ExpressionReader, given: Arguments) -> list[float]:
-    """What the four parts of a place are multiplied by."""
+    """What the four parts of a position are multiplied by."""
     node = given.get("variances")
     items = (1.0,) * 4 if node is None else items_of(reader.value(node)) or ()
     factors = [float(each) for each in items if isinstance(each, int | float)]

@@ -37,7 +37,7 @@ from relax_dialect.frontend.tvmscript.types import TypeReader
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.values import DTypeOp, PrimOp
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from relax_dialect.verifiers import Violations
 from tir_dialect.attributes import DimAttr
@@ -64,12 +64,12 @@ class ExpressionReader(StaticReader):
         self.in_dataflow = False
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
-        """The result of building something, with errors at the place of `node`."""
+        """The result of building something, with errors at the position of `node`."""
         return self.source.built(node, make, BUILD_ERRORS)
 
     @contextmanager
     def errors_at(self, node: ast.AST) -> Generator[None]:
-        """Gives errors of the end of a scope the place of `node`, or that of the op which breaks a rule."""
+        """Gives errors of the end of a scope the position of `node`, or that of the op which breaks a rule."""
         try:
             yield
         except TVMScriptError:

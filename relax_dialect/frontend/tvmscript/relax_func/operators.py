@@ -315,7 +315,7 @@ def _batch_norm(
 
 
 def _median(x: Expr, axes: Sequence[int] | None = None, *, keepdims: bool = False) -> object:
-    """The lower of two middle elements; along an axis its place comes with it."""
+    """The lower of two middle elements; along an axis its position comes with it."""
     dims = x.type.known_dims if isinstance(x.type, TensorType) else None
     if dims is None or len(axes or ()) > 1:
         raise ValueError("R.median expected data of known dimensions, and one axis or none")
@@ -327,7 +327,7 @@ def _median(x: Expr, axes: Sequence[int] | None = None, *, keepdims: bool = Fals
 
 
 def _middle(x: Expr, length: Dim, axis: int) -> tuple[Expr, Expr]:
-    """The middle of an ordering along an axis, and its place."""
+    """The middle of an ordering along an axis, and its position."""
     first = (length - 1) // 2
     indices = relax_op("strided_slice")(relax_op("argsort")(x, axis=axis, dtype=i64), [axis], [first], [first + 1])
     return relax_op("gather_elements")(x, indices, axis=axis), indices
@@ -394,12 +394,12 @@ def _rounded(name: str) -> Callable[..., object]:
 
 
 def _concat(inputs: Sequence[Expr], axis: int | None = 0) -> object:
-    """Without an axis, vectors one behind the other."""
+    """Without an axis, vectors one after the other."""
     return relax_op("concat")(inputs, axis or 0)
 
 
 def _split(x: Expr, *, axis: int = 0, indices: Sequence[object] | None = None, **rest: Any) -> object:
-    """Parts from one index to the next; they are empty where an index is behind the next, or before the beginning."""
+    """Parts from one index to the next; they are empty where an index is after the next, or before the beginning."""
     known = [each for each in indices or () if isinstance(each, int)]
     if indices is None or len(known) != len(indices):
         return relax_op("split")(x, axis=axis, **rest, **({} if indices is None else {"indices": indices}))
@@ -411,7 +411,7 @@ def _split(x: Expr, *, axis: int = 0, indices: Sequence[object] | None = None, *
 
 
 _END = (1 << 63) - 1
-"""Behind every element."""
+"""After every element."""
 
 
 def _squeeze(x: Expr, axes: Sequence[int] | None = None) -> Expr:

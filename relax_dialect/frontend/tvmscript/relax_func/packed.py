@@ -102,7 +102,7 @@ def _tuple_get_item(fields: Expr, index: Expr) -> Expr:
 
 
 def _tuple_reset_item(fields: Expr, index: Expr) -> Expr:
-    """The tuple with null in a place; TVM's function changes the one that it gets."""
+    """The tuple with null in a position; TVM's function changes the one that it gets."""
     position = _known(index, "the index of a field")
     kept = [_operator("relax.null")() if number == position else field for number, field in enumerate(fields)]
     return _operator("relax.tuple")(*kept)
@@ -137,7 +137,7 @@ def _dims(reader: ExpressionReader, node: ast.expr) -> list[Dim]:
     if not isinstance(info, ShapeType) or info.rank is None:
         reader.fail(node, f"expected a shape of known length, got {info}")
     if info.known_dims is None:
-        # what is not known of the dimensions gets a name
+        # what is not known about the dimensions gets a name
         named = ShapeType([symbol(reader.builder.fresh_symbol()) for _ in range(info.rank)])
         info = reader.emit(node, lambda: reader.builder.match_cast(shape, named)).type
     return list(info.known_dims or ()) if isinstance(info, ShapeType) else []

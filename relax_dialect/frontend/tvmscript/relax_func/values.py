@@ -306,9 +306,9 @@ def _filled_in(
     kept = [
         known[at] if isinstance(each, int) and each == 0 and at < len(known) else each for at, each in enumerate(items)
     ]
-    open_places = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
-    if len(open_places) == 1:
-        (index,) = open_places
+    open_slots = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
+    if len(open_slots) == 1:
+        (index,) = open_slots
         rest = product(reader.to_dim(node, each) for at, each in enumerate(kept) if at != index)
         kept[index] = reader.emit(node, lambda: product(known) // rest)
     return tuple(kept)
@@ -417,10 +417,10 @@ def _stride_i(reader: ExpressionReader, node: ast.Call) -> object:
     given = reader.arguments(node, "R.inspect.tensor_stride_i", "x axis")
     _, info = _tensor(reader, node, given)
     axis = _axis(reader, given, info)
-    behind = [dim for dim in (info.dims or ())[axis + 1 :] if dim is not None]
-    if info.rank is None or len(behind) != info.rank - axis - 1:
+    after = [dim for dim in (info.dims or ())[axis + 1 :] if dim is not None]
+    if info.rank is None or len(after) != info.rank - axis - 1:
         reader.fail(node, f"R.inspect.tensor_stride_i expected known dimensions behind axis {axis}, got {info}")
-    return product(behind)
+    return product(after)
 
 
 def _axis(reader: ExpressionReader, given: Arguments, info: TensorType) -> int:

@@ -33,7 +33,7 @@ from tir_dialect.target import Target
 
 
 def cut(x: np.ndarray, axis: int, size: int, end: int | None = None) -> np.ndarray:
-    """A dimension in blocks, with the places in the blocks as dimension `end`, the last one unless told."""
+    """A dimension in blocks, with the positions in the blocks as dimension `end`, the last one unless told."""
     split = x.reshape(*x.shape[:axis], x.shape[axis] // size, size, *x.shape[axis + 1 :])
     return np.ascontiguousarray(np.moveaxis(split, axis + 1, split.ndim - 1 if end is None else end))
 
@@ -259,7 +259,7 @@ def test_rows_are_partitioned_where_groups_of_filters_are_few() -> None:
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
 @pytest.mark.parametrize("name", ["3x3, dilated", "groups", "first"])
 def test_rows_of_zeros_are_not_multiplied(name: str, target: Target) -> None:
-    """A picture of one row meets the middle row of the filters only; of one column, where places are apart, too."""
+    """A picture of one row meets the middle row of the filters only; of one column, where positions are apart, too."""
     plain = CASES[name].plain
     for height, width in ((1, 9), (9, 1)) if plain.dilation > 1 else ((1, 9),):
         (data, filters), expected = CASES[name].arrays(1, height, width)

@@ -139,7 +139,7 @@ LANES = 16
 
 
 def shifted(array: np.ndarray, shift: int) -> np.ndarray:
-    """A copy that begins so many elements behind where a vector may begin."""
+    """A copy that begins so many elements after where a vector may begin."""
     memory = np.zeros(array.size + 2 * LANES, array.dtype)
     first = (-(memory.ctypes.data // array.itemsize) + shift) % LANES
     found = memory[first : first + array.size].reshape(array.shape)

@@ -143,7 +143,7 @@ def floats(sizes: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def test_floats_and_their_bounds() -> None:
-    """What lies behind a row of odd length, here infinities of the call before, is not multiplied."""
+    """What lies after a row of odd length, here infinities of the call before, is not multiplied."""
     func = kernel_of_program(FLOATS)
     kernels = compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
     infinite = np.full((33, 64), np.inf, ml_dtypes.bfloat16)

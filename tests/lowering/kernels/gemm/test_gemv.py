@@ -1,4 +1,4 @@
-"""GEMV and GEMM with very few rows or columns, which read a matrix once."""
+"""GEMV and GEMM with very small M or N, which read a matrix once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_one_row_of_any_float(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
 @pytest.mark.parametrize("subscripts", ["mk,nk->mn", "mk,kn->mn"])
 def test_small_m_or_n_and_long_rows(subscripts: str, dtype: str) -> None:
-    """The lines are whole vectors (512, 560), or not; there are some behind whole vectors of results, or none."""
+    """The lines are whole vectors (512, 560), or not; there are some after whole vectors of results, or none."""
     for k in (512, 560, 563):
         for few, many in ((1, 1), (1, 16), (2, 17), (3, 40), (4, 40)):
             sizes = {"m": few, "n": many} if subscripts == "mk,nk->mn" else {"m": many, "n": few}
@@ -138,7 +138,7 @@ def test_tasks_of_several_threads(name: str, k: int, n: int, machine: str, monke
 
 
 def test_sums_of_tasks_are_added_by_one_thread() -> None:
-    """One row: threads meet once, and what follows the product is computed behind that."""
+    """One row: threads meet once, and what follows the product is computed after that."""
     func = kernel(SUMS["row vector"].text)
     schedule(func, Target.parse("x86-64-v4 cores=4"))
     loops = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]

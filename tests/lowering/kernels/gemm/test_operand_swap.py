@@ -14,7 +14,7 @@ SUBSCRIPTS = ["km,kn->mn", "km,nk->mn"]
 
 
 def way(subscripts: str, m: int, k: int, n: int) -> bool:
-    """Whether a product of matrices of known sizes has its axes exchanged."""
+    """Whether a product of matrices of known sizes has its axes swapped."""
     text = Sum(subscripts).text.replace("[%k, %m, %n]", "")
     for pair, sizes in {"k, m": (k, m), "k, n": (k, n), "n, k": (n, k)}.items():
         text = text.replace(f"<[{pair}]", f"<[{sizes[0]}, {sizes[1]}]")
@@ -45,7 +45,7 @@ def test_values_between_guard_pages(subscripts: str, n: int) -> None:
 
 @pytest.mark.parametrize("subscripts", ["bkm,bkn->bmn", "kab,kn->abn", "km,kn->nm"])
 def test_other_gemms(subscripts: str) -> None:
-    """Batches, several axes of rows, and a result whose axes are exchanged."""
+    """Batches, several axes of rows, and a result whose axes are swapped."""
     for m, k in ((7, 33), (40, 100)):
         check_guarded(Sum(subscripts), {"m": m, "n": 5, "k": k, "a": m, "b": 3})
 

@@ -222,8 +222,8 @@ def test_panels_and_rows_leave_room_in_the_caches(caches: str, panel: int, rows:
     A panel that fills the first level would come from the second for each tile.
     """
     tiles = tiling(Target.parse(f"x86-64-v3 l1-bytes=32768 {caches}"), 4)
-    assert tiles.depth * tiles.width * 4 == panel * 1024
-    assert tiles.depth * tiles.height * 4 // 1024 == rows
+    assert tiles.kc * tiles.nr * 4 == panel * 1024
+    assert tiles.kc * tiles.mc * 4 // 1024 == rows
     assert tiles.far == (panel > 32)
 
 

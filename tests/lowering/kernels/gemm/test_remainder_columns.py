@@ -1,4 +1,4 @@
-"""GEMM with very few columns after whole panels."""
+"""GEMM with very small N after whole panels."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ TARGET, WIDE = Target.parse("x86-64-v3 cores=1"), Target.parse("x86-64-v4 cores=
 
 
 def routines(text: str, target: Target = TARGET) -> dict[str, PrimFuncOp]:
-    """The routines of few rows that a kernel calls."""
+    """The routines for small M that a kernel calls."""
     with outside_modules() as found:
         schedule(kernel(text), target)
     return {name: function for name, function in found.items() if name.startswith(f"{ROUTINE}rows.")}
@@ -161,7 +161,7 @@ def test_a_row_of_b_is_used_by_all_rows_of_a_group() -> None:
 
 def test_wide_vectors_use_more_rows_of_b_and_prefetch_the_next_ones() -> None:
     """Six lines for six to two rows at once. Where these are more than four, a loop asks for the next lines in each
-    turn, beside one without; else another loop asks for some vectors of these in front of their products.
+    turn, beside one without; else another loop asks for some vectors of these before their products.
     """
     (routine,) = routines(PRODUCT.text, WIDE).values()
     loops = [op for op in routine.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]

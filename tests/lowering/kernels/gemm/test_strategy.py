@@ -1,4 +1,4 @@
-"""Which generators make the code of a contraction, and what is said of it."""
+"""Which generators make the code of a contraction, and what is said about it."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_rows_of_special_numbers(name: str, n: int) -> None:
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_best_or_a_nan_anywhere(name: str, n: int) -> None:
-    """Each place of a row has the best number, which comes again behind it; then NaN does."""
+    """Each position of a row has the best number, which comes again after it; then NaN does."""
     rng = np.random.default_rng(n)
     x = np.clip(rng.standard_normal((min(n, 200), n)), -3, 3).astype(np.float32)
     places = np.linspace(0, n - 1, len(x)).astype(int)
@@ -52,7 +52,7 @@ def test_the_best_or_a_nan_anywhere(name: str, n: int) -> None:
 
 @pytest.mark.parametrize("first", ["a[0] >= b[0]", "a[0] > b[0]"])
 def test_of_equals_the_reducer_decides_which_counts(first: str) -> None:
-    """A reducer that goes by the order of values sees them in that order: here the places are data."""
+    """A reducer that goes by the order of values sees them in that order: here the positions are data."""
     keep = eval(f"lambda a, b: {first}")  # the first of equals, or the last
     argmax = te.comm_reducer(
         lambda a, b: (te.select(keep(a, b), a[0], b[0]), te.select(keep(a, b), a[1], b[1])),

@@ -1,4 +1,4 @@
-"""Pooling: what is known of most windows is not computed, and rows are stored whole."""
+"""Pooling: what is known about most windows is not computed, and rows are stored whole."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.traversal.vector_loop import constant_of
 from lowering.kernels.schedule_cpu import schedule
-from relax_dialect.borders import surrounded
+from relax_dialect.padding import surrounded
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.kernels import kernel_of_program
@@ -85,7 +85,10 @@ def test_the_edges_have_no_conditions() -> None:
     ends = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "e"]
     assert len(ends) == 2
     assert not any(isinstance(op, IfOp) for loop in ends for op in loop.body.walk())
-    assert [len([op for op in loop.body.walk() if isinstance(op, LoadOp)]) for loop in ends] == [2, 2]  # place, element
+    assert [len([op for op in loop.body.walk() if isinstance(op, LoadOp)]) for loop in ends] == [
+        2,
+        2,
+    ]  # position, element
 
 
 EITHER = """

@@ -67,7 +67,7 @@ def blocked(times: int) -> str:
 
 
 def chosen(times: int) -> str:
-    """Rows from places in memory."""
+    """Rows from positions in memory."""
     x, rows = te.placeholder((M, N), "f32", name="X"), te.placeholder((M,), "i64", name="I")
     return text_of(x, rows, te.compute((M, N * times), lambda i, j: x[te.cast(rows[i], "index"), j // times], name="Y"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 Relocate: TypeAlias = Callable[[bytearray, int, int, int], None]
-"""Writes an address at an offset of a part, which is the given place."""
+"""Writes an address at an offset of a part, which is the given position."""
 
 PAGE = 4096
 BASE = 0x1000_0000
@@ -36,7 +36,7 @@ class Section(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """A place that depends on the address of a symbol."""
+    """A position that depends on the address of a symbol."""
 
     place: int
     kind: int
@@ -47,7 +47,7 @@ class Relocation(NamedTuple):
 
 @dataclass
 class Image:
-    """Objects one behind the other; every section begins at a page and has a page that is not mapped behind it."""
+    """Objects one after the other; every section begins at a page and has a page that is not mapped after it."""
 
     parts: dict[int, bytearray] = field(default_factory=dict[int, bytearray])
     """What lies where."""
@@ -56,7 +56,7 @@ class Image:
     _open: list[Relocation] = field(default_factory=list[Relocation])
 
     def add(self, data: bytes) -> None:
-        """Gives the sections of an object their places."""
+        """Gives the sections of an object their positions."""
         sections = list(_sections(data))
         places = {
             number: self._place(bytes(section.size) if section.kind == _NOBITS else _content(data, section))
@@ -126,7 +126,7 @@ def _page(part: bytearray, offset: int, address: int, place: int) -> None:
 
 
 def _in_page(shift: int) -> Relocate:
-    """The place in the page, counted in units of what is loaded."""
+    """The position in the page, counted in units of what is loaded."""
 
     def relocate(part: bytearray, offset: int, address: int, place: int) -> None:
         _patch(part, offset, ((address & 0xFFF) >> shift) << 10)

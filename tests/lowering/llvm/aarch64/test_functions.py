@@ -1,4 +1,4 @@
-"""Elementary functions of f32 in NEON code are at most 2 units in the last place off, as they are on x86-64."""
+"""Elementary functions of f32 in NEON code are at most 2 units in the last position off, as they are on x86-64."""
 
 import numpy as np
 

@@ -91,7 +91,7 @@ def arguments_of(func: PrimFuncOp, sizes: Mapping[str, int]) -> list[NDArray[Any
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels(name: str):
-    """All sizes, of arrays that end before a page that is not mapped, and that begin behind one."""
+    """All sizes, of arrays that end before a page that is not mapped, and that begin after one."""
     (func,) = kernels_of(name)
     compiled = compile_prim_funcs(func.parent_op(), TARGET, cache=CodeCache(None))
     emulator = emulator_of(compiled)

@@ -1,4 +1,4 @@
-"""Branches that write into memory which is made in front of them: the same values, and nothing outside of the arena."""
+"""Branches that write into memory which is made before them: the same values, and nothing outside of the arena."""
 
 import numpy as np
 import pytest

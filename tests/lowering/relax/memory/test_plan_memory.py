@@ -131,7 +131,7 @@ relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %c: !relax.tensor<[], i1>) 
 @pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("branch", [False, True])
 def test_views_that_lead_into_branches(rows: int, branch: bool):
-    """The class of TVM issue 20191: chains of reshapes before, in and behind branches."""
+    """The class of TVM issue 20191: chains of reshapes before, in and after branches."""
     x = _x(rows, 4)
     result = check(BRANCHES, [x, np.array(branch)])
     a = np.exp(x)
@@ -257,7 +257,7 @@ def test_a_loop_uses_what_was_made_before_it(rounds: int):
 
 
 def test_arenas_are_shared():
-    """A chain needs two places; tensors of a dtype share memory with those of another."""
+    """A chain needs two positions; tensors of a dtype share memory with those of another."""
     module = parse_module(
         """
 relax.func @main(%x: !relax.tensor<[1024], f32>) -> !relax.tensor<[1024], f32> {

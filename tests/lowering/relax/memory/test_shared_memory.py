@@ -56,7 +56,7 @@ def test_arguments_that_overlap_are_refused(mode: str):
         ):
             main(x, y)
     assert np.array_equal(data, np.arange(6))
-    assert np.array_equal(np.from_dlpack(main(data[:3], data[3:])), [5, 5, 5])  # one behind the other
+    assert np.array_equal(np.from_dlpack(main(data[:3], data[3:])), [5, 5, 5])  # one after the other
     assert np.from_dlpack(main(data[2:2], data[:0])).shape == (0,)  # nothing in the midst of something
 
 

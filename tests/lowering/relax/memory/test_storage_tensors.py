@@ -1,4 +1,4 @@
-"""Tensors that a program places in storages by itself."""
+"""Tensors that a program positions in storages by itself."""
 
 import numpy as np
 import pytest

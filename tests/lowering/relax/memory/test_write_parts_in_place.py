@@ -57,7 +57,7 @@ def test_which_parts(body: str, parts: int, copies: int):
 
 
 def test_compiled():
-    """Products, with and without something behind them, write parts in blocks; maps read them."""
+    """Products, with and without something after them, write parts in blocks; maps read them."""
     rng = np.random.default_rng(0)
     shapes = [(2, 1, 5, 6, 16), (2, 1, 3, 3, 16, 16), (1, 1, 1, 1, 16, 16), (1, 1, 1, 16)]
     data = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
@@ -157,7 +157,7 @@ KERNELS = {
 
 @pytest.mark.parametrize(("body", "parts"), KERNELS.values(), ids=KERNELS)
 def test_kernels_that_write_more_than_copies(body: str, parts: int):
-    """A copy comes first only where nothing was written to its place before it."""
+    """A copy comes first only where nothing was written to its position before it."""
     text = f"""
     {ROWS.format(name="joined", body=body, more="")}
     relax.func @main(%x: !relax.tensor<[2, 3], f32>) -> !relax.object {{

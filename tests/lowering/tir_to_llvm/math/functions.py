@@ -66,7 +66,7 @@ def inputs(seed: int) -> np.ndarray:
 
 
 def check(name: str, x: object, got: np.ndarray, exact: np.ndarray, limit: float = 2.0) -> None:
-    """At most two units in the last place, or `limit`; special values exactly."""
+    """At most two units in the last position, or `limit`; special values exactly."""
     with np.errstate(all="ignore"):
         expected = exact.astype(np.float32)
     special = ~np.isfinite(expected)

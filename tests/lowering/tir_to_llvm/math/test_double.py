@@ -1,4 +1,4 @@
-"""Our elementary functions of f64: at most 2 units in the last place off, everywhere."""
+"""Our elementary functions of f64: at most 2 units in the last position off, everywhere."""
 
 import ctypes
 import math
@@ -63,7 +63,7 @@ def inputs(seed: int) -> np.ndarray:
 
 
 def check(name: str, x: object, got: np.ndarray, exact: np.ndarray) -> None:
-    """At most two units in the last place; special values exactly."""
+    """At most two units in the last position; special values exactly."""
     with np.errstate(all="ignore"):
         expected = exact.astype(np.float64)
         special = ~np.isfinite(expected)

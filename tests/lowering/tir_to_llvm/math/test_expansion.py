@@ -1,4 +1,4 @@
-"""Our elementary functions of f32: at most 2 units in the last place off, everywhere."""
+"""Our elementary functions of f32: at most 2 units in the last position off, everywhere."""
 
 from collections.abc import Callable, Iterable
 

@@ -234,7 +234,7 @@ def test_any_byte_but_zero_is_true(tir, native_call):
 @pytest.mark.parametrize("step", [2, 3, 4, 5])
 @pytest.mark.parametrize("lanes", [4, 16, 32])
 def test_strided_lanes(step: int, lanes: int, same_as_interpreter):
-    """Loads side by side end with the last lane's element: the buffer has nothing behind it."""
+    """Loads side by side end with the last lane's element: the buffer has nothing after it."""
     text = f"""
     tir.prim_func @f[%n, %k](%X: !tir.buffer<[{step * (lanes - 1) + 1}], f32>, %Y: !tir.buffer<[2, {lanes}], f32>) {{
       %lanes = arith.constant {lanes} : index
@@ -258,7 +258,7 @@ def test_strided_lanes(step: int, lanes: int, same_as_interpreter):
 
 @pytest.mark.parametrize("count", [1, 2, 15])
 def test_leading_lanes_that_are_known(count: int, tir, native_call):
-    """Elements that are made shorter for the store: no byte behind the last lane is written."""
+    """Elements that are made shorter for the store: no byte after the last lane is written."""
     module = tir(f"""
     tir.prim_func @f(%X: !tir.buffer<[16], i32>, %Y: !tir.buffer<[16], i16>) {{
       %first = arith.constant 0 : index

@@ -1,6 +1,6 @@
 """The examples of the documents that the language comes from: each is read, and the complete programs run.
 
-`examples/<document>_<what>.txt` is the text as printed there. What is no Python there is an error at that place.
+`examples/<document>_<what>.txt` is the text as printed there. What is no Python there is an error at that position.
 """
 
 from pathlib import Path
@@ -170,7 +170,7 @@ def test_matrix_product_of_the_overview_runs():
     ],
 )
 def test_symbol_inside_of_an_expression(name: str, call: str):
-    """The caller says what `m` is in `2 * floordiv(m, 2)`. The texts print one `2 *` too many in front of the loop."""
+    """The caller says what `m` is in `2 * floordiv(m, 2)`. The texts print one `2 *` too many before the loop."""
     text = text_of(name).replace("[n, 2 * 2*floordiv(m, 2)]", "[n, 2*floordiv(m, 2)]")
     text += f"""
 @R.function

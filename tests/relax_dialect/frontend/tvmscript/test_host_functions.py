@@ -1,7 +1,7 @@
 """Host functions as TVM lowers them: they are read, printed, and called with arrays and numbers in every mode.
 
 The programs are what TVM 0.27 makes of two functions of ours: `add(A, B, k, z)`, `B = A * z + k` of any size, and
-`scale(A, B, k)`, which also calls a packed function; behind `MakePackedAPI`, and behind `LowerTVMBuiltin`.
+`scale(A, B, k)`, which also calls a packed function; after `MakePackedAPI`, and after `LowerTVMBuiltin`.
 """
 
 from collections.abc import Callable

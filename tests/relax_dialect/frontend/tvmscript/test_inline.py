@@ -1,4 +1,4 @@
-"""Functions that are read in the place of their calls, with the names of where they stand or of the caller."""
+"""Functions that are read instead of their calls, with the names of where they stand or of the caller."""
 
 from textwrap import dedent
 

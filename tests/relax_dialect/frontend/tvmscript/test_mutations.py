@@ -42,7 +42,7 @@ def test_damaged_text(text: str, seed: int):
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(TEXTS), st.integers(0, 1 << 30))
 def test_exchanged_parts(text: str, seed: int):
-    """Python of another meaning: expressions and statements in each other's places."""
+    """Python of another meaning: expressions and statements in each other's positions."""
     try:
         tree = ast.parse(text)
     except SyntaxError:

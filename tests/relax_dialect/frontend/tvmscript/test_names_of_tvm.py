@@ -1,6 +1,6 @@
 """Every function of `R` in TVM 0.27 is known, with its parameters by their names and in their order.
 
-`operators_of_tvm.txt` has a line for each: its name, its parameters, behind `*` those after any number of arguments.
+`operators_of_tvm.txt` has a line for each: its name, its parameters, after `*` those after any number of arguments.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def f(x: R.Tensor((8,), "float32"), k: R.Tensor((8,), "int32")):
 
 
 def test_memory_is_read_for_lanes_that_are_chosen():
-    """Places beyond the ends are of other lanes."""
+    """Positions beyond the ends are of other lanes."""
     inside = (K >= 0) & (K < 8)
     chosen = X[np.where(inside, K, 0)]
     first = [*(X[5:] + 1), *[0] * 5]

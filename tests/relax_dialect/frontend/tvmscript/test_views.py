@@ -1,4 +1,4 @@
-"""Memory that is seen in other ways: as another shape or dtype, from a place on, by a function that declares it."""
+"""Memory that is seen in other ways: as another shape or dtype, from a position on, by a function that declares it."""
 
 from textwrap import dedent
 from typing import Any

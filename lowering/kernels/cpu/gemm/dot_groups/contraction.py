@@ -38,17 +38,25 @@ class DotGroupPanels:
     load: LoadOp
 
 
-def find_dot_group_panels(what: Contraction, reduced: Sequence[int], lanes: int, parts: int) -> DotGroupPanels | None:
+def find_dot_group_panels(
+    contraction: Contraction, reduced: Sequence[int], lanes: int, chunks: int
+) -> DotGroupPanels | None:
     """The panels in which the columns lie, as wide as a tile; `reduced` are the axes of K in their order."""
-    loads = what.columns.loads
-    if len(loads) != 1 or len(what.column) != 1 or len(loads[0].indices) != 4:
+    loads = contraction.columns.loads
+    if len(loads) != 1 or len(contraction.column) != 1 or len(loads[0].indices) != 4:
         return None
-    (load,), axes = loads, what.stage.axes
+    (load,), axes = loads, contraction.stage.axes
     width, number = (extent.constant_value for extent in load.buffer_type.shape[-2:])
     column = _split_value(load.indices[0], load.indices[2], width)
     element = _split_value(load.indices[1], load.indices[3], number)
-    suited = width == DOT_GROUP_PANEL_VECTORS * lanes and number == parts and column is axes[what.column[0]].value
-    return DotGroupPanels(load) if suited and element is not None and _counts_the_sum(what, reduced, element) else None
+    suited = (
+        width == DOT_GROUP_PANEL_VECTORS * lanes and number == chunks and column is axes[contraction.column[0]].value
+    )
+    return (
+        DotGroupPanels(load)
+        if suited and element is not None and _counts_the_sum(contraction, reduced, element)
+        else None
+    )
 
 
 def _split_value(quotient: SSAValue, remainder: SSAValue, divisor: int | None) -> SSAValue | None:
@@ -65,9 +73,9 @@ def _number(value: SSAValue) -> int | None:
     return None if found is None else found.constant_value
 
 
-def _counts_the_sum(what: Contraction, reduced: Sequence[int], element: SSAValue) -> bool:
+def _counts_the_sum(contraction: Contraction, reduced: Sequence[int], element: SSAValue) -> bool:
     """Whether a value numbers the steps of K, the last axis changing fastest."""
-    space, stage = IndexSpace(what.stage.block), what.stage
+    space, stage = IndexSpace(contraction.stage.block), contraction.stage
     names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
     index, step = linear(space, names, element), constant(1)
     if index.value is not None or index.base.terms:
@@ -88,7 +96,7 @@ BYTE_EXTENSIONS = {16: ("avx512vnni",), 8: ("avx512vnni", "avxvnni"), 4: ("avx51
 class DotGroupContraction:
     """A contraction in dot-product groups."""
 
-    what: Contraction
+    contraction: Contraction
     rows: Factor
     """The bytes themselves, before they are extended."""
     columns: Factor
@@ -133,7 +141,7 @@ class DotGroupContraction:
     @property
     def k(self) -> Dim:
         """K, in numbers."""
-        return product_of(self.what.stage.extents[axis] for axis in self.reduced)
+        return product_of(self.contraction.stage.extents[axis] for axis in self.reduced)
 
     @property
     def depth(self) -> Dim:
@@ -141,18 +149,24 @@ class DotGroupContraction:
         return ceildiv(self.k, constant(self.parts))
 
 
-def find_dot_group_contraction(what: Contraction, target: Target) -> DotGroupContraction | None:
+def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotGroupContraction | None:
     """A contraction in dot-product groups; `None` if the types, the machine or the order of the factors do not suit."""
-    narrow_rows, narrow_columns = _narrow(what.rows), _narrow(what.columns)
-    if narrow_rows is None or narrow_columns is None or not what.column or not what.reduced or what.outer:
+    narrow_rows, narrow_columns = _narrow(contraction.rows), _narrow(contraction.columns)
+    if (
+        narrow_rows is None
+        or narrow_columns is None
+        or not contraction.column
+        or not contraction.reduced
+        or contraction.outer
+    ):
         return None
     (rows, left), (columns, right) = narrow_rows, narrow_columns
     if not has_dot_products(target, left) or PARTS[left] != PARTS[right]:
         return None
-    inner = [axis for axis in what.reduced if rows.stride(axis) == 1]
-    reduced = (*(axis for axis in what.reduced if axis not in inner), *inner)
-    panels = find_dot_group_panels(what, reduced, target.lanes(32), PARTS[right])
-    groups = DotGroupContraction(what, rows, columns, (left, right), reduced, panels)
+    inner = [axis for axis in contraction.reduced if rows.stride(axis) == 1]
+    reduced = (*(axis for axis in contraction.reduced if axis not in inner), *inner)
+    panels = find_dot_group_panels(contraction, reduced, target.lanes(32), PARTS[right])
+    groups = DotGroupContraction(contraction, rows, columns, (left, right), reduced, panels)
     return groups if _can_be_packed(groups) else None
 
 
@@ -185,12 +199,12 @@ def _source(op: Operation) -> Attribute | None:
 
 def _can_be_packed(groups: DotGroupContraction) -> bool:
     """Whether both factors can be packed by vectors."""
-    what = groups.what
+    contraction = groups.contraction
     rows_lie = groups.rows.is_linear and groups.rows.stride(groups.reduced[-1]) == 1
     if not rows_lie or groups.panels is not None:
         return rows_lie
-    columns, extents = groups.columns, what.stage.extents
+    columns, extents = groups.columns, contraction.stage.extents
     return columns.is_linear and any(
         is_chain(columns.accesses, extents, axes) and columns.stride(axes[-1]) == 1
-        for axes in (what.column, groups.reduced)
+        for axes in (contraction.column, groups.reduced)
     )

@@ -90,16 +90,16 @@ class TilePartition:
             return TaskTiles((none, total), (none, strips), (none, panels))
         lower, upper = (code.divide(code.mul(each, total), code.dim(self.tasks)) for each in (task, code.add(task, 1)))
         by_strips = self._is_by_strips
-        line = code.select(by_strips, code.dim(self._panels), code.dim(self._strips))
-        lines = code.divide(lower, line), code.divide(code.add(upper, code.sub(line, 1)), line)
-        start = code.mul(lines[0], line)
-        is_one = code.compare("sle", upper, code.add(start, line))
+        row = code.select(by_strips, code.dim(self._panels), code.dim(self._strips))
+        rows = code.divide(lower, row), code.divide(code.add(upper, code.sub(row, 1)), row)
+        start = code.mul(rows[0], row)
+        is_one = code.compare("sle", upper, code.add(start, row))
         within = tuple(
-            code.select(is_one, code.sub(part, start), all_) for part, all_ in ((lower, none), (upper, line))
+            code.select(is_one, code.sub(chunk, start), all_) for chunk, all_ in ((lower, none), (upper, row))
         )
         own, others = (
             tuple(code.select(by_strips, a, b) for a, b in zip(*pair, strict=True))
-            for pair in ((lines, within), (within, lines))
+            for pair in ((rows, within), (within, rows))
         )
         return TaskTiles((lower, upper), (own[0], own[1]), (others[0], others[1]))
 
@@ -167,22 +167,22 @@ class _Emitter:
         self.gemm, self.groups, self.code = gemm, groups, gemm.code
         self.tiles = gemm.tiles
         self.m = gemm.m
-        threads = ceildiv(gemm.threads(DOT_GROUP_TASK_MACS), maximum(gemm.size(gemm.what.batch), constant(1)))
-        panels = ceildiv(gemm.n, constant(self.tiles.width))
-        self.partition = TilePartition(self.code, ceildiv(self.m, constant(self.tiles.rows)), panels, threads)
-        room = constant(gemm.kernel.target.l2_bytes // 2 // (GROUP_BYTES * self.tiles.rows))
+        threads = ceildiv(gemm.threads(DOT_GROUP_TASK_MACS), maximum(gemm.size(gemm.contraction.batch), constant(1)))
+        panels = ceildiv(gemm.n, constant(self.tiles.nr))
+        self.partition = TilePartition(self.code, ceildiv(self.m, constant(self.tiles.mr)), panels, threads)
+        room = constant(gemm.kernel.target.l2_bytes // 2 // (GROUP_BYTES * self.tiles.mr))
         most = maximum(floordiv(room, maximum(groups.depth, constant(1))), constant(1))
         self.blocks = ceildiv(self.partition.strips, most)
         self.strips = ceildiv(self.partition.strips, self.blocks)
         self.columns = DotGroupColumns(gemm, groups, threads, self._kept)
-        self.rows = DotGroupRows(gemm, groups, threads, self.strips * self.tiles.rows)
+        self.rows = DotGroupRows(gemm, groups, threads, self.strips * self.tiles.mr)
 
     @property
     def _kept(self) -> Dim:
         """How many panels a task keeps."""
         target, panel = (
             self.gemm.kernel.target,
-            GROUP_BYTES * self.tiles.width * maximum(self.groups.depth, constant(1)),
+            GROUP_BYTES * self.tiles.nr * maximum(self.groups.depth, constant(1)),
         )
         near = floordiv(constant(target.l2_bytes // DOT_GROUP_NEAR_L2_PART), panel)
         most = floordiv(constant(min(PACKED_BYTES, target.l3_bytes // 2)), panel * self.partition.tasks)
@@ -196,17 +196,17 @@ class _Emitter:
             own = self.partition.of(task)
             self.rows.take(task)
             first, end = own.strips
-            height = code.dim(self.strips)
-            count = code.divide(code.add(code.sub(end, first), code.sub(height, 1)), height)
+            mr = code.dim(self.strips)
+            count = code.divide(code.add(code.sub(end, first), code.sub(mr, 1)), mr)
             with code.loop(count, "block") as number:
-                lower = code.add(first, code.mul(number, height))
-                block = RowBlock(task, own, number, (lower, code.minimum(code.add(lower, height), end)))
+                lower = code.add(first, code.mul(number, mr))
+                block = RowBlock(task, own, number, (lower, code.minimum(code.add(lower, mr), end)))
                 self._block(coords, block)
 
     def _block(self, coords: Coords, block: RowBlock) -> None:
         """Packs the rows of a block, and multiplies them with the panels."""
         code, (first, end), panels = self.code, block.strips, block.own.panels
-        top, bottom = (code.mul(each, self.tiles.rows) for each in (first, end))
+        top, bottom = (code.mul(each, self.tiles.mr) for each in (first, end))
         with code.loop(code.sub(code.minimum(bottom, code.dim(self.m)), top), "i") as i:
             self.rows.pack(coords, code.add(top, i), i)
         with code.loop(panels[1], "panel", lower=panels[0]) as panel:
@@ -216,8 +216,8 @@ class _Emitter:
             lower, upper = code.maximum(some[0], first), code.minimum(some[1], end)
             with code.loop(upper, "strip", lower=lower) as strip:
                 is_last = code.compare("sge", code.add(strip, 1), upper)
-                row = code.mul(code.select(is_last, lower, code.add(strip, 1)), self.tiles.rows)
-                column = code.mul(code.select(is_last, code.add(panel, 1), panel), self.tiles.width)
+                row = code.mul(code.select(is_last, lower, code.add(strip, 1)), self.tiles.mr)
+                column = code.mul(code.select(is_last, code.add(panel, 1), panel), self.tiles.nr)
                 self._strip(tile, coords, (strip, panel), top, (row, column))
 
     def _strip(
@@ -225,31 +225,31 @@ class _Emitter:
     ) -> None:
         """A tile of a strip and a panel, by the smallest micro-kernel that has all its rows."""
         code, (strip, panel) = self.code, at
-        row = code.mul(strip, self.tiles.rows)
-        sums = code.alloc([self.tiles.rows, self.tiles.width], self.groups.total, "tile")
+        row = code.mul(strip, self.tiles.mr)
+        accumulators = code.alloc([self.tiles.mr, self.tiles.nr], self.groups.total, "tile")
 
         def group(i: int, r: SSAValue) -> SSAValue:
             return self.rows.group(code.add(code.sub(row, top), i), r)
 
-        def emit(left: SSAValue, heights: Sequence[int]) -> None:
-            height, *smaller = heights
+        def emit(left: SSAValue, mr_sizes: Sequence[int]) -> None:
+            mr, *smaller = mr_sizes
             if not smaller:
-                tile.emit(height, group, sums)
+                tile.emit(mr, group, accumulators)
                 return
             with code.when(code.compare("sgt", left, smaller[0])) as branch:
-                tile.emit(height, group, sums)
+                tile.emit(mr, group, accumulators)
             with code.otherwise(branch):
                 emit(left, smaller)
 
-        emit(code.sub(code.dim(self.m), row), self._heights)
-        left = code.mul(panel, self.tiles.width)
-        store_tile(self.gemm, EpilogueEmitter(self.gemm, None, None), sums, coords, (row, left), later)
+        emit(code.sub(code.dim(self.m), row), self._mr_sizes)
+        left = code.mul(panel, self.tiles.nr)
+        store_tile(self.gemm, EpilogueEmitter(self.gemm, None, None), accumulators, coords, (row, left), later)
 
     @property
-    def _heights(self) -> tuple[int, ...]:
+    def _mr_sizes(self) -> tuple[int, ...]:
         """Rows of the tiles: if their number is known, the last tile has as many as are left."""
-        rows, known = self.tiles.rows, self.m.constant_value
+        rows, known = self.tiles.mr, self.m.constant_value
         if known is None:
-            return (*self.tiles.heights, DOT_GROUP_MIN_MR)
+            return (*self.tiles.mr_sizes, DOT_GROUP_MIN_MR)
         rest = known % rows
         return (rest,) if 0 < known < rows else (rows, rest) if rest else (rows,)

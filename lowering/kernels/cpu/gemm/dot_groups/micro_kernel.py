@@ -86,7 +86,7 @@ class DotGroupTile:
 
     def _sign_correction(self) -> SSAValue:
         code, tiles = self.code, self.tiles
-        buffer = code.alloc([1, tiles.width], self.groups.total, "first", scope="local")
+        buffer = code.alloc([1, tiles.nr], self.groups.total, "first", scope="local")
         accumulators = [[code.index(0), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
         zeros, signs = splat(code, 0, self.groups.total, tiles.lanes), sign_groups(code, tiles.lanes)
         for accumulator in accumulators:
@@ -102,52 +102,52 @@ class DotGroupTile:
             )
         return buffer
 
-    def emit(self, height: int, group: GroupAt, tile: SSAValue) -> None:
-        """Emits the accumulators of `height` rows, into the buffer `tile`."""
+    def emit(self, mr: int, group: GroupAt, tile: SSAValue) -> None:
+        """Emits the accumulators of `mr` rows, into the buffer `tile`."""
         code, tiles = self.code, self.tiles
-        parts = min(MAX_K_SPLITS, max(1, DOT_GROUP_ACCUMULATORS // (height * tiles.vectors)))
-        registers = code.alloc([parts * height, tiles.width], self.groups.total, "sums", scope="local")
-        lines = [
+        chunks = min(MAX_K_SPLITS, max(1, DOT_GROUP_ACCUMULATORS // (mr * tiles.vectors)))
+        registers = code.alloc([chunks * mr, tiles.nr], self.groups.total, "sums", scope="local")
+        rows = [
             [
-                [[code.index(part * height + i), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
-                for i in range(height)
+                [[code.index(chunk * mr + i), code.index(v * tiles.lanes)] for v in range(tiles.vectors)]
+                for i in range(mr)
             ]
-            for part in range(parts)
+            for chunk in range(chunks)
         ]
-        self._begin(registers, lines)
+        self._begin(registers, rows)
         done = code.index(0)
-        if parts > 1:
-            iterations = code.divide(self.depth, parts)
+        if chunks > 1:
+            iterations = code.divide(self.depth, chunks)
             with code.loop(iterations, "iteration") as iteration:
-                for part in range(parts):
-                    self._step(registers, lines[part], group, code.add(code.mul(iteration, parts), part))
-            done = code.mul(iterations, parts)
+                for chunk in range(chunks):
+                    self._step(registers, rows[chunk], group, code.add(code.mul(iteration, chunks), chunk))
+            done = code.mul(iterations, chunks)
         with code.loop(self.depth, "r", lower=done) as r:
-            self._step(registers, lines[0], group, r)
-        for i in range(height):
-            for v, accumulator in enumerate(lines[0][i]):
-                values = [code.load(registers, part[i][v], tiles.lanes) for part in lines]
+            self._step(registers, rows[0], group, r)
+        for i in range(mr):
+            for v, accumulator in enumerate(rows[0][i]):
+                values = [code.load(registers, chunk[i][v], tiles.lanes) for chunk in rows]
                 code.store(reduce(self._added, values), tile, accumulator)
 
-    def _begin(self, registers: SSAValue, lines: Sequence[Sequence[Sequence[Sequence[SSAValue]]]]) -> None:
+    def _begin(self, registers: SSAValue, rows: Sequence[Sequence[Sequence[Sequence[SSAValue]]]]) -> None:
         code, tiles = self.code, self.tiles
         zeros = splat(code, 0, self.groups.total, tiles.lanes)
-        for number, part in enumerate(lines):
-            for line in part:
-                for v, accumulator in enumerate(line):
+        for number, chunk in enumerate(rows):
+            for row in chunk:
+                for v, accumulator in enumerate(row):
                     start = [code.index(0), code.index(v * tiles.lanes)]
                     given = None if number or self.first is None else code.load(self.first, start, tiles.lanes)
                     code.store(zeros if given is None else given, registers, accumulator)
 
     def _step(
-        self, registers: SSAValue, lines: Sequence[Sequence[Sequence[SSAValue]]], group: GroupAt, r: SSAValue
+        self, registers: SSAValue, rows: Sequence[Sequence[Sequence[SSAValue]]], group: GroupAt, r: SSAValue
     ) -> None:
         """Emits the dot products of one group of each row with those of the columns."""
         code, tiles = self.code, self.tiles
         columns = [self.columns(r, v) for v in range(tiles.vectors)]
-        for i, line in enumerate(lines):
+        for i, tile_row in enumerate(rows):
             row = code.splat(group(i, r), tiles.lanes)
-            for accumulator, column in zip(line, columns, strict=True):
+            for accumulator, column in zip(tile_row, columns, strict=True):
                 total = code.load(registers, accumulator, tiles.lanes)
                 code.store(dot(code, self.groups.factors, row, column, total), registers, accumulator)
 

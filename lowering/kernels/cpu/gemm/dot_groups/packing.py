@@ -34,8 +34,8 @@ class DotGroupRows:
     def __init__(self, gemm: Gemm, groups: DotGroupContraction, tasks: Dim, count: Dim):
         """Memory for so many rows of each task."""
         self.gemm, self.groups, self.code = gemm, groups, gemm.code
-        lines = ceildiv(groups.depth, constant(LINE_BYTES // GROUP_BYTES))
-        self.pitch = constant(LINE_BYTES // GROUP_BYTES) * (lines + 1 - mod(lines, constant(2)))
+        cache_lines = ceildiv(groups.depth, constant(LINE_BYTES // GROUP_BYTES))
+        self.pitch = constant(LINE_BYTES // GROUP_BYTES) * (cache_lines + 1 - mod(cache_lines, constant(2)))
         self.count, self.first = count, self.code.index(0)
         self.buffer = self.code.alloc([tasks * count, self.pitch], i32, "packed_rows")
         self.numbers = view(self.code, self.buffer, [tasks * count * self.pitch * groups.parts], groups.storage)
@@ -43,7 +43,7 @@ class DotGroupRows:
 
     def _runs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The reduced axes along which a row is contiguous, and those before them."""
-        reduced, extents = self.groups.reduced, self.groups.what.stage.extents
+        reduced, extents = self.groups.reduced, self.groups.contraction.stage.extents
         first = len(reduced) - 1
         while first and is_chain(self.groups.rows.accesses, extents, reduced[first - 1 :]):
             first -= 1
@@ -59,14 +59,14 @@ class DotGroupRows:
 
     def pack(self, coords: Coords, row: SSAValue, target: SSAValue) -> None:
         """Copies row `row` of A to row `target` of the memory."""
-        code, gemm, what = self.code, self.gemm, self.groups.what
+        code, gemm, contraction = self.code, self.gemm, self.groups.contraction
         target = code.add(self.first, target)
         if self.groups.is_float:
             last = maximum(self.groups.depth - 1, constant(0))
             code.store(constant_number(code, 0, i32), self.buffer, [target, code.dim(last)])
         length = gemm.size(self.run)
         start = code.mul(target, code.dim(self.pitch * self.groups.parts))
-        here = {**coords, what.row: row}
+        here = {**coords, contraction.row: row}
         if not self.runs:
             self._copy(here, start, code.dim(length))
             return
@@ -92,7 +92,7 @@ class DotGroupRows:
     def _vector(self, coords: Coords, on: SSAValue | None) -> SSAValue:
         rows, lanes = self.groups.rows, lanes_of_line(self.groups.storage)
         at = self.gemm.at(rows.accesses, rows.pinned, coords)
-        body = Explicit(self.gemm.kernel, self.groups.what.stage, at, Lanes(self.run[-1], lanes, on))
+        body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(self.run[-1], lanes, on))
         body.run(rows.ops)
         values = body.widened(body.value(rows.value))
         return with_flipped_sign(self.code, values, lanes) if self.groups.is_flipped else values
@@ -106,11 +106,11 @@ class DotGroupColumns:
         self.tiles, self.depth, self.kept = gemm.tiles, groups.depth, kept
         if groups.panels is not None:
             memory = gemm.kernel.flat[groups.panels.load.buffer]
-            count = ceildiv(gemm.n, constant(self.tiles.width))
-            self.buffer = view(self.code, memory, [count, self.depth, self.tiles.width], i32)
+            count = ceildiv(gemm.n, constant(self.tiles.nr))
+            self.buffer = view(self.code, memory, [count, self.depth, self.tiles.nr], i32)
             return
-        self.buffer = self.code.alloc([tasks * kept, self.depth, self.tiles.width], i32, "packed_columns")
-        size = tasks * kept * self.depth * (self.tiles.width * groups.parts)
+        self.buffer = self.code.alloc([tasks * kept, self.depth, self.tiles.nr], i32, "packed_columns")
+        size = tasks * kept * self.depth * (self.tiles.nr * groups.parts)
         self.numbers = view(self.code, self.buffer, [size], groups.storage)
 
     def take(
@@ -141,8 +141,8 @@ class DotGroupColumns:
 
     def pack(self, coords: Coords, panel: SSAValue, target: SSAValue) -> None:
         """Packs a panel into that with the number `target` of the memory."""
-        left = self.code.mul(panel, self.tiles.width)
-        if self.gemm.is_contiguous(self.groups.columns, self.groups.what.column):
+        left = self.code.mul(panel, self.tiles.nr)
+        if self.gemm.is_contiguous(self.groups.columns, self.groups.contraction.column):
             self._interleave(coords, target, left)
         else:
             self._transpose(coords, target, left)
@@ -151,44 +151,44 @@ class DotGroupColumns:
         """Numbers of the columns along an axis, `on` of them, then zeros."""
         columns = self.groups.columns
         at = self.gemm.at(columns.accesses, columns.pinned, coords)
-        body = Explicit(self.gemm.kernel, self.groups.what.stage, at, Lanes(axis, lanes, on))
+        body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(axis, lanes, on))
         body.run(columns.ops)
         return body.widened(body.value(columns.value))
 
     # Columns beside each other.
 
     def _interleave(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
-        code, parts, width = self.code, self.groups.parts, self.tiles.width
+        code, chunks, width = self.code, self.groups.parts, self.tiles.nr
         on, k = code.sub(code.dim(self.gemm.n), left), code.dim(self.groups.k)
         start = code.mul(panel, code.dim(self.depth))
 
         def group(r: SSAValue, counts: Sequence[SSAValue]) -> None:
-            elements = [code.add(code.mul(r, parts), part) for part in range(parts)]
+            elements = [code.add(code.mul(r, chunks), chunk) for chunk in range(chunks)]
             rows = [self._row(coords, left, *each) for each in zip(elements, counts, strict=True)]
             row = code.add(start, r)
-            code.store(interleaved(self.gemm, rows), self.numbers, [code.mul(row, width * parts)])
+            code.store(interleaved(self.gemm, rows), self.numbers, [code.mul(row, width * chunks)])
 
-        whole = code.divide(k, parts)
+        whole = code.divide(k, chunks)
         with code.loop(whole, "r") as r:
-            group(r, [on] * parts)
-        rest = code.sub(k, code.mul(whole, parts))
+            group(r, [on] * chunks)
+        rest = code.sub(k, code.mul(whole, chunks))
         with code.when(code.compare("sgt", rest, 0)):
-            group(whole, [code.select(code.compare("sgt", rest, part), on, code.index(0)) for part in range(parts)])
+            group(whole, [code.select(code.compare("sgt", rest, chunk), on, code.index(0)) for chunk in range(chunks)])
 
     def _row(self, coords: Coords, left: SSAValue, element: SSAValue, on: SSAValue) -> SSAValue:
         """The numbers of a panel's columns at a step of K, `on` of them, then zeros."""
-        column = self.groups.what.column
+        column = self.groups.contraction.column
         here = {**coords, self.groups.reduced: element, column: left}
-        return self._numbers(here, column[-1], self.tiles.width, on)
+        return self._numbers(here, column[-1], self.tiles.nr, on)
 
     # Columns along K.
 
     def _transpose(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
         """Blocks of as many groups as columns: each column goes to memory, from where groups are read."""
-        code, what, lanes = self.code, self.groups.what, self.tiles.lanes
+        code, contraction, lanes = self.code, self.groups.contraction, self.tiles.lanes
         numbers = lanes * self.groups.parts
         block = code.alloc([lanes, lanes], i32, "block", scope="local")
-        parts = view(code, block, [lanes, numbers], self.groups.storage)
+        chunks = view(code, block, [lanes, numbers], self.groups.storage)
         last, k = code.sub(code.dim(self.gemm.n), 1), code.dim(self.groups.k)
         with (
             code.loop(code.index(self.tiles.vectors), "v") as v,
@@ -198,24 +198,24 @@ class DotGroupColumns:
             on = code.sub(k, start)
             for j in range(lanes):
                 column = code.minimum(code.add(code.add(left, first), j), last)
-                here = {**coords, self.groups.reduced: start, what.column: column}
+                here = {**coords, self.groups.reduced: start, contraction.column: column}
                 values = self._numbers(here, self.groups.reduced[-1], numbers, on)
-                code.store(values, parts, [code.index(j), code.index(0)])
+                code.store(values, chunks, [code.index(j), code.index(0)])
             groups = [code.load(block, [code.index(j), code.index(0)], lanes) for j in range(lanes)]
             self._store(panel, code.mul(block_number, lanes), first, transposed(code, groups))
 
-    def _store(self, panel: SSAValue, top: SSAValue, first: SSAValue, lines: Sequence[SSAValue]) -> None:
+    def _store(self, panel: SSAValue, top: SSAValue, first: SSAValue, rows: Sequence[SSAValue]) -> None:
         """Stores as many rows of a block as the panel has."""
         code = self.code
-        for i, line in enumerate(lines):
+        for i, row in enumerate(rows):
             r = code.add(top, i)
-            inside = code.select(code.compare("slt", r, code.dim(self.depth)), code.index(len(lines)), code.index(0))
-            code.store(line, self.buffer, [panel, r, first], code.leading(inside, len(lines)))
+            inside = code.select(code.compare("slt", r, code.dim(self.depth)), code.index(len(rows)), code.index(0))
+            code.store(row, self.buffer, [panel, r, first], code.leading(inside, len(rows)))
 
 
 def interleaved(gemm: Gemm, rows: Sequence[SSAValue]) -> SSAValue:
     """Two or four vectors as one: an element of each in turn."""
-    code, lanes = gemm.code, gemm.tiles.width
+    code, lanes = gemm.code, gemm.tiles.nr
     pairs = [
         shuffle(code, (rows[i], rows[i + 1]), [each + lanes * half for each in range(lanes) for half in range(2)])
         for i in range(0, len(rows), 2)

@@ -4,8 +4,8 @@ import pytest
 from xdsl.dialects.builtin import f32
 
 from lowering.parsing import parse_module
+from lowering.relax.fusion.elementwise_kernels import ElementwiseKernel
 from lowering.relax.fusion.kernel_body import KernelBody
-from lowering.relax.fusion.kernel_maps import Map
 from tir_dialect.dims import symbol
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -94,11 +94,11 @@ def test_nothing_moves_behind_what_writes_its_operands():
     ],
 )
 def test_other_functions_are_no_maps(old: str, new: str):
-    assert Map.of(func(WITH_CONSTANTS)) is not None
-    assert Map.of(func(WITH_CONSTANTS.replace(old, new))) is None
+    assert ElementwiseKernel.of(func(WITH_CONSTANTS)) is not None
+    assert ElementwiseKernel.of(func(WITH_CONSTANTS.replace(old, new))) is None
 
 
 def test_what_is_read_elsewhere_is_not_elementwise():
-    found = Map.of(func(WITH_CONSTANTS.replace("%y[%v]", "%y[%zero]")))
+    found = ElementwiseKernel.of(func(WITH_CONSTANTS.replace("%y[%v]", "%y[%zero]")))
     assert found is not None
     assert found.elementwise == {0}

@@ -1,4 +1,6 @@
-"""Panels of words, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`: columns for dot-product instructions."""
+"""Panels of dot-product groups, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`: columns for dot-product
+instructions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction as WordContraction
+from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
 from tir_dialect.ops.memory import LoadOp
 from vm_dialect.tensors import aligned_bytes
 
@@ -20,15 +22,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def is_transposed(words: WordContraction, load: LoadOp) -> bool | None:
+def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
     """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither."""
-    what, dims = words.what, tuple(load.buffer_type.shape)
-    indices = what.stage.accesses[load]
-    if len(what.column) != 1 or len(indices) != len(words.reduced) + 1 or not all(dim.is_constant for dim in dims):
+    contraction, dims = groups.contraction, tuple(load.buffer_type.shape)
+    indices = contraction.stage.accesses[load]
+    if (
+        len(contraction.column) != 1
+        or len(indices) != len(groups.reduced) + 1
+        or not all(dim.is_constant for dim in dims)
+    ):
         return None
-    for transposed, order in ((True, (*what.column, *words.reduced)), (False, (*words.reduced, *what.column))):
+    for transposed, order in (
+        (True, (*contraction.column, *groups.reduced)),
+        (False, (*groups.reduced, *contraction.column)),
+    ):
         along = all(index.is_axis(axis) for index, axis in zip(indices, order, strict=True))
-        if along and dims == tuple(what.stage.extents[axis] for axis in order):
+        if along and dims == tuple(contraction.stage.extents[axis] for axis in order):
             return transposed
     return None
 
@@ -67,15 +76,15 @@ def word_shape(sizes: Sequence[int], transposed: bool, width: int, parts: int) -
     return -(-n // width), -(-prod(along) // parts), width, parts
 
 
-def word_places(
+def group_indices(
     indices: Indices, load: LoadOp, sizes: Sequence[int], transposed: bool, width: int, parts: int
 ) -> list[SSAValue]:
     """Where an element of columns of this shape is in the panels."""
     given = list(load.indices)
     column, along = (given[0], given[1:]) if transposed else (given[-1], given[:-1])
     panel, within = indices.split(column, width)
-    word, part = indices.split(indices.joined(along, sizes[1:] if transposed else sizes[:-1]), parts)
-    return [panel, word, within, part]
+    group, member = indices.split(indices.joined(along, sizes[1:] if transposed else sizes[:-1]), parts)
+    return [panel, group, within, member]
 
 
 def pack_words(array: NDArray[Any], transposed: bool, width: int, parts: int) -> NDArray[Any]:

@@ -50,7 +50,7 @@ class Nest:
     def go_on(
         self, more: Nest, read: SSAValue, values: dict[SSAValue, SSAValue], clone: Callable[[Operation], Operation]
     ) -> Nest:
-        """The nest with the code of another one behind its own, which reads from `read` what this one stored.
+        """The nest with the code of another one after its own, which reads from `read` what this one stored.
 
         `clone` makes copies with `values`. Other loads stand in front, where they were. Names and locations are those
         of the other nest.
@@ -58,16 +58,16 @@ class Nest:
         body, stored = self.block.body.block, self.store.value
         Rewriter.erase_op(self.store)
         values.update(zip(more.block.body.block.args, body.args, strict=True))
-        place = InsertPoint.at_start(body)
+        insert_point = InsertPoint.at_start(body)
         last: Operation | None = None
         for op in more.block.body.block.ops:
             if isinstance(op, LoadOp) and op.buffer is read:
                 values[op.result] = stored
                 stored.name_hint = stored.name_hint or op.result.name_hint
-                place = InsertPoint.at_end(body)
+                insert_point = InsertPoint.at_end(body)
             else:
                 last = clone(op)
-                Rewriter.insert_op(last, place)
+                Rewriter.insert_op(last, insert_point)
         self._name_as(more)
         assert isinstance(last, StoreOp)
         return Nest(self.loops, self.block, last)
@@ -81,7 +81,7 @@ class Nest:
 
 
 @dataclass(frozen=True)
-class Map:
+class ElementwiseKernel:
     """A function that is a nest, which writes each element of the last parameter once and reads the others."""
 
     nest: Nest
@@ -91,7 +91,7 @@ class Map:
     """The parameters of which each element of the result needs the same element, and no other."""
 
     @staticmethod
-    def of(func: PrimFuncOp) -> Map | None:
+    def of(func: PrimFuncOp) -> ElementwiseKernel | None:
         """The map that a function is."""
         last = func.body.block.last_op
         nest = Nest.of(last)
@@ -101,8 +101,8 @@ class Map:
         shape = nest.store.buffer_type.shape
         if not _covers(nest, shape) or not _computes(nest):
             return None
-        places = (place for place, param in enumerate(func.params[:-1]) if _is_read_at_iterators(param, nest))
-        return Map(nest, shape, frozenset(places))
+        positions = (index for index, param in enumerate(func.params[:-1]) if _is_read_at_iterators(param, nest))
+        return ElementwiseKernel(nest, shape, frozenset(positions))
 
     def shape_for(self, dims: Mapping[str, Dim]) -> tuple[Dim, ...]:
         """The shape of the result in a call."""

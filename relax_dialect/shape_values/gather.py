@@ -1,4 +1,4 @@
-"""Elements that are chosen by their places."""
+"""Elements that are chosen by their positions."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from typing import Any
 import numpy as np
 
 from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp
-from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, taken_places
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, taken_indices
 from relax_dialect.shape_values.elements import Elements, evaluates
 
 
 @evaluates(TakeOp)
 def take(op: TakeOp, x: Elements | None, indices: Elements | None) -> Elements | None:
-    """The elements at known places."""
-    places = _numbers(indices)
-    if x is None or places is None:
+    """The elements at known positions."""
+    positions = _numbers(indices)
+    if x is None or positions is None:
         return None
     axis = 0 if op.axis is None else op.axis.value.data % x.ndim
-    length, mode, flat = x.shape[axis], op.mode.data, places.reshape(-1)
+    length, mode, flat = x.shape[axis], op.mode.data, positions.reshape(-1)
     if length == 0:
         return None
-    shape = (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :])
-    return np.take(x, taken_places(flat, length, mode), axis).reshape(shape)
+    shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
+    return np.take(x, taken_indices(flat, length, mode), axis).reshape(shape)
 
 
 @evaluates(GatherElementsOp)
 def gather_elements(op: GatherElementsOp, x: Elements | None, indices: Elements | None) -> Elements | None:
-    """The elements at known places."""
-    places = _numbers(indices)
-    if x is None or places is None or x.shape != places.shape:
+    """The elements at known positions."""
+    positions = _numbers(indices)
+    if x is None or positions is None or x.shape != positions.shape:
         return None
     axis = op.axis.value.data
-    return np.take_along_axis(x, places % max(x.shape[axis], 1), axis)
+    return np.take_along_axis(x, positions % max(x.shape[axis], 1), axis)
 
 
 @evaluates(GatherNDOp)
 def gather_nd(op: GatherNDOp, x: Elements | None, indices: Elements | None) -> Elements | None:
     """The elements at known coordinates."""
-    places = _numbers(indices)
-    if x is None or places is None or op.batch_dims.value.data:
+    positions = _numbers(indices)
+    if x is None or positions is None or op.batch_dims.value.data:
         return None
-    limits = x.shape[: places.shape[-1]]
-    if not all(-n <= i < n for row in places.reshape(-1, len(limits)) for i, n in zip(row, limits, strict=True)):
+    limits = x.shape[: positions.shape[-1]]
+    if not all(-n <= i < n for row in positions.reshape(-1, len(limits)) for i, n in zip(row, limits, strict=True)):
         return None
-    return np.asarray(x[tuple(np.moveaxis(places, -1, 0))], dtype=object)
+    return np.asarray(x[tuple(np.moveaxis(positions, -1, 0))], dtype=object)
 
 
 @evaluates(StridedSliceOp)
 def strided_slice(op: StridedSliceOp, x: Elements | None) -> Elements | None:
-    """A slice at known places."""
+    """A slice at known positions."""
     axes = op.axes.get_values()
     steps = (1,) * len(axes) if op.strides is None else op.strides.get_values()
-    begin, end = ([place.data.constant_value for place in places] for places in (op.begin, op.end))
+    begin, end = ([position.data.constant_value for position in positions] for positions in (op.begin, op.end))
     return _slice(x, axes, begin, end, steps)
 
 
@@ -65,7 +65,7 @@ def dynamic_slice(
     end: Elements | None,
     strides: Elements | None,
 ) -> Elements | None:
-    """A slice at places that are values themselves."""
+    """A slice at positions that are values themselves."""
     first, last, steps = _numbers(begin), _numbers(end), _numbers(strides)
     if x is None or first is None or last is None or steps is None or 0 in steps:
         return None
@@ -81,10 +81,10 @@ def _slice(
 ) -> Elements | None:
     if x is None or None in begin or None in end:
         return None
-    places = [slice(None)] * x.ndim
+    positions = [slice(None)] * x.ndim
     for axis, first, last, step in zip(axes, begin, end, steps, strict=True):
-        places[axis] = slice(first, last, step)
-    return x[tuple(places)]
+        positions[axis] = slice(first, last, step)
+    return x[tuple(positions)]
 
 
 def _numbers(elements: Elements | None) -> np.ndarray[Any, Any] | None:
