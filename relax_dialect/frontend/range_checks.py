@@ -18,24 +18,36 @@ from tir_dialect import te
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant, symbol
 
+_NEGATIVE = 1 << 62
+"""The place that stands for a negative index where none counts from the back; no axis is so long."""
 
-def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], where: str, of: str = "its axis") -> Expr:
-    """The indices, each at least `-extent` and less than `extent`.
+
+def indices_within(
+    bb: BlockBuilder,
+    indices: Expr,
+    extents: Sequence[Dim],
+    where: str,
+    of: str = "its axis",
+    *,
+    from_back: bool = True,
+) -> Expr:
+    """The indices, each less than `extent` and at least `-extent`, or 0 unless they may count from the back.
 
     With several extents the last dimension has an index for each. Errors begin with `where`.
     """
     several = len(extents) > 1
+    place_of = "counted from 1 at its end" if from_back else f"counted from 1, {_NEGATIVE} for a negative one"
 
     def furthest(places: te.Tensor) -> te.Tensor:
         axes = [te.reduce_axis(extent, "r") for extent in (places.shape[:-1] if several else places.shape)]
 
         def element(k: te.Expr) -> te.Expr:
             place = te.cast(places[(*axes, k) if several else tuple(axes)], "i64")
-            far = te.select(place < 0, -1 - place, place)
+            far = te.select(place < 0, -1 - place if from_back else te.const(_NEGATIVE - 1, "i64"), place)
             return te.max(far, axes) if axes else far
 
         def from_1(k: te.Expr) -> te.Expr:
-            return te.minimum(te.maximum(found[k], -1), 1 << 62) + 1
+            return te.minimum(te.maximum(found[k], -1), _NEGATIVE - 1) + 1
 
         found = te.compute((len(extents),), element, name="furthest_index")
         return te.compute((len(extents),), from_1, name="furthest_place")
@@ -43,7 +55,7 @@ def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], wher
     found = _numbers(bb, furthest, indices, len(extents), "place")
     for at, (number, extent) in enumerate(zip(found, extents, strict=True)):
         part = f"{where}, coordinate {at}" if several else where
-        message = f"{part}: expected each within {of}, got the place, counted from 1 at its end, and how many there are"
+        message = f"{part}: expected each within {of}, got the place, {place_of}, and how many there are"
         indices = _at_most(bb, indices, number, extent, message)
     return indices
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relax_dialect.builder import op
 from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 
@@ -11,7 +12,7 @@ from relax_dialect.frontend.torch.registry import Result, converts
 @converts("aten.embedding.default")
 def embedding(node: Node) -> Result:
     """Rows of a table."""
-    return op.take(node.tensor("weight"), node.tensor("indices"), 0)
+    return op.take(node.tensor("weight"), indices(node, "indices", 0, "weight"), 0)
 
 
 @converts("aten.native_dropout.default")
