@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.diagnostics import fail
-from lowering.relax.memory.lifetime import leaves
 from lowering.relax_to_vm.converter import Converter, converts
 from lowering.relax_to_vm.guards import check, guards_ahead, guards_of_sizes
+from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.memory import (
     AllocStorageOp,
     AllocTensorOp,
