@@ -56,7 +56,7 @@ def indices_within(
     for at, (number, extent) in enumerate(zip(found, extents, strict=True)):
         part = f"{where}, coordinate {at}" if several else where
         message = f"{part}: expected each within {of}, got the place, {place_of}, and how many there are"
-        indices = _at_most(bb, indices, number, extent, message)
+        indices = dim_at_most(bb, indices, number, extent, message)
     return indices
 
 
@@ -77,7 +77,7 @@ def at_least_0(bb: BlockBuilder, numbers: Expr, message: str) -> Expr:
         return te.compute((1,), from_0, name="below_0")
 
     (short,) = _numbers(bb, below, numbers, 1, "below")
-    return _at_most(bb, numbers, short, constant(0), message)
+    return dim_at_most(bb, numbers, short, constant(0), message)
 
 
 def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -> Expr:
@@ -97,7 +97,7 @@ def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -
         return te.compute((1,), from_0, name="greatest_or_0")
 
     (most,) = _numbers(bb, greatest, numbers, 1, "number")
-    return _at_most(bb, numbers, most, limit, message)
+    return dim_at_most(bb, numbers, most, limit, message)
 
 
 def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
@@ -114,7 +114,7 @@ def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
 
     axes = indices_within(bb, axes, [constant(rank)], f"{where} axes", "the rank")
     (count,) = _numbers(bb, repeated, axes, 1, "repeated")
-    return _at_most(bb, axes, count, constant(0), f"{where} axes: expected each of them once, got as many again")
+    return dim_at_most(bb, axes, count, constant(0), f"{where} axes: expected each of them once, got as many again")
 
 
 def _numbers(
@@ -133,7 +133,8 @@ def _numbers(
     return dims
 
 
-def _at_most(bb: BlockBuilder, value: Expr, number: Dim, limit: Dim, message: str) -> Expr:
+def dim_at_most(bb: BlockBuilder, value: Expr, number: Dim, limit: Dim, message: str) -> Expr:
+    """The value, where a dimension is not more than another; errors begin with the message."""
     if DEFAULT_PROVER.less_equal(number, limit):
         return value
     guard = GuardOp(value.value, Relation.AT_MOST, DimAttr(number), DimAttr(limit), message)
