@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.relax_to_tir.context import legalizes, sizes
-from lowering.relax_to_tir.indices import axes_of, axis_of, clamped, from_front
+from lowering.relax_to_tir.indices import as_position, axes_of, axis_of, clamped, from_front
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_index
 from tir_dialect import te
@@ -24,8 +24,7 @@ def take(kernel: Kernel, op: TakeOp) -> te.Tensor:
         if mode == "wrap":
             position = _wrapped(index, extent)
         else:
-            index = te.minimum(index, 2**63 - 1) if str(index.dtype) == "ui64" else index  # the most that an index is
-            position = clamped(te.cast(index, "index") if mode == "clip" else from_front(index, extent), extent)
+            position = clamped(as_position(index) if mode == "clip" else from_front(index, extent), extent)
         return x[(*i[:axis], position, *i[axis + indices.ndim :])]
 
     return te.compute(kernel.shape(op.result), element, name="take")

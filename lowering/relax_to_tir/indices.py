@@ -58,9 +58,14 @@ def ravel(index: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:
     return flat
 
 
+def as_position(index: te.Expr) -> te.Expr:
+    """An index that is data as one of a tensor; what is too large for one is the most that there is."""
+    return te.cast(te.minimum(index, 2**63 - 1) if str(index.dtype) == "ui64" else index, "index")
+
+
 def from_front(index: te.Expr, extent: Dim) -> te.Expr:
     """An index that is data, as a position: a negative one counts from the back."""
-    position = te.cast(index, "index")
+    position = as_position(index)
     if isinstance(index.dtype, IndexType) or is_unsigned(index.dtype):
         return position
     return te.select(position < 0, position + extent, position)

@@ -216,6 +216,6 @@ BINARY: dict[str, Binary] = {
     "subtract": lambda x, y: x - y,
 }
 
-TERNARY: dict[str, Ternary] = {"ewise_fma": lambda x, y, z: x * y + z}
+TERNARY: dict[str, Ternary] = {"ewise_fma": lambda x, y, z: te.fma(x, y, z) if is_float(x.dtype) else x * y + z}
 
 SCALARS: dict[str, Callable[..., te.Expr]] = {**UNARY, **BINARY, **TERNARY}

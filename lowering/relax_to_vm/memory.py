@@ -8,10 +8,10 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
-from lowering.relax.memory.lifetime import leaves
 from lowering.relax_to_vm.converter import Converter
 from lowering.relax_to_vm.guards import check, guards_ahead, guards_of_sizes
 from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.memory import (
     AllocStorageOp,
     AllocTensorOp,

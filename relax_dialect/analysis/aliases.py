@@ -247,3 +247,68 @@ def _forward(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, int | None]
 def may_take(use: Use, field: int | None) -> bool:
     """Whether a use of a tuple may be one of a field."""
     return field is None or not isinstance(use.operation, TupleGetOp) or use.operation.index.value.data == field
+
+
+# Memory under one name after the other
+
+
+def views(value: SSAValue) -> Iterator[SSAValue]:
+    """The value, and every value that is certain to have its memory: views, casts and tensors in a storage."""
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        yield current
+        for use in current.uses:
+            if _makes_view(use):
+                pending += derived(use)
+
+
+def _makes_view(use: Use) -> bool:
+    op = use.operation
+    return isinstance(op, StorageTensorOp) or (use.index == 0 and op.has_trait(AliasesOperand))
+
+
+def origin(value: SSAValue) -> SSAValue:
+    """The value of which a value is certain to be a view, under the type with which it was made or came in."""
+    while isinstance(value, OpResult) and value.index == 0 and value.op.has_trait(AliasesOperand):
+        value = value.op.operands[0]
+    return value
+
+
+def leaves(tensor: SSAValue, *, past_branches: bool = False) -> bool:
+    """Whether a tensor goes where more is needed than where its elements are: to the caller, to other code, into a
+    tuple, or to the next iteration; with `past_branches`, not only to where the result of a branch goes.
+
+    Kernels need no more, nor do ops that look at elements or at the type; other operators are code that is elsewhere.
+    """
+    for view in views(tensor):
+        for use in view.uses:
+            user = use.operation
+            if _makes_view(use) or isinstance(user, CallKernelOp | KillOp) or user.has_trait(OnlyReadsTensors):
+                continue
+            branch = user.parent_op() if past_branches and isinstance(user, YieldOp) else None
+            if not isinstance(branch, IfOp) or leaves(branch.res[use.index], past_branches=True):
+                return True
+    return False
+
+
+def who_else_sees(value: SSAValue) -> str | None:
+    """Why a write into `value` by its user may be seen by others, or `None` if nobody else can have the memory."""
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        if not current.has_one_use():
+            return "which is used elsewhere"
+        owner = current.owner
+        if comes_from_outside(current):
+            is_result = isinstance(owner, Operation)
+            return f"the result of '{owner.name}', {_OTHERS}" if is_result else "a parameter, which the caller can see"
+        if isinstance(owner, CallTIRInplaceOp):
+            continue  # which has said so of its target
+        new = [each for each in sources(current) if holds_memory(each) and each not in seen]
+        seen.update(new)
+        pending += new
+    return None
+
+
+_OTHERS = "whose memory others may have"

@@ -18,24 +18,36 @@ from tir_dialect import te
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant, symbol
 
+_NEGATIVE = 1 << 62
+"""The place that stands for a negative index where none counts from the back; no axis is so long."""
 
-def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], where: str, of: str = "its axis") -> Expr:
-    """The indices, each at least `-extent` and less than `extent`.
+
+def indices_within(
+    bb: BlockBuilder,
+    indices: Expr,
+    extents: Sequence[Dim],
+    where: str,
+    of: str = "its axis",
+    *,
+    from_back: bool = True,
+) -> Expr:
+    """The indices, each less than `extent` and at least `-extent`, or 0 unless they may count from the back.
 
     With several extents the last dimension has an index for each. Errors begin with `where`.
     """
     several = len(extents) > 1
+    place_of = "counted from 1 at its end" if from_back else f"counted from 1, {_NEGATIVE} for a negative one"
 
     def furthest(positions: te.Tensor) -> te.Tensor:
         axes = [te.reduce_axis(extent, "r") for extent in (positions.shape[:-1] if several else positions.shape)]
 
         def element(k: te.Expr) -> te.Expr:
             position = te.cast(positions[(*axes, k) if several else tuple(axes)], "i64")
-            far = te.select(position < 0, -1 - position, position)
+            far = te.select(position < 0, -1 - position if from_back else te.const(_NEGATIVE - 1, "i64"), position)
             return te.max(far, axes) if axes else far
 
         def from_1(k: te.Expr) -> te.Expr:
-            return te.minimum(te.maximum(found[k], -1), 1 << 62) + 1
+            return te.minimum(te.maximum(found[k], -1), _NEGATIVE - 1) + 1
 
         found = te.compute((len(extents),), element, name="furthest_index")
         return te.compute((len(extents),), from_1, name="furthest_place")
@@ -43,8 +55,8 @@ def indices_within(bb: BlockBuilder, indices: Expr, extents: Sequence[Dim], wher
     found = _numbers(bb, furthest, indices, len(extents), "place")
     for at, (number, extent) in enumerate(zip(found, extents, strict=True)):
         part = f"{where}, coordinate {at}" if several else where
-        message = f"{part}: expected each within {of}, got the place, counted from 1 at its end, and how many there are"
-        indices = _at_most(bb, indices, number, extent, message)
+        message = f"{part}: expected each within {of}, got the place, {place_of}, and how many there are"
+        indices = dim_at_most(bb, indices, number, extent, message)
     return indices
 
 
@@ -65,7 +77,7 @@ def at_least_0(bb: BlockBuilder, numbers: Expr, message: str) -> Expr:
         return te.compute((1,), from_0, name="below_0")
 
     (short,) = _numbers(bb, below, numbers, 1, "below")
-    return _at_most(bb, numbers, short, constant(0), message)
+    return dim_at_most(bb, numbers, short, constant(0), message)
 
 
 def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -> Expr:
@@ -85,7 +97,7 @@ def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -
         return te.compute((1,), from_0, name="greatest_or_0")
 
     (most,) = _numbers(bb, greatest, numbers, 1, "number")
-    return _at_most(bb, numbers, most, limit, message)
+    return dim_at_most(bb, numbers, most, limit, message)
 
 
 def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
@@ -102,7 +114,7 @@ def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
 
     axes = indices_within(bb, axes, [constant(rank)], f"{where} axes", "the rank")
     (count,) = _numbers(bb, repeated, axes, 1, "repeated")
-    return _at_most(bb, axes, count, constant(0), f"{where} axes: expected each of them once, got as many again")
+    return dim_at_most(bb, axes, count, constant(0), f"{where} axes: expected each of them once, got as many again")
 
 
 def _numbers(
@@ -121,7 +133,8 @@ def _numbers(
     return dims
 
 
-def _at_most(bb: BlockBuilder, value: Expr, number: Dim, limit: Dim, message: str) -> Expr:
+def dim_at_most(bb: BlockBuilder, value: Expr, number: Dim, limit: Dim, message: str) -> Expr:
+    """The value, where a dimension is not more than another; errors begin with the message."""
     if DEFAULT_PROVER.less_equal(number, limit):
         return value
     guard = GuardOp(value.value, Relation.AT_MOST, DimAttr(number), DimAttr(limit), message)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from relax_dialect.interpreter.operators import DimValues, computes, computes_in, wide
+from relax_dialect.interpreter.gather import nearest, scatter
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.advanced_indexing import IndexPutOp, IndexTensorOp, SliceScatterOp
 from relax_dialect.ops.indexing import slice_index
@@ -16,19 +17,14 @@ from tir_dialect.dims import constant
 
 @computes(IndexTensorOp)
 def index_tensor(op: IndexTensorOp, x: Array, *indices: Array) -> Array:
-    """NumPy's indexing; `IndexError` where an index is out of range."""
-    return x[indices]
+    """NumPy's indexing; where an index is out of range, the nearest one."""
+    return x[nearest(indices, x.shape)]
 
 
 @computes(IndexPutOp)
 def index_put(op: IndexPutOp, x: Array, values: Array, *indices: Array) -> Array:
     """A copy with values written, of equal places the last one, or added."""
-    result = wide(x).copy()
-    if op.accumulate is None:
-        result[indices] = values
-    else:
-        np.add.at(result, indices, wide(values))
-    return result.astype(x.dtype)
+    return scatter(x, indices, values, "update" if op.accumulate is None else "add")
 
 
 @computes_in(SliceScatterOp)

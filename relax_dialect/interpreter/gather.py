@@ -1,4 +1,7 @@
-"""Gather and scatter. A negative index counts from the back; one out of range is an `IndexError`."""
+"""Gather and scatter. A negative index counts from the back.
+
+Where an index is out of range, the nearest element is read, and nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from relax_dialect.interpreter.operators import DimValues, computes, computes_in, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp, OneHotOp, ScatterElementsOp, ScatterNDOp
+from relax_dialect.ops.indexing import taken_indices
 
 _COMBINE: dict[str, Callable[[Any, Any, Any], None]] = {
     "add": np.add.at,
@@ -22,7 +26,12 @@ _COMBINE: dict[str, Callable[[Any, Any, Any], None]] = {
 @computes(GatherElementsOp)
 def gather_elements(op: GatherElementsOp, x: Array, indices: Array) -> Array:
     """The element at the position of each index, but along the axis at the index."""
-    return x[open_indices(indices, op.axis.value.data)]
+    return x[nearest(open_indices(indices, op.axis.value.data), x.shape)]
+
+
+def nearest(positions: tuple[Array, ...], shape: Sequence[int]) -> tuple[Array, ...]:
+    """Positions, of which those out of range are the nearest that there is."""
+    return tuple(taken_indices(each, extent, "fast") for each, extent in zip(positions, shape, strict=False))
 
 
 def open_indices(indices: Array, axis: int) -> tuple[Array, ...]:
@@ -35,7 +44,7 @@ def open_indices(indices: Array, axis: int) -> tuple[Array, ...]:
 @computes(GatherNDOp)
 def gather_nd(op: GatherNDOp, x: Array, indices: Array) -> Array:
     """Slices at coordinates, for each of the batches."""
-    return x[coordinates(indices, op.batch_dims.value.data)]
+    return x[nearest(coordinates(indices, op.batch_dims.value.data), x.shape)]
 
 
 def coordinates(indices: Array, batch: int) -> tuple[Array, ...]:
@@ -60,10 +69,17 @@ def scatter_nd(op: ScatterNDOp, x: Array, indices: Array, updates: Array) -> Arr
 def scatter(x: Array, indices: tuple[Array, ...], updates: Array, reduction: str) -> Array:
     """A copy of `x` with updates at positions; of equal places the last one counts, or all are combined."""
     result = wide(x).copy()
+    indices = tuple(np.broadcast_arrays(*indices))
+    found = nearest(indices, x.shape)
+    inside = np.ones(indices[0].shape, bool)
+    for each, at, extent in zip(indices, found, x.shape, strict=False):
+        inside &= (extent > 0) & ((each == at) | (each == at - extent))
+    written = tuple(each[inside] for each in found)
+    updates = np.broadcast_to(updates, (*inside.shape, *x.shape[len(indices) :]))[inside]
     if reduction == "update":
-        result[indices] = updates
+        result[written] = updates
     else:
-        _COMBINE[reduction](result, indices, wide(updates))
+        _COMBINE[reduction](result, written, wide(updates))
     return result.astype(x.dtype)
 
 

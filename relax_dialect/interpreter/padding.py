@@ -14,6 +14,10 @@ from relax_dialect.ops.padding import PadOp
 def pad(op: PadOp, x: Array) -> Array:
     """The element that each index of the result comes from, or the value."""
     widths = integers(op.pad_width) or ()
+    if op.mode.data != "constant":
+        for axis, (before, after) in enumerate(zip(widths[::2], widths[1::2], strict=True)):
+            x = x[(slice(None),) * axis + (slice(max(-before, 0), x.shape[axis] - max(-after, 0)),)]
+        widths = [max(width, 0) for width in widths]
     inside = np.ones((1,) * x.ndim, bool)
     for axis, (before, after) in enumerate(zip(widths[::2], widths[1::2], strict=True)):
         length = x.shape[axis]

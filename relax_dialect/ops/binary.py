@@ -86,8 +86,14 @@ def minimum(x: Any, y: Any) -> Any:
 
 
 def multiply_add(x: Any, y: Any, z: Any) -> Any:
-    """`x * y + z` on arrays."""
-    return numpy().add(numpy().multiply(x, y), z)
+    """`x * y + z` on arrays; of floats rounded once."""
+    np = numpy()
+    if x.dtype.kind in "iub":
+        return np.add(np.multiply(x, y), z)
+    from tir_dialect.interpreter.lanes import multiply_add_lanes
+
+    lanes = np.broadcast_arrays(x, y, z)
+    return np.reshape(multiply_add_lanes(*(each.ravel() for each in lanes)), lanes[0].shape)
 
 
 @op_definition
@@ -314,7 +320,7 @@ class SubtractOp(BinaryOp):
 
 @op_definition
 class EwiseFmaOp(BroadcastOp):
-    """`x * y + z`: `%0 = relax.ewise_fma %x, %y, %z`."""
+    """`x * y + z`, of floats rounded once: `%0 = relax.ewise_fma %x, %y, %z`."""
 
     name = "relax.ewise_fma"
     SCALAR: ClassVar = Scalar("ewise_fma", multiply_add)

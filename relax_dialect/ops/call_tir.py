@@ -16,7 +16,6 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.ops.aliasing import origin, who_else_sees
 from relax_dialect.ops.directives import NamedDims, TensorResults
 from relax_dialect.ops.prim_func import find_prim_func, verify_prim_func_call
 from relax_dialect.ops.values import ConstantOp
@@ -186,9 +185,11 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
 
     @property
     def impurity(self) -> str | None:
+        from relax_dialect.analysis.aliases import who_else_sees
+
         for index in self.targets:
             if 0 <= index < len(self.arguments):
-                reason = who_else_sees(self.arguments[index], DestinationPassing)
+                reason = who_else_sees(self.arguments[index])
                 if reason is not None:
                     return f"writes its argument #{index}, {reason}"
         return None
@@ -201,6 +202,8 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
         verify_prim_func_call(self, self.callee, self.arguments.types, fresh, self.tir_dims)  # C3
 
     def _verify_targets(self) -> None:
+        from relax_dialect.analysis.aliases import origin
+
         targets = self.targets
         used = [target for target in targets if target >= 0]
         tensors = [index for index, info in enumerate(self.arguments.types) if isinstance(info, TensorType)]
@@ -221,6 +224,8 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
                 )  # C6
 
     def _verify_apart(self) -> None:
+        from relax_dialect.analysis.aliases import origin
+
         func = find_prim_func(self, self.callee)
         if func is not None and func.may_alias is not None:
             return

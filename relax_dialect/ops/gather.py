@@ -1,4 +1,8 @@
-"""Operators that gather and scatter: elements are read or written at positions given by tensors."""
+"""Operators that gather and scatter: elements are read or written at positions given by tensors.
+
+A negative index counts from the back. Where one is out of range, the nearest element is read, and nothing is written.
+(TVM says nothing about such indices.) Importers check what their source language refuses.
+"""
 
 from __future__ import annotations
 

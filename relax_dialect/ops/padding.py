@@ -27,12 +27,12 @@ class PadOp(Operator):
     ```
 
     The new elements are `pad_value` (`constant`), mirrored without the edge (`reflect`), the edge (`replicate`), or
-    those at the other end (`circular`). With `constant` a negative number takes elements away.
+    those at the other end (`circular`). A negative number takes elements away, before others are mirrored or repeated.
 
     C1: there are two numbers per dimension.
     C2: the mode is one of the four.
-    C3: numbers are not negative, except with `constant`, where a dimension must not become negative.
-    C4: a dimension that is mirrored or repeated has an element.
+    C3: no dimension becomes negative; nor does one that is mirrored or repeated where elements are taken away.
+    C4: a dimension that is mirrored or repeated has an element left.
     """
 
     name = "relax.nn.pad"
@@ -57,15 +57,15 @@ class PadOp(Operator):
             inference.fail(f"expected {expected} pad widths, got {len(widths)}")  # C1
         if mode not in PAD_MODES:
             inference.fail(f"mode expected one of {', '.join(PAD_MODES)}, got {mode}")  # C2
-        if mode != "constant" and min(widths, default=0) < 0:
-            inference.fail(f"expected pad widths that are not negative for mode {mode}, got {list(widths)}")  # C3
-        added = [before + after for before, after in zip(widths[::2], widths[1::2], strict=True)]
+        pairs = list(zip(widths[::2], widths[1::2], strict=True))
         if x.dims is None:
-            return (x.with_shape((None,) * len(added)),)
-        shape = [None if dim is None else dim + extra for dim, extra in zip(x.dims, added, strict=True)]
-        for old, new, extra in zip(x.dims, shape, added, strict=True):
-            if extra < 0:
-                inference.require_at_most(ZERO, new, "a dimension that does not become negative")  # C3
-            if extra > 0 and mode != "constant":
-                inference.require_at_most(ONE, old, "a dimension with an element to repeat")  # C4
+            return (x.with_shape((None,) * len(pairs)),)
+        shape = [None if dim is None else dim + sum(pair) for dim, pair in zip(x.dims, pairs, strict=True)]
+        for old, pair in zip(x.dims, pairs, strict=True):
+            cut = sum(pair) if mode == "constant" else sum(min(width, 0) for width in pair)
+            left = None if old is None else old + min(cut, 0)
+            if cut < 0:
+                inference.require_at_most(ZERO, left, "a dimension that does not become negative")  # C3
+            if max(pair) > 0 and mode != "constant":
+                inference.require_at_most(ONE, left, "a dimension with an element to repeat")  # C4
         return (x.with_shape([None if dim is None else DEFAULT_PROVER.simplify(dim) for dim in shape]),)

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.operators.support import DTYPES, MODES, Programs, random, wide
+from tests.operators.support import DTYPES, MODES, Programs, function, random, wide
+from tests.support.programs import IDENTICAL, run_everywhere
 
 
 def _truncated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -203,3 +204,18 @@ def test_broadcast_that_is_decided_at_run_time(name: str, left: tuple[int, int],
 def test_shapes_that_do_not_broadcast(mode: str, name: str):
     with pytest.raises(ValueError, match="broadcast"):
         PROGRAMS.runners[mode](name)(random("f32", 3, 4), random("f32", 2, 4))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i32"])
+def test_multiply_add_rounds_once(dtype: str):
+    """Where the sum cancels, the rounding of the product would be all that is left."""
+    kind = DTYPES[dtype]
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(-100, 100, (2, 203)) if dtype == "i32" else rng.standard_normal((2, 203))
+    x, y = numbers.astype(kind)
+    product = x.astype(np.float64) * y.astype(np.float64)
+    z = np.where(np.arange(203) % 3 == 0, y, (-product).astype(kind))
+    params = ", ".join(f"%{name}: !relax.tensor<[n], {dtype}>" for name in "xyz")
+    result = run_everywhere(function("main", params, "relax.ewise_fma %x, %y, %z"), "main", [x, y, z], IDENTICAL)
+    if dtype != "f64":
+        np.testing.assert_array_equal(np.asarray(result), (product + z.astype(np.float64)).astype(kind))

@@ -21,6 +21,10 @@ PROGRAMS = Programs(
             for dtype in ROW_DTYPES
         },
         "cut": (MATRIX, "relax.nn.pad %x pad_width = [-1, 2, 1, -2]"),
+        **{
+            f"cut_{name}": (MATRIX, f'relax.nn.pad %x pad_width = [-1, 4, 3, -2] mode = "{name}"')
+            for name in NUMPY_MODES
+        },
         "ranked": ("%x: !relax.tensor<[_, _], f32>", "relax.nn.pad %x pad_width = [0, 1, 1, 0]"),
     }
 )
@@ -45,6 +49,21 @@ def test_value(shape: tuple[int, int]):
     y, z = random("i8", shape[0]), random("bf16", shape[0])
     PROGRAMS.check("value_i8", [y], np.pad(y, (2, 1), constant_values=7))
     PROGRAMS.check("value_bf16", [z], np.pad(z.astype(np.float32), (2, 1)).astype(z.dtype))
+
+
+@pytest.mark.parametrize("name", NUMPY_MODES)
+@pytest.mark.parametrize("shape", [(2, 3), (5, 4), (3, 9)])
+def test_what_is_cut_is_not_repeated(name: str, shape: tuple[int, int]):
+    x = random("f32", *shape)
+    expected = np.pad(x[1:, : shape[1] - 2], ((0, 4), (3, 0)), NUMPY_MODES[name])
+    PROGRAMS.check(f"cut_{name}", [x], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_left_to_repeat(mode: str):
+    for name in ("cut_reflect", "cut_replicate", "cut_circular"):
+        with pytest.raises(ValueError, match="an element to repeat"):
+            PROGRAMS.runners[mode](name)(random("f32", 2, 2))
 
 
 @pytest.mark.parametrize("width", [0, 1, 3, 7, 8, 17, 32, 45])

@@ -42,6 +42,23 @@ tir.prim_func @inc[%n](%X: !tir.buffer<[n, 4], f32>) {
     tir.store %y, %X[%i, %j]
   }
 }
+tir.prim_func @both[%n](%A: !tir.buffer<[n, 4], f32>, %B: !tir.buffer<[n, 4], f32>, %S: !tir.buffer<[n, 4], f32>,
+                        %D: !tir.buffer<[n, 4], f32>) {
+  %c4 = tir.dim 4
+  tir.for (%i, %j) in (%n, %c4) {
+    tir.block "both" (%v = spatial %i in %n, %w = spatial %j in %c4) {
+      %a = tir.load %A[%v, %w]
+      %b = tir.load %B[%v, %w]
+      %half = arith.constant 0.5 : f32
+      %s = arith.mulf %b, %half : f32
+      %t = arith.addf %a, %s : f32
+      tir.store %t, %S[%v, %w]
+      %c = tir.load %A[%v, %w]
+      %d = arith.subf %c, %s : f32
+      tir.store %d, %D[%v, %w]
+    }
+  }
+}
 relax.func private @writes[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[n, 4], f32> impure {
   relax.call_packed "tests.impure.increment"(%x)
   relax.return %x
@@ -118,6 +135,10 @@ _LOWERING = (
     "relax-to-llvm-plain relax-to-vm relax-to-vm-plain tir-to-llvm lower-shapes poison-memory plan-memory insert-kills "
     "allocate-registers lower-call-tir"
 )
+_KERNELS = "lambda-lift,copy-constants,bind-unknown-dims,insert-guards,legalize-ops,fuse-ops,fuse-tir"
+IN_MEMORY = f"{_KERNELS},to-non-dataflow,lower-call-tir,write-parts-in-place,use-inplace-calls"
+"""To calls of kernels, whose results are where the memory of their operands was, or in slices of others."""
+
 PIPELINES = (
     *(name for name in PASSES if name not in _LOWERING.split()),
     "cse",
@@ -126,7 +147,8 @@ PIPELINES = (
     "cse,canonicalize,cse",
     "convert-to-dataflow,topological-sort",
     "fuse-ops-by-pattern{backend=torch},merge-composites",
-    "lambda-lift,copy-constants,bind-unknown-dims,insert-guards,legalize-ops,fuse-ops,fuse-tir",
+    _KERNELS,
+    IN_MEMORY,
 )
 """Passes and lists of passes after which the interpreter runs a program as before."""
 
@@ -135,7 +157,8 @@ COMMON = (
     "cse,canonicalize,dce",
     "optimize-graph",
     "fuse-ops-by-pattern{backend=torch},merge-composites",
-    "lambda-lift,copy-constants,bind-unknown-dims,insert-guards,legalize-ops,fuse-ops,fuse-tir",
+    _KERNELS,
+    IN_MEMORY,
 )
 """Those that a quick run looks at."""
 
@@ -150,10 +173,18 @@ def text(body: str) -> str:
     return f"{HEAD}{body}\n}}"
 
 
+_PRODUCERS = ("sort {}", "cumsum {} axis = 0", "tanh {}", "nn.softmax {}")
+"""What makes a value that one op uses; the first two are not fused with it."""
+
+
+_FREQUENT = 3 * ("two results", "scatter")
+"""Kinds of statements of which the ones that passes may get wrong are rare."""
+
+
 @st.composite
 def impure_bodies(draw: st.DrawFn, statements: int = 10) -> str:
     """A body of `main` that computes, passes memory on under other names, and writes, in any order."""
-    values, lines = ["%x"], list[str]()
+    values, lines, constants = ["%x"], list[str](), set[str]()
 
     turned, axes = "relax.permute_dims", "axes = [1, 0]"
 
@@ -162,6 +193,7 @@ def impure_bodies(draw: st.DrawFn, statements: int = 10) -> str:
 
     for number in range(draw(st.integers(3, statements))):
         name, a, b = f"%v{number}", choice(), choice()
+        cut = draw(st.integers(0, 2))
         made = {
             "tanh": f"{name} = relax.tanh {a}",
             "relu": f"{name} = relax.nn.relu {a}",
@@ -183,13 +215,27 @@ def impure_bodies(draw: st.DrawFn, statements: int = 10) -> str:
             "if": f"{name} = relax.if %cc {{ %1 = relax.tanh {a} relax.yield %1 }} else {{ relax.yield {b} }}",
             "writing if": f'{name} = relax.if %cc {{ relax.call_packed "{INCREMENT}"({a}) relax.yield {b} }} '
             f"else {{ relax.yield {a} }}",
+            "sort": f"{name} = relax.sort {a} axis = {draw(st.integers(0, 1))}",
+            "cumsum": f"{name}c = relax.cumsum {a} axis = 0\n{name} = relax.tanh {name}c",
+            "sums": f"{name} = relax.cumsum {a} axis = 1",
+            "matmul": f"{name}w = relax.constant dense<0.25> : tensor<4x4xf32>\n{name} = relax.matmul {a}, {name}w",
+            "slices": f"{name}l = relax.strided_slice {a} axes = [1] begin = [{cut}] end = [{cut + 2}]\n"
+            f"{name}r = relax.strided_slice {b} axes = [1] begin = [2] end = [4]\n"
+            f"{name} = relax.concat {name}l, {name}r axis = 1",
+            "scatter": f"{name}p = relax.strided_slice {a} axes = [1] begin = [0] end = [2]\n"
+            f"{name}s = relax.{draw(st.sampled_from(_PRODUCERS)).format(f'{name}p')}\n"
+            f"{name} = relax.slice_scatter {b}, {name}s start = {cut} end = {cut + 2} axis = 1",
+            "two results": f"{name}p = relax.{draw(st.sampled_from(_PRODUCERS)).format(a)}\n"
+            f"{name}, {name}d = relax.call_tir @both({name}p, {b}) : {T}, {T}",
             "packed": f'relax.call_packed "{INCREMENT}"({a})',
-            "in place": f"{name} = relax.call_tir_inplace @inc({a}) inplace [0] : {T}",
+            "in place": f"{name} = relax.call_tir_inplace @inc({'%x' if a in constants else a}) inplace [0] : {T}",
             "callee": f"{name} = relax.call @writes({a}) impure",
         }
-        kind = draw(st.sampled_from([*made, "packed", "in place"]))
+        kind = draw(st.sampled_from([*made, "packed", "in place", *_FREQUENT]))
         lines.append(made[kind])
+        if kind == "constant" or (kind == "view" and a in constants):
+            constants.add(name)  # what no PrimFunc may write
         if kind != "packed":
-            values.append(name)
+            values += [name, f"{name}d"] if kind == "two results" else [name]
     kept = [*dict.fromkeys([*values[-4:], "%x"])]
     return "\n".join([*lines, f"%result = relax.tuple({', '.join(kept)})", "relax.return %result"])

@@ -9,7 +9,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
-from lowering.relax.memory.lifetime import leaves
+from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.memory import AllocTensorOp
 from relax_dialect.struct_info.base import as_struct_infos

@@ -11,8 +11,8 @@ from xdsl.traits import IsTerminator
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax.memory.lifetime import aliases
 from lowering.relax.to_non_dataflow import refuse_pure_regions
+from relax_dialect.analysis.aliases import views
 from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.guard import GuardOp
@@ -105,7 +105,7 @@ def _end(value: SSAValue, order: dict[Operation, int], block: Block) -> None:
     last = value.owner
     if not isinstance(last, Operation):
         return
-    for alias in aliases(value):
+    for alias in views(value):
         for use in alias.uses:
             user = block.find_ancestor_op_in_block(use.operation)
             if user is not None and user in order and order[user] > order[last]:

@@ -1,4 +1,4 @@
-"""Who shares memory with whom in a function, for how long it is used, and what leaves the function.
+"""For how long the memory of the values of a function is used.
 
 Program order is one number per op, inner ops between their parent's number and the next. A use inside a loop of a value
 made outside counts until the end of the loop.
@@ -6,14 +6,13 @@ made outside counts until the end of the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, Region, SSAValue
 
-from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
-from relax_dialect.traits import AliasesOperand, Loop, OnlyReadsTensors
+from relax_dialect.analysis.aliases import views
+from relax_dialect.ops.memory import KillOp
+from relax_dialect.traits import Loop
 
 
 @dataclass
@@ -28,7 +27,7 @@ class Lifetimes:
     def last_use(self, value: SSAValue) -> int:
         """The step of the last op that reads or writes the memory of `value`, through any alias."""
         last = self._definition(value)
-        for alias in aliases(value):
+        for alias in views(value):
             for use in alias.uses:
                 if not isinstance(use.operation, KillOp):
                     last = max(last, self._end_of_use(use.operation, value))
@@ -67,40 +66,3 @@ def lifetimes(body: Region) -> Lifetimes:
 
     number(body)
     return facts
-
-
-def aliases(value: SSAValue) -> Iterator[SSAValue]:
-    """`value` and every value that is certain to be a view of its memory, transitively."""
-    pending = [value]
-    while pending:
-        current = pending.pop()
-        yield current
-        for use in current.uses:
-            if use.operation.has_trait(AliasesOperand) and use.index == 0:
-                pending.append(use.operation.results[0])
-            elif isinstance(use.operation, StorageTensorOp):
-                pending.append(use.operation.result)
-
-
-def escapes(alloc: AllocTensorOp) -> bool:
-    """Whether the tensor may be used after the function has returned or by code that we do not see."""
-    return leaves(alloc.result)
-
-
-def leaves(tensor: SSAValue, *, past_branches: bool = False) -> bool:
-    """Whether a tensor, or a view of it, goes where it may be kept; `past_branches`, where the result of a branch does.
-
-    Kernels and ops that only read a tensor's elements or metadata are known not to keep it; everything else (return,
-    yield, tuple, capture, packed and relax functions) may.
-    """
-    for alias in aliases(tensor):
-        for use in alias.uses:
-            user = use.operation
-            if isinstance(user, CallKernelOp | KillOp) or user.has_trait(OnlyReadsTensors):
-                continue
-            if user.has_trait(AliasesOperand) and use.index == 0:
-                continue
-            branch = user.parent_op() if past_branches and isinstance(user, YieldOp) else None
-            if not isinstance(branch, IfOp) or leaves(branch.res[use.index], past_branches=True):
-                return True
-    return False

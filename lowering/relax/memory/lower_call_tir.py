@@ -17,7 +17,7 @@ from lowering.passes import Pass
 from lowering.relax.shapes.fresh import FreshSymbols
 from lowering.relax.to_non_dataflow import refuse_pure_regions
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
-from relax_dialect.ops.aliasing import origin, who_else_sees
+from relax_dialect.analysis.aliases import origin, who_else_sees
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
@@ -145,7 +145,7 @@ def _may_be_shared(value: SSAValue) -> bool:
     """Whether some other value of the program may be the memory of an argument; that of a constant is nobody else's."""
     if not isinstance(value.type, TensorType) or isinstance(origin(value).owner, ConstantOp):
         return False
-    return who_else_sees(value, DestinationPassing) is not None
+    return who_else_sees(value) is not None
 
 
 def _place(func: PrimFuncOp, index: int) -> str:

@@ -13,8 +13,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.relax.memory.lifetime import Lifetimes, escapes, lifetimes
+from lowering.relax.memory.lifetime import Lifetimes, lifetimes
 from lowering.relax.memory.plan import Buffer, Plan, bounded, plan
+from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import prover_at
@@ -94,7 +95,7 @@ class InsertPointKey:
 
 def _planned(body: Region) -> Iterator[AllocTensorOp]:
     for op in body.walk():
-        if isinstance(op, AllocTensorOp) and op.shape is None and not escapes(op):
+        if isinstance(op, AllocTensorOp) and op.shape is None and not leaves(op.result):
             yield op
 
 

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
 from lowering.locations import inherit_location
-from lowering.relax.memory.lifetime import aliases
+from relax_dialect.analysis.aliases import views
 from relax_dialect.ops.memory import CallKernelOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.symbols import fresh_name
@@ -115,7 +115,7 @@ def _last_use(tensor: StorageTensorOp) -> Operation | None:
     order = {op: index for index, op in enumerate(block.ops)}
     users = [
         user
-        for alias in aliases(tensor.result)
+        for alias in views(tensor.result)
         for use in alias.uses
         if (user := block.find_ancestor_op_in_block(use.operation)) is not None
     ]

@@ -14,8 +14,9 @@ from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
 from lowering.relax.memory.inplace import Pair, inplace_pairs, write_in_place
-from lowering.relax.memory.lifetime import Lifetimes, leaves, lifetimes
+from lowering.relax.memory.lifetime import Lifetimes, lifetimes
 from lowering.relax.memory.variants import Variants
+from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.structure import FuncOp

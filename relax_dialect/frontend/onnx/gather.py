@@ -9,12 +9,13 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.range_checks import at_least_0, distinct_axes, indices_within, numbers_at_most
+from relax_dialect.frontend.range_checks import at_least_0, dim_at_most, distinct_axes, indices_within, numbers_at_most
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum
 
-FAR = (1 << 63) - 1
+FAR = 1 << 61
+"""No axis is so long; places and strides beyond mean the same, and their differences have 64 bits."""
 
 
 @converts("Slice")
@@ -34,12 +35,18 @@ def slice_operands(node: Node) -> Result:
     steps = node.dims(4) if node.has(4) else None
     if starts is None or ends is None or axes is None or (node.has(4) and steps is None):
         return _at_run_time(node)
-    strides = [1] * len(axes) if steps is None else fixed(steps, "the stride")
+    starts, ends = [[_within_far(place) for place in each] for each in (starts, ends)]
+    strides = [1] * len(axes) if steps is None else fixed([_within_far(step) for step in steps], "the stride")
     places = [from_front(axis, node.rank()) for axis in axes]
     if len(set(places)) < len(places):
         raise Refusal(f"the axes {', '.join(map(str, axes))} name one of them twice")
     starts = [_start(*each, node.shape()) for each in zip(starts, places, strides, strict=True)]
     return op.strided_slice(node[0], places, starts, ends, strides)
+
+
+def _within_far(place: Dim) -> Dim:
+    number = place.constant_value
+    return place if number is None else constant(max(min(number, FAR), -FAR))
 
 
 def _start(start: Dim, axis: int, stride: int, shape: Sequence[Dim]) -> Dim:
@@ -186,10 +193,19 @@ def reverse_sequence(node: Node) -> Result:
 
 @converts("TensorScatter")
 def tensor_scatter(node: Node) -> Result:
-    """A cache with new elements written from a place on, along an axis; `circular` wraps around."""
+    """A cache with new elements written from a place on, along an axis; `circular` wraps around, else they have to fit
+    in.
+    """
     axis, circular = node.axis(default=-2), node.text("mode", "linear") == "circular"
-    indices = node.optional(2)
-    arguments: Sequence[Expr] = [node[0], node[1], *([] if indices is None else [indices])]
+    indices, most, added = node.optional(2), node.shape()[axis], node.shape(1)[axis]
+    what = "'TensorScatter' update: expected at most the length of the cache, got"
+    arguments = [node[0], dim_at_most(node.bb, node[1], added, most, what)]
+    if indices is not None and not circular:
+        what = "'TensorScatter' write indices: expected each"
+        indices = at_least_0(node.bb, indices, f"{what} at least 0, got one below it by")
+        indices = numbers_at_most(node.bb, indices, most - added, f"{what} to leave room for the update, got")
+    if indices is not None:
+        arguments.append(indices)
 
     def kernel(cache: te.Tensor, update: te.Tensor, *start: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:

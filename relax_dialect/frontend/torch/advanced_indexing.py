@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.indexing import places
 from relax_dialect.frontend.torch.node import Node
@@ -54,11 +55,17 @@ def _places(node: Node) -> Places:
         if index is None:
             axis += 1
             continue
-        several = _of_mask(node, index) if is_bool(index.dtype) or str(index.dtype) == "ui8" else [index]
+        several = (
+            _of_mask(node, index) if is_bool(index.dtype) or str(index.dtype) == "ui8" else [_at(node, index, axis)]
+        )
         tensors += several
         axes += range(axis, axis + len(several))
         axis += len(several)
     return Places(tensors, axes, node.rank())
+
+
+def _at(node: Node, index: Expr, axis: int) -> Expr:
+    return indices_within(node.bb, index, [node.shape()[axis]], f"'{node.name}' index {axis}")
 
 
 def _of_mask(node: Node, mask: Expr) -> list[Expr]:

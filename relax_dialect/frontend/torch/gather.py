@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 
@@ -16,7 +18,7 @@ def gather(node: Node) -> Result:
     """One element for each index."""
     if not node.rank("index"):
         return op.reshape(node.tensor("self"), [])
-    return op.gather_elements(node.tensor("self"), node.tensor("index"), node.axis())
+    return op.gather_elements(node.tensor("self"), indices(node, "index", node.axis()), node.axis())
 
 
 @converts("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
@@ -41,7 +43,7 @@ def scatter_reduce(node: Node) -> Result:
 
 
 def _scatter(node: Node, x: Expr, reduction: str) -> Expr:
-    index, places = node.tensor("index"), node.shape("index")
+    index, places = indices(node, "index", node.axis()), node.shape("index")
     if node.has("value"):
         source = op.full(list(places), node.tensor("value", node.dtype()))
     elif node.shape("src") == places:
@@ -65,5 +67,7 @@ def index_slices(node: Node) -> Result:
         source = op.multiply(source, node.tensor("alpha", dtype))
     order = [axis, *(each for each in range(node.rank()) if each != axis)]
     x, source = op.permute_dims(node.tensor("self"), order), op.permute_dims(source, order)
-    made = op.index_put(x, source, [node.tensor("index")], accumulate=node.name == "index_add")
+    extents, from_back = [node.shape()[axis]], node.name == "index_fill"
+    index = indices_within(node.bb, node.tensor("index"), extents, f"'{node.name}' index", from_back=from_back)
+    made = op.index_put(x, source, [index], accumulate=node.name == "index_add")
     return op.permute_dims(made, [order.index(each) for each in range(node.rank())])

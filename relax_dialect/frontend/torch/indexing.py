@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect import te
-from tir_dialect.dims import Dim, to_dim
+from tir_dialect.dims import Dim, constant, product, to_dim
 
 END = 1 << 62
 """What is at or behind this place stands for the end of a dimension."""
@@ -46,14 +48,23 @@ def select(node: Node) -> Result:
 @converts("aten.index_select.default")
 def index_select(node: Node) -> Result:
     """The slices at places along an axis."""
-    index = node.tensor("index")
+    index = indices(node, "index", node.axis())
     return op.take(node.tensor("self"), index if index.ndim else op.expand_dims(index, [0]), node.axis())
+
+
+def indices(node: Node, name: str, axis: int, of: str = "self") -> Expr:
+    """An argument whose elements are places along an axis of another one, which PyTorch counts from the front only."""
+    shape = node.shape(of)
+    extent = shape[axis] if shape else constant(1)
+    return indices_within(node.bb, node.tensor(name), [extent], f"'{node.name}' {name}", from_back=False)
 
 
 @converts("aten.take.default")
 def take(node: Node) -> Result:
     """Elements at places of the flattened tensor."""
-    return op.take(op.flatten(node.tensor("self")), node.tensor("index"), 0)
+    x = op.flatten(node.tensor("self"))
+    found = indices_within(node.bb, node.tensor("index"), [product(node.shape())], "'take' index")
+    return op.take(x, found, 0)
 
 
 @converts("aten.as_strided.default", "aten.as_strided_copy.default")

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 
@@ -15,7 +16,7 @@ from relax_dialect.frontend.torch.registry import Result, converts
 @converts("aten.embedding.default")
 def embedding(node: Node) -> Result:
     """Rows of a table."""
-    return op.take(node.tensor("weight"), node.tensor("indices"), 0)
+    return op.take(node.tensor("weight"), indices(node, "indices", 0, "weight"), 0)
 
 
 @converts("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")

@@ -16,9 +16,17 @@ relax.func @nn_pad_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.nn.pad' op expected pad widths that are not negative for mode reflect, got [-1, 0]
-relax.func @nn_pad_c3[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
-  %0 = relax.nn.pad %x pad_width = [-1, 0] mode = "reflect"
+// CHECK: 'relax.nn.pad' op expected a dimension that does not become negative, got 0 and -1
+relax.func @nn_pad_c3(%x: !relax.tensor<[2], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-3, 4] mode = "reflect"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension with an element to repeat, got 1 and 0
+relax.func @nn_pad_c4(%x: !relax.tensor<[2], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-2, 4] mode = "reflect"
   relax.return %x
 }
 

@@ -452,6 +452,7 @@ class StatementReader(BindingReader):
         if ret is not None:
             with self.program.findings.collected():
                 value = self.refine(node.returns or node, value, refine(ret, value.type))
+                value = self.expr(node, placed(self, node, value, sharding_in(self, node.returns)))
         self._require_none_since(before, node, node.name)
         result = value
         self.emit(node, lambda: self.builder.emit_func_output(result))

@@ -79,6 +79,11 @@ def test_ranges(mode: str, start: int, limit: int, step: int, expected: list[int
         (LEAST, MOST, 1, [0, 1, 2]),
         (LEAST, LEAST, -1, [0]),
         (-1, -10, -2, [2, 0]),
+        (MOST, 0, LEAST, [2]),
+        (LEAST, 2, MOST, [0]),
+        (10, MOST, MOST, []),
+        # As ONNX says, which clamps the end to the last element; for ONNX Runtime it is the beginning.
+        (-10, MOST, -1, []),
     ],
 )
 def test_slices(mode: str, start: int, end: int, step: int, expected: list[int]):
@@ -140,6 +145,19 @@ def test_axes_out_of_range(mode: str):
             ValueError, match=f"main: '{operator}' axes: expected each of them once, .*: repeated = 1, 0"
         ):
             run(mode, operator, inputs)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_places_in_a_cache(mode: str):
+    cache, update = np.zeros((2, 4, 1), np.float32), np.ones((2, 2, 1), np.float32)
+    for wrong in (-1, 3, MOST, LEAST):
+        with pytest.raises(ValueError, match="'TensorScatter' write indices: expected each"):
+            run(mode, "TensorScatter", [cache, update, i64(0, wrong)], opset=24)
+    found = run(mode, "TensorScatter", [cache, update, i64(0, 2)], opset=24)
+    np.testing.assert_array_equal(np.asarray(found)[..., 0], [[1, 1, 0, 0], [0, 0, 1, 1]])
+    around = import_model(model("TensorScatter", [cache, update, i64(0, 0)], {"mode": "circular"}, 24))
+    found = runner(around, "main", mode)(cache, update, i64(7, -1))
+    np.testing.assert_array_equal(np.asarray(found)[..., 0], [[1, 0, 0, 1], [1, 0, 0, 1]])
 
 
 @pytest.mark.parametrize("mode", MODES)

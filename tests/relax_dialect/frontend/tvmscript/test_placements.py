@@ -130,3 +130,23 @@ def test_devices():
     """)
     assert '%y: !relax.tensor<[4, 6], f32, "cuda:0">' in str(module)
     assert "relax.return %x" in str(module)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "result"),
+    [
+        ('R.DTensor((4, 6), "float32", "mesh[0]", "S[0]")', 'R.Tensor((4, 6), "float32")'),
+        ('R.Tensor((4, 6), "float32")', 'R.DTensor((4, 6), "float32", "mesh[0]", "S[0]")'),
+    ],
+    ids=["parameter that nobody uses", "result"],
+)
+def test_placements_in_signatures_are_not_lost(parameter: str, result: str):
+    module = module_of(f"""\
+    def main(x: {parameter}, y: R.Tensor((4, 6), "float32")) -> {result}:
+        return R.exp(y)
+""")
+    assert "relax.dist.annotate_sharding" in str(module)
+    for mode in MODES:
+        if mode != "interpret":
+            with pytest.raises(InvalidModule, match="has dimension 0 in 2 parts for as many workers"):
+                build(module.clone(), mode=mode)
