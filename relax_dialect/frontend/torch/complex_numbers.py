@@ -21,7 +21,7 @@ from relax_dialect.frontend.torch.registry import find
 _ON_PARTS = """
     _reshape_copy _unsafe_view alias cat chunk clone concat constant_pad_nd contiguous cumsum detach diagonal
     empty empty_like expand expand_as expand_copy flatten flip gather index index_select lift_fresh_copy mean movedim
-    narrow neg new_empty new_zeros permute permute_copy repeat repeat_interleave reshape roll select select_copy
+    narrow neg new_empty new_zeros pad permute permute_copy repeat repeat_interleave reshape roll select select_copy
     select_scatter slice slice_copy slice_scatter split split_with_sizes squeeze squeeze_copy stack sum t take tile
     transpose tril triu unbind unflatten unfold unsqueeze unsqueeze_copy view view_copy zeros zeros_like
 """

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, i64
 
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.aliases import without_aliases
 from relax_dialect.frontend.torch.complex_numbers import NO_COMPLEX, has_complex, separated
 from relax_dialect.frontend.torch.complex_numbers import is_supported as is_complex_supported
 from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
@@ -35,7 +36,7 @@ def decomposed(program: ExportedProgram) -> ExportedProgram:
         for operator in list(table.keys()):
             if name_of(operator) in CONVERTERS:
                 table.pop(operator)
-        return program.run_decompositions(table)
+        return without_aliases(program).run_decompositions(table)
 
 
 @dataclass

@@ -10,17 +10,25 @@ import torch
 
 from lowering import build
 from relax_dialect.frontend.torch import from_exported_program
-from tests.relax_dialect.frontend.torch.architectures.model import Architecture
+from tests.relax_dialect.frontend.torch.architectures.model import Architecture, Tensors
 from vm_dialect import VirtualMachine
-
-PACKAGES = ("transformers", "timm", "torchvision", "diffusers")
 
 
 def architectures() -> dict[str, Architecture]:
     """The architectures of the packages that are installed, by name."""
-    found = list[Architecture]()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
+    from tests.relax_dialect.frontend.torch.architectures import by_hand
+
+    found = by_hand.architectures()
+    if find_spec("timm") and find_spec("torchvision"):
+        from tests.relax_dialect.frontend.torch.architectures import of_images
+
+        found += of_images.of_timm() + of_images.of_torchvision()
+    if find_spec("diffusers"):
+        from tests.relax_dialect.frontend.torch.architectures import of_diffusers
+
+        found += of_diffusers.architectures()
     if find_spec("transformers"):
         from tests.relax_dialect.frontend.torch.architectures import of_transformers
 
@@ -44,6 +52,7 @@ def attempt(architecture: Architecture) -> str:
     try:
         torch.manual_seed(1)
         model = architecture.make().eval()
+        model = model if isinstance(model, Tensors) else Tensors(model)
         inputs = [architecture.inputs(*size) for size in architecture.sizes]
         step = "eager"
         with torch.no_grad():

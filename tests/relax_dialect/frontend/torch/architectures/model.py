@@ -32,14 +32,15 @@ class Architecture:
 
 
 class Tensors(torch.nn.Module):
-    """A model by the tensors of its results that are floating-point, without caches."""
+    """A model by the floating-point tensors of its results, without caches; with inputs by name, or in order."""
 
-    def __init__(self, model: torch.nn.Module, names: Sequence[str], fields: Sequence[str] = (), **fixed: Any):
+    def __init__(self, model: torch.nn.Module, names: Sequence[str] = (), fields: Sequence[str] = (), **fixed: Any):
         super().__init__()
         self.model, self.names, self.fields, self.fixed = model, names, fields, fixed
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        found = self.model(**dict(zip(self.names, inputs, strict=True)), **self.fixed)
+        named = dict(zip(self.names, inputs, strict=True)) if self.names else {}
+        found = self.model(*(() if self.names else inputs), **named, **self.fixed)
         if self.fields:
             return [getattr(found, field) for field in self.fields]
         if isinstance(found, torch.Tensor):

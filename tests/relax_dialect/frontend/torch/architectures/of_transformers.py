@@ -353,7 +353,81 @@ def _waves(kind: str, extra: Mapping[str, Any]) -> Architecture:
     )
 
 
+def _whisper() -> torch.nn.Module:
+    model = _model("whisper", {"num_mel_bins": 8, "max_source_positions": 16, "decoder_start_token_id": 1})
+    return Tensors(model, ["input_features", "decoder_input_ids"], ["last_hidden_state"], use_cache=False)
+
+
+def _sam() -> torch.nn.Module:
+    vision = transformers.SamVisionConfig(
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        image_size=32,
+        patch_size=8,
+        output_channels=16,
+        mlp_dim=64,
+        window_size=2,
+        global_attn_indexes=[1],
+        num_pos_feats=8,
+    )
+    prompts = transformers.SamPromptEncoderConfig(hidden_size=16, image_size=32, patch_size=8, mask_input_channels=4)
+    masks = transformers.SamMaskDecoderConfig(
+        hidden_size=16, mlp_dim=32, num_hidden_layers=1, num_attention_heads=2, iou_head_hidden_dim=16
+    )
+    config = transformers.SamConfig(vision_config=vision, prompt_encoder_config=prompts, mask_decoder_config=masks)
+    return Tensors(transformers.SamModel(config), ["pixel_values", "input_points"], ["iou_scores", "pred_masks"])
+
+
+def _mask2former() -> torch.nn.Module:
+    backbone = transformers.SwinConfig(
+        image_size=32,
+        embed_dim=8,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 1, 2, 2],
+        window_size=2,
+        patch_size=2,
+        out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    config = transformers.Mask2FormerConfig(
+        backbone_config=backbone,
+        feature_size=16,
+        mask_feature_size=16,
+        hidden_dim=16,
+        encoder_feedforward_dim=32,
+        dim_feedforward=32,
+        num_attention_heads=2,
+        encoder_layers=1,
+        decoder_layers=2,
+        num_queries=5,
+        num_labels=3,
+    )
+    model = transformers.Mask2FormerForUniversalSegmentation(config)
+    return Tensors(model, ["pixel_values"], ["class_queries_logits", "masks_queries_logits"])
+
+
+def _special() -> list[Architecture]:
+    rows, sizes = {0: Dim.AUTO}, ((2,), (1,), (3,))
+    return [
+        Architecture(
+            "transformers/whisper",
+            _whisper,
+            lambda batch, time: [torch.randn(batch, 8, 32), torch.randint(4, 90, (batch, time))],
+            (rows, {0: Dim.AUTO, 1: Dim.AUTO}),
+            ((2, 7), (1, 3), (3, 1)),
+        ),
+        Architecture(
+            "transformers/sam",
+            _sam,
+            lambda b: [torch.randn(b, 3, 32, 32), torch.rand(b, 1, 2, 2) * 32],
+            (rows, rows),
+            sizes,
+        ),
+        Architecture("transformers/mask2former", _mask2former, lambda b: [torch.randn(b, 3, 64, 64)], (rows,), sizes),
+    ]
+
+
 def architectures() -> list[Architecture]:
     """All of them."""
     found = [_text(*each) for each in TEXT.items()] + [_both(*each) for each in BOTH.items()]
-    return found + [_images(*each) for each in IMAGES.items()] + [_waves(*each) for each in WAVES.items()]
+    return _special() + found + [_images(*each) for each in IMAGES.items()] + [_waves(*each) for each in WAVES.items()]
