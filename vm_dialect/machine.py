@@ -21,6 +21,7 @@ from vm_dialect.errors import StepLimitError, UntrustedError, register_error_typ
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.loading import LoadedCode, Loader, default_loader
+from vm_dialect.numpy_library import LIBRARY
 from vm_dialect.observers import Instrument
 from vm_dialect.profiler import Profile, Profiler
 from vm_dialect.program import Code, Resolver, prepare
@@ -277,7 +278,7 @@ class _Functions:
         """A function that the host has given, or one of the registry; `UntrustedError` if it may not be called."""
         if (given := self._packed.get(name)) is not None:
             return given
-        if self._executable.is_foreign and name not in self._allow:
+        if self._executable.is_foreign and name not in self._allow and name not in LIBRARY:
             raise UntrustedError(messages.not_allowed(name))
         return tvm_ffi.get_global_func(name, allow_missing=True)
 

@@ -1,7 +1,7 @@
 """Gather and scatter.
 
-Positions are data. A negative one counts from the back. One out of range is read as the nearest position and not written at
-all, so that no kernel leaves its tensors.
+Positions are data. A negative one counts from the back. One out of range is read as the nearest position and not
+written at all, so that no kernel leaves its tensors.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ TORCH: Mapping[str, str] = {
         aten.celu.default aten.elu.default aten.gelu.default aten.glu.default aten.hardshrink.default
         aten.hardsigmoid.default aten.hardswish.default aten.hardtanh.default aten.leaky_relu.default
         aten.log_sigmoid.default aten.log_softmax.int aten.mish.default aten.prelu.default aten.relu.default
-        aten.relu6.default aten.rrelu_with_noise_functional.default aten.selu.default aten.silu.default
-        aten.softmax.int aten.softplus.default aten.softshrink.default aten.threshold.default
+        aten.relu6.default aten.selu.default aten.silu.default aten.softmax.int aten.softplus.default
+        aten.softshrink.default aten.threshold.default
     """,
     "advanced_indexing": """
         aten._unsafe_index.Tensor aten._unsafe_index_put.default aten.diagonal_scatter.default aten.index.Tensor
@@ -109,6 +109,7 @@ TORCH: Mapping[str, str] = {
     """,
     "attention": """
         aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
+        torch.ops.higher_order.flex_attention
     """,
     "binary": """
         aten.__and__.Scalar aten.__and__.Tensor aten.__lshift__.Scalar aten.__lshift__.Tensor aten.__or__.Scalar
@@ -129,7 +130,8 @@ TORCH: Mapping[str, str] = {
         aten.true_divide.Scalar aten.true_divide.Tensor
     """,
     "control_flow": """
-        torch.ops.higher_order.cond torch.ops.higher_order.while_loop
+        torch.ops.higher_order.associative_scan torch.ops.higher_order.cond torch.ops.higher_order.map_impl
+        torch.ops.higher_order.scan torch.ops.higher_order.while_loop torch.ops.higher_order.with_effects
         torch.ops.higher_order.wrap_with_set_grad_enabled
     """,
     "convolution": """
@@ -151,6 +153,12 @@ TORCH: Mapping[str, str] = {
         aten.detach.default aten.detach_copy.default aten.lift.default aten.lift_fresh_copy.default
         aten.positive.default aten.to.device aten.to.dtype aten.to.dtype_layout aten.to.other aten.type_as.default
         prims.convert_element_type.default
+    """,
+    "decompositions": """
+        aten._linalg_det.default aten._linalg_eigh.default aten._linalg_slogdet.default
+        aten._linalg_solve_ex.default aten._linalg_svd.default aten.cholesky.default aten.cholesky_solve.default
+        aten.linalg_cholesky_ex.default aten.linalg_inv_ex.default aten.linalg_qr.default
+        aten.linalg_solve_triangular.default
     """,
     "gather": """
         aten.gather.default aten.index_add.default aten.index_copy.default aten.index_fill.int_Scalar
@@ -184,14 +192,14 @@ TORCH: Mapping[str, str] = {
     """,
     "layers": """
         aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.channel_shuffle.default
-        aten.embedding.default aten.native_dropout.default aten.pixel_shuffle.default aten.pixel_unshuffle.default
+        aten.embedding.default aten.pixel_shuffle.default aten.pixel_unshuffle.default
     """,
     "linear_algebra": """
         aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten.addbmm.default
         aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default aten.bmm.default
         aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default aten.ger.default
         aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default aten.mv.default
-        aten.outer.default aten.vdot.default
+        aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
         aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.expand.default
@@ -222,6 +230,21 @@ TORCH: Mapping[str, str] = {
         aten.max_pool2d_with_indices.default aten.max_pool3d.default aten.max_pool3d_with_indices.default
         aten.max_unpool2d.default aten.max_unpool3d.default
     """,
+    "quantization": """
+        quantized_decomposed.choose_qparams.tensor quantized_decomposed.choose_qparams_symmetric.tensor
+        quantized_decomposed.dequantize_per_channel.default quantized_decomposed.dequantize_per_tensor.default
+        quantized_decomposed.dequantize_per_tensor.tensor quantized_decomposed.dequantize_per_token.default
+        quantized_decomposed.quantize_per_channel.default quantized_decomposed.quantize_per_tensor.default
+        quantized_decomposed.quantize_per_tensor.tensor quantized_decomposed.quantize_per_token.default
+    """,
+    "random": """
+        aten.bernoulli.Tensor aten.bernoulli.default aten.bernoulli.p aten.exponential.default
+        aten.multinomial.default aten.native_dropout.default aten.normal.Tensor_Tensor aten.normal.Tensor_float
+        aten.normal.float_Tensor aten.normal.float_float aten.normal_functional.default aten.rand.default
+        aten.rand_like.default aten.randint.default aten.randint.low aten.randint_like.default
+        aten.randint_like.low_dtype aten.randn.default aten.randn_like.default aten.randperm.default
+        aten.rrelu_with_noise_functional.default aten.uniform.default
+    """,
     "recurrent": "aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input",
     "reduction": """
         aten.all.default aten.all.dim aten.all.dims aten.amax.default aten.amin.default aten.any.default
@@ -242,9 +265,10 @@ TORCH: Mapping[str, str] = {
     """,
     "set": "aten._unique2.default aten.isin.Tensor_Tensor aten.unique_dim.default",
     "signal": """
-        aten.blackman_window.default aten.blackman_window.periodic aten.hamming_window.default
-        aten.hamming_window.periodic aten.hamming_window.periodic_alpha aten.hamming_window.periodic_alpha_beta
-        aten.hann_window.default aten.hann_window.periodic
+        aten.blackman_window.default aten.blackman_window.periodic aten.fft_fftfreq.default
+        aten.fft_rfftfreq.default aten.hamming_window.default aten.hamming_window.periodic
+        aten.hamming_window.periodic_alpha aten.hamming_window.periodic_alpha_beta aten.hann_window.default
+        aten.hann_window.periodic
     """,
     "sorting": """
         aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
@@ -266,5 +290,9 @@ TORCH: Mapping[str, str] = {
         aten.round.decimals aten.round.default aten.rsqrt.default aten.sgn.default aten.sigmoid.default
         aten.sign.default aten.sin.default aten.sinc.default aten.sinh.default aten.sqrt.default aten.square.default
         aten.tan.default aten.tanh.default aten.trunc.default
+    """,
+    "vision": """
+        torchvision.deform_conv2d.default torchvision.nms.default torchvision.roi_align.default
+        torchvision.roi_pool.default
     """,
 }

@@ -27,7 +27,9 @@ __all__ = [
 ]
 
 
-def from_exported_program(program: ExportedProgram, *, decompose: bool = True, entry: str = "main") -> ModuleOp:
+def from_exported_program(
+    program: ExportedProgram, *, decompose: bool = True, entry: str = "main", seed: int | None = None
+) -> ModuleOp:
     """A module whose function `entry` computes an exported program.
 
     Tensors that the program is called with are the parameters, in order; several outputs are a tuple, in the order of
@@ -35,20 +37,24 @@ def from_exported_program(program: ExportedProgram, *, decompose: bool = True, e
     the program changes come last: the buffers also as parameters, the new values of both also as outputs. Sizes that
     `dynamic_shapes` leaves open are symbols.
 
+    Random numbers are a function of `seed`. Without one it is an `i64` parameter after those of the user.
+
     Operators without a converter are decomposed as PyTorch does, unless `decompose` says that this has been done.
 
     Raises `TorchImportError` for operators that are not supported, all of them, by name.
     """
     from relax_dialect.frontend.torch.importer import Importer, decomposed
 
-    return Importer(decomposed(program) if decompose else program).module(entry)
+    return Importer(decomposed(program) if decompose else program, seed).module(entry)
 
 
-def import_file(path: str | PathLike[str], *, decompose: bool = True, entry: str = "main") -> ModuleOp:
+def import_file(
+    path: str | PathLike[str], *, decompose: bool = True, entry: str = "main", seed: int | None = None
+) -> ModuleOp:
     """The module of a program that `torch.export.save` has written; see `from_exported_program`.
 
     PyTorch reads the file, so `ModuleNotFoundError` if it is missing, and `TorchImportError` if it cannot.
     """
     from relax_dialect.frontend.torch.library import load_program
 
-    return from_exported_program(load_program(path), decompose=decompose, entry=entry)
+    return from_exported_program(load_program(path), decompose=decompose, entry=entry, seed=seed)

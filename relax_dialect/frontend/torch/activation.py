@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect.dtypes import is_float
@@ -41,15 +40,6 @@ def hardtanh(node: Node) -> Result:
 def leaky_relu(node: Node) -> Result:
     """`x` if positive, else `slope * x`."""
     return op.nn.leakyrelu(node.tensor("self"), node.number("negative_slope"))
-
-
-@converts("aten.rrelu_with_noise_functional.default")
-def rrelu(node: Node) -> Result:
-    """With the mean of the slopes, which are random in training only."""
-    if node.flag("training"):
-        raise Refusal("slopes in training are random: export the module after eval()")
-    slope = (node.number("lower") + node.number("upper")) / 2
-    return [op.nn.leakyrelu(node.tensor("self"), slope), node.tensor("noise")]
 
 
 @converts("aten.prelu.default", "aten._prelu_kernel.default")

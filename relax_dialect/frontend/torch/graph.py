@@ -10,12 +10,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder import BuilderError, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.dtypes import element_type, to_array
+from relax_dialect.frontend.torch.complex_numbers import Complex, Converted, has_complex, separated, stacked
+from relax_dialect.frontend.torch.complex_numbers import convert as convert_complex
+from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
 from relax_dialect.frontend.torch.errors import NO_CONVERTER, Refusal, location_of
 from relax_dialect.frontend.torch.library import GETITEM, is_node, is_symbolic, is_tensor, name_of
 from relax_dialect.frontend.torch.node import GraphScope, Node
 from relax_dialect.frontend.torch.program import FxNode, GraphModule
-from relax_dialect.frontend.torch.registry import Result, find
+from relax_dialect.frontend.torch.registry import find
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
 from relax_dialect.struct_info.types import TensorType
 
@@ -40,8 +42,8 @@ class GraphImporter(GraphScope):
     """Imports the nodes of one graph into the block that is open."""
 
     @override
-    def within(self, owner: GraphModule, arguments: Sequence[Any]) -> GraphImporter:
-        inner = GraphImporter(self.bb, owner, self.problems, self.bounds, floats=self.floats)
+    def within(self, owner: GraphModule, arguments: Sequence[Any], *, lifted: bool = False) -> GraphImporter:
+        inner = GraphImporter(self.bb, owner, self.problems, self.bounds, floats=self.floats, lifted=lifted)
         inputs = [node for node in owner.graph.nodes if node.op == "placeholder"]
         inner.environment = {node.name: value for node, value in zip(inputs, arguments, strict=True)}
         return inner
@@ -82,17 +84,22 @@ class GraphImporter(GraphScope):
         found: Any = self.owner
         for part in path.split("."):
             found = getattr(found, part)
-        return self.bb.const(to_array(found)) if is_tensor(found) else found
+        if not is_tensor(found):
+            return found
+        return separated(self.bb.const(to_array(found))) if is_complex(found) else self.bb.const(to_array(found))
 
     def _call(self, node: FxNode, name: str) -> Any:
         if name == GETITEM:
             return self.resolved(node.args[0])[node.args[1]]
         converter, said = find(name), node.meta.get("val")
+        arguments = self._arguments(node)
+        if has_complex([*arguments.values()], said):
+            return self.settled(convert_complex(Node(self, node, name, arguments)), said)
         if converter is None and is_number(said):
             return said
         if converter is None:
             raise Refusal(NO_CONVERTER)
-        made = converter(Node(self, node, name, self._arguments(node)))
+        made = converter(Node(self, node, name, arguments))
         return said if made is None else self.settled(made, said)
 
     def _arguments(self, node: FxNode) -> dict[str, Any]:
@@ -106,20 +113,22 @@ class GraphImporter(GraphScope):
 
     # Results
 
-    def settled(self, result: Result, said: Any) -> Any:
+    def settled(self, result: Converted, said: Any) -> Any:
         """Results with the shapes that PyTorch says; symbols that are new are bound."""
-        if result is None or isinstance(result, Expr):
+        if result is None or isinstance(result, Expr | Complex):
             return self._like(result, said)
         several = cast("Sequence[Any]", said) if isinstance(said, list | tuple) else [said]
         return [self._like(each, of) for each, of in zip(result, several, strict=False)]
 
-    def _like(self, value: Expr | None, said: Any) -> Any:
+    def _like(self, value: Expr | Complex | None, said: Any) -> Any:
+        if isinstance(value, Complex):
+            return Complex(self._like(value.real, said), self._like(value.imag, said))
         if value is None or not is_tensor(said) or not isinstance(value.type, TensorType):
             return value
         dtype, dims = element_type(said.dtype), dims_of(said.shape)
         if value.dtype != dtype:
             raise Refusal(f"the converter makes elements of type {value.dtype} where PyTorch has {dtype}")
-        if value.type.known_dims is not None and list(value.type.known_dims) == dims:
+        if self.lifted or (value.type.known_dims is not None and list(value.type.known_dims) == dims):
             return value
         return self.match(value, TensorType(dims, dtype))
 
@@ -127,6 +136,8 @@ class GraphImporter(GraphScope):
         """A result of the program: sizes are prim values."""
         if value is None:
             return op.null()
+        if isinstance(value, Complex):
+            return stacked(value)
         if isinstance(value, int) or (is_symbolic(value) and not is_float_number(value)):
             return self.bb.prim(value if isinstance(value, int) else dim_of(value))
         return self.tensor(value)

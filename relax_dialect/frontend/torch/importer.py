@@ -8,20 +8,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i64
 
 from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.dtypes import element_type, to_array
+from relax_dialect.frontend.torch.aliases import without_aliases
+from relax_dialect.frontend.torch.complex_numbers import NO_COMPLEX, has_complex, separated
+from relax_dialect.frontend.torch.complex_numbers import is_supported as is_complex_supported
+from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
 from relax_dialect.frontend.torch.errors import NO_CONVERTER, Problems, Refusal, TorchImportError
 from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
-from relax_dialect.frontend.torch.library import GETITEM, is_symbolic, is_tensor, name_of, torch
+from relax_dialect.frontend.torch.library import GETITEM, is_random, is_symbolic, is_tensor, name_of, torch
 from relax_dialect.frontend.torch.program import (
     ExportedProgram,
     FxNode,
     GraphModule,
     InputSpec,
-    OutputSpec,
     output_keys,
 )
 from relax_dialect.frontend.torch.registry import CONVERTERS
@@ -47,7 +49,7 @@ def decomposed(program: ExportedProgram) -> ExportedProgram:
     table = decomposition_table()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return program.run_decompositions(table)
+        return without_aliases(program).run_decompositions(table)
 
 
 @dataclass
@@ -55,6 +57,8 @@ class Importer:
     """Imports one program."""
 
     program: ExportedProgram
+    seed: int | None = None
+    """What random numbers are made of; `None` makes it a parameter of programs that draw some."""
 
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `TorchImportError`."""
@@ -62,8 +66,8 @@ class Importer:
         graph = self.program.graph_module
         nodes = list(_nodes_of(graph))
         for node in nodes:
-            if node.op == "call_function" and not _has_converter(node):
-                problems.add(name_of(node.target), NO_CONVERTER, node)
+            if node.op == "call_function" and (reason := _why_unsupported(node)) is not None:
+                problems.add(name_of(node.target), reason, node)
         if problems.found:
             raise TorchImportError.unsupported(problems.operators())
         try:
@@ -76,12 +80,16 @@ class Importer:
     def _build(self, entry: str, nodes: Sequence[FxNode]) -> ModuleOp:
         """The module; `nodes` are also those of inner graphs."""
         bb, problems = BlockBuilder(), Problems()
-        bounds = bounds_of(self.program.range_constraints, _squeezed(nodes))
+        bounds = bounds_of(self.program.range_constraints, _squeezed(nodes), _counted(nodes))
         importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
-        params = self._parameters()
+        params = self._parameters(nodes)
         try:
             with bb.function(entry, params, bounds=bounds, result_names=self._result_names()) as values:
                 importer.environment |= zip(params, values, strict=True)
+                for node in self._placeholders():
+                    if is_complex(node.meta.get("val")) and node.name in params:
+                        importer.environment[node.name] = separated(importer.environment[node.name])
+                importer.seed = importer.environment.get(SEED) if self.seed is None else bb.prim(self.seed)
                 flat = not any(_inner_graphs(self.program.graph_module))
                 results = self._in_dataflow(importer) if flat else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
@@ -103,31 +111,29 @@ class Importer:
         if importer.problems.found:
             raise _Unsupported
         specs = self.program.graph_signature.output_specs
-        last = [spec.kind.name != "USER_OUTPUT" for spec in specs]
-        ordered = sorted(range(len(values)), key=lambda at: last[at])
+        wanted = [at for at in range(len(values)) if specs[at].kind.name != "TOKEN"]
+        ordered = sorted(wanted, key=lambda at: specs[at].kind.name != "USER_OUTPUT")
         return [importer.output(values[at]) for at in ordered]
 
     def _result_names(self) -> list[str] | None:
         """The keys of the dictionary that the model returns, then the tensors that change, called as the parameters
         with their values before; `None` if it returns something else.
         """
+        specs = [spec for spec in self.program.graph_signature.output_specs if spec.kind.name != "TOKEN"]
         before = {spec.target: node.name for node, spec in self._inputs() if spec.target is not None}
-        changed = [
-            before.get(spec.target, spec.target or "") for spec in self._output_specs if spec.kind.name != "USER_OUTPUT"
-        ]
+        changed = [spec.target or "" for spec in specs if spec.kind.name != "USER_OUTPUT"]
+        changed = [before.get(each, each) for each in changed]
         keys = output_keys(self.program)
-        return None if len(keys) + len(changed) != len(self._output_specs) else [*keys, *changed] or None
-
-    @property
-    def _output_specs(self) -> Sequence[OutputSpec]:
-        return self.program.graph_signature.output_specs
+        return None if len(keys) + len(changed) != len(specs) else [*keys, *changed] or None
 
     # Inputs
 
     def _inputs(self) -> Iterator[tuple[FxNode, InputSpec]]:
         """The inputs of the graph, and what they are."""
-        nodes = [node for node in self.program.graph_module.graph.nodes if node.op == "placeholder"]
-        return zip(nodes, self.program.graph_signature.input_specs, strict=True)
+        return zip(self._placeholders(), self.program.graph_signature.input_specs, strict=True)
+
+    def _placeholders(self) -> list[FxNode]:
+        return [node for node in self.program.graph_module.graph.nodes if node.op == "placeholder"]
 
     @cached_property
     def _changed(self) -> set[str | None]:
@@ -135,18 +141,24 @@ class Importer:
         kinds = ("BUFFER_MUTATION", "PARAMETER_MUTATION")
         return {spec.target for spec in self.program.graph_signature.output_specs if spec.kind.name in kinds}
 
-    def _parameters(self) -> dict[str, StructInfo]:
-        """What the user gives, then the tensors of the module that change."""
+    def _parameters(self, nodes: Sequence[FxNode]) -> dict[str, StructInfo]:
+        """What the user gives, then the seed of programs that draw random numbers, then tensors that change."""
         given, changed = dict[str, StructInfo](), dict[str, StructInfo]()
         for node, spec in self._inputs():
             if spec.kind.name == "USER_INPUT" and (info := _type_of(node)) is not None:
                 given[node.name] = info
             elif spec.kind.name in ("BUFFER", "PARAMETER") and spec.target in self._changed:
                 changed[node.name] = _tensor_type(node.meta["val"])
+        if self.seed is None and any(map(is_random, nodes)):
+            if SEED in given:
+                raise Refusal(f"the program draws random numbers and has an input {SEED}: give a seed to the import")
+            given[SEED] = PrimType(i64)
         return given | changed
 
     def _constant(self, node: FxNode, spec: InputSpec, bb: BlockBuilder) -> Any:
         """An input that is known: a tensor of the module, or a value for which the program was specialised."""
+        if spec.kind.name == "TOKEN":
+            return None
         if spec.kind.name == "USER_INPUT":
             return getattr(spec.arg, "value", None)
         name = spec.target or ""
@@ -156,16 +168,27 @@ class Importer:
         if not list(node.users):
             return None
         array = to_array(found)
-        return bb.const(array, name=name if array.size > MOST_IN_TEXT else None)
+        made = bb.const(array, name=name if array.size > MOST_IN_TEXT else None)
+        return separated(made) if is_complex(found) else made
+
+
+SEED = "seed"
+"""The name of the parameter that random numbers are made of."""
 
 
 class _Unsupported(Exception):
     """Nodes could not be imported."""
 
 
-def _has_converter(node: FxNode) -> bool:
+def _why_unsupported(node: FxNode) -> str | None:
+    """Why the operator of a node cannot be imported, or `None` if there is a converter of it."""
     name = name_of(node.target)
-    return name == GETITEM or name in CONVERTERS or is_number(node.meta.get("val"))
+    said = [node.meta.get("val"), *(each.meta.get("val") for each in node.all_input_nodes)]
+    if name == GETITEM or is_number(said[0]):
+        return None
+    if any(has_complex(None, each) for each in said):
+        return None if is_complex_supported(name.split(".")[1]) else NO_COMPLEX
+    return None if name in CONVERTERS else NO_CONVERTER
 
 
 def _nodes_of(owner: GraphModule) -> Iterator[FxNode]:
@@ -181,6 +204,12 @@ def _inner_graphs(owner: GraphModule) -> Iterator[GraphModule]:
         inner: Any = getattr(owner, node.target, None) if node.op == "get_attr" else None
         if hasattr(inner, "graph"):
             yield inner
+
+
+def _counted(nodes: Sequence[FxNode]) -> set[str]:
+    """The symbols for how many boxes are kept, of which torchvision says that they are at least 2."""
+    kept = [node.meta["val"] for node in nodes if name_of(node.target) == "torchvision.nms.default"]
+    return {symbol for each in kept for symbol in symbols_in(each.shape)}
 
 
 def _squeezed(nodes: Sequence[FxNode]) -> set[str]:
@@ -206,4 +235,6 @@ def _type_of(node: FxNode) -> StructInfo | None:
 
 
 def _tensor_type(said: Any) -> TensorType:
-    return TensorType(dims_of(said.shape), element_type(said.dtype))
+    """The type of a tensor; the last dimension of a complex one has the two parts."""
+    dims = dims_of(said.shape)
+    return TensorType([*dims, 2] if is_complex(said) else dims, element_type(said.dtype))

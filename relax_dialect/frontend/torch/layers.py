@@ -1,4 +1,4 @@
-"""Layers that do little in inference, and embeddings."""
+"""Embeddings, and channels moved in space."""
 
 from __future__ import annotations
 
@@ -45,14 +45,6 @@ def embedding_bag(node: Node) -> Result:
         members = op.index_put(op.full([bags, 1], zero), op.astype(seen, node.dtype("weight")), [bag], accumulate=True)
         made = op.divide(made, op.maximum(members, node.like(1, rows)))
     return [made, None, None, None]
-
-
-@converts("aten.native_dropout.default")
-def dropout(node: Node) -> Result:
-    """The data as they are, and a mask that is true everywhere; dropping is random."""
-    if node.flag("train") and node.number("p"):
-        raise Refusal("dropout in training is random: export the module after eval()")
-    return node.tensor("input"), op.full(node.out_dims(), node.bb.const(True))
 
 
 @converts("aten.pixel_shuffle.default")

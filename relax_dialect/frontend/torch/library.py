@@ -9,7 +9,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from relax_dialect.frontend.torch.errors import TorchImportError
-from relax_dialect.frontend.torch.program import ExportedProgram
+from relax_dialect.frontend.torch.program import ExportedProgram, FxNode
 
 GETITEM = "_operator.getitem"
 """What takes one of several results."""
@@ -46,6 +46,16 @@ def is_tensor(value: Any) -> bool:
 def is_node(value: Any) -> bool:
     """Whether a value is a node of a graph."""
     return isinstance(value, torch().fx.Node)
+
+
+def is_random(node: FxNode) -> bool:
+    """Whether a node draws random numbers; dropout does so in training only."""
+    if torch().Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    names = [each.name for each in node.target._schema.arguments]
+    given = {name: value for name, value in zip(names, node.args, strict=False)} | dict(node.kwargs)
+    only_in_training = {"dropout_p", "train", "training"} & set(names)
+    return not only_in_training or any(given.get(name) for name in only_in_training)
 
 
 def name_of(target: Any) -> str:

@@ -62,23 +62,25 @@ def int_mm(node: Node) -> Result:
     return op.matmul(node.tensor("self"), node.tensor("mat2"), out_dtype=node.out_dtype())
 
 
-@converts("aten._grouped_mm.default")
+@converts("aten._grouped_mm.default", "transformers.grouped_mm_fallback.default")
 def grouped_mm(node: Node) -> Result:
     """Products of matrices that lie one after the other. `offs` says where each ends along the dimension that they
     share: rows of the left one, columns of the right one, or what is summed over.
     """
-    a, b = node.tensor("self"), node.tensor("mat2")
+    one, other = ("self", "mat2") if node.has("self") else ("input", "weight")
+    a, b = node.tensor(one), node.tensor(other)
     if a.ndim == b.ndim == 3:
         return node.matched(op.matmul(a, b), node.out_dtype())
-    *_, depth = node.shape()
-    columns, left = node.shape("mat2")[-1], a.ndim == 3
+    rows, depth = node.shape(one)[-2:]
+    columns, left = node.shape(other)[-1], a.ndim == 3
     summed = a.ndim == b.ndim
-    lengths = depth if summed else columns if left else node.shape()[0]
+    lengths = depth if summed else columns if left else rows
     ends = node.tensor("offs", i32)
     groups = node.shape("offs")[0]
     which = op.bucketize(op.arange(0, lengths, 1, dtype=i32), ends, right=True, out_int32=True)
-    if not summed:
-        which = op.minimum(which, op.subtract(node.graph.dimension(groups, i32), node.const(1, i32)))
+    last = node.graph.dimension(groups - 1, i32)
+    inside = op.less_equal(which, last)
+    which = which if summed else op.minimum(which, last)
 
     def kernel(a: te.Tensor, b: te.Tensor, which: te.Tensor) -> te.Tensor:
         k = te.reduce_axis(depth, "k")
@@ -92,7 +94,10 @@ def grouped_mm(node: Node) -> Result:
 
         return te.compute(node.out_dims(), element, name="grouped_mm")
 
-    return node.matched(node.te(kernel, a, b, which, name="grouped_mm"), node.out_dtype())
+    made = node.te(kernel, a, b, which, name="grouped_mm")
+    if not summed:  # what is after the last group is 0
+        made = op.where(inside if left else op.expand_dims(inside, [1]), made, node.like(0, made))
+    return node.matched(made, node.out_dtype())
 
 
 @converts("aten._cdist_forward.default")
@@ -118,8 +123,12 @@ def outer(node: Node) -> Result:
 @converts("aten.einsum.default")
 def einsum(node: Node) -> Result:
     """Products summed over subscripts."""
-    equation = node.text("equation").replace(" ", "")
-    operands = node.tensors("tensors" if node.has("tensors") else "operands")
+    return summed_products(node.text("equation"), node.tensors("tensors" if node.has("tensors") else "operands"))
+
+
+def summed_products(equation: str, operands: list[Expr]) -> Expr:
+    """Products of tensors, summed over the subscripts that the result does not have."""
+    equation = equation.replace(" ", "")
     if "..." in equation:
         equation = _without_ellipsis(equation, [operand.ndim or 0 for operand in operands])
     return op.einsum(operands, equation)

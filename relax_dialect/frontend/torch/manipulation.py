@@ -7,7 +7,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
-from tir_dialect.dims import constant, mod
+from tir_dialect.dims import Dim, constant, mod
 
 
 @converts(
@@ -104,7 +104,7 @@ def flip(node: Node) -> Result:
 @converts("aten.roll.default")
 def roll(node: Node) -> Result:
     """The elements moved along axes, those at the end to the front; without axes, of the flattened tensor."""
-    x, shifts = node.tensor("self"), node.integers("shifts")
+    x, shifts = node.tensor("self"), node.dims("shifts")
     if not node.integers("dims"):
         return op.reshape(_rolled(op.flatten(x), shifts[0], 0), node.out_dims())
     for shift, axis in zip(shifts, node.axes("dims"), strict=True):
@@ -112,11 +112,11 @@ def roll(node: Node) -> Result:
     return x
 
 
-def _rolled(x: Expr, shift: int, axis: int) -> Expr:
+def _rolled(x: Expr, shift: Dim, axis: int) -> Expr:
     """By the remainder of the shift, if the dimension is known; a symbolic one may be shorter than the shift."""
     length = None if x.shape is None else x.shape[axis]
     if length is None:
         raise Refusal("a dimension of unknown size cannot be rolled")
-    cut = mod(constant(-shift), length)
+    cut = mod(constant(0) - shift, length)
     front = op.strided_slice(x, [axis], [cut], [length])
     return op.concat([front, op.strided_slice(x, [axis], [0], [cut])], axis)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
@@ -43,9 +44,24 @@ class GraphScope(ABC):
     floats: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """The symbols that stand for floating-point numbers which are data."""
 
+    seed: Expr | None = None
+    """What random numbers are a function of; `None` where a program draws none, and in inner graphs."""
+
+    lifted: bool = False
+    """Whether a graph of scalars is applied to tensors, so that shapes are not those that PyTorch says."""
+
+    streams: Iterator[int] = field(default_factory=count)
+    """The streams of random numbers that have not been drawn from."""
+
+    def random_stream(self) -> tuple[Expr, int]:
+        """The seed, and a stream that nobody else draws from."""
+        if self.seed is None:
+            raise Refusal("random numbers in inner graphs are not supported: draw them outside, and pass them")
+        return self.seed, next(self.streams)
+
     @abstractmethod
-    def within(self, owner: GraphModule, arguments: Sequence[Any]) -> GraphScope:
-        """The scope of an inner graph, applied to arguments."""
+    def within(self, owner: GraphModule, arguments: Sequence[Any], *, lifted: bool = False) -> GraphScope:
+        """The scope of an inner graph, applied to arguments; `lifted` if these are tensors where it has scalars."""
 
     @abstractmethod
     def run(self) -> list[Any]:

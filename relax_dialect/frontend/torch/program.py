@@ -19,6 +19,7 @@ class FxNode(Protocol):
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     users: Iterable[FxNode]
+    all_input_nodes: Sequence[FxNode]
     meta: Mapping[str, Any]
     """Under `val` the result as a tensor without elements; under `nn_module_stack` the modules around."""
 

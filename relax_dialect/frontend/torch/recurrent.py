@@ -11,6 +11,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.random import kept
 from relax_dialect.frontend.torch.registry import Result, converts
 
 _LAYERS: dict[str, Any] = {"lstm": op.nn.lstm, "gru": op.nn.gru, "rnn_tanh": op.nn.rnn, "rnn_relu": op.nn.rnn}
@@ -21,14 +22,14 @@ _GATES = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn_tanh": [0], "rnn_relu": [
 @converts(*(f"aten.{name}.input" for name in _LAYERS))
 def recurrent(node: Node) -> Result:
     """Layers over sequences, one after the other: the outputs, and the last states."""
-    if node.flag("train") and node.number("dropout"):
-        raise Refusal("dropout in training is random: export the module after eval()")
+    dropped = node.number("dropout") if node.flag("train") else 0
     layers, directions = node.integer("num_layers"), 2 if node.flag("bidirectional") else 1
     given = node.tensors("hx") if node.name == "lstm" else [node.tensor("hx")]
     x, last = node.tensor("input"), list[list[Expr]]()
     if x.ndim != 3:
         raise Refusal("sequences without a batch dimension are not supported")
     for layer in range(layers):
+        x = kept(node, x, dropped)[0] if layer and dropped else x
         start = layer * directions
         states = [op.strided_slice(each, [0], [start], [start + directions]) for each in given]
         x, *ends = _layer(node, x, layer * directions, directions, states)

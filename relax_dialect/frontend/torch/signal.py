@@ -1,6 +1,8 @@
-"""Windows of signals."""
+"""Windows of signals, and frequencies."""
 
 from __future__ import annotations
+
+from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.frontend.torch.node import Node
@@ -20,3 +22,15 @@ def window(node: Node) -> Result:
     periodic = node.value("periodic") is not False
     coefficients = _COSINES.get(node.name, hamming)
     return op.cosine_window(node.dim("window_length"), coefficients, periodic=periodic, dtype=node.out_dtype())
+
+
+@converts("aten.fft_fftfreq.default", "aten.fft_rfftfreq.default")
+def frequencies(node: Node) -> Result:
+    """The frequencies of a Fourier transform; above the half, negative ones."""
+    (length,), dtype, n = node.out_dims(), node.out_dtype(), node.dim("n")
+    index = op.arange(0, length, 1, dtype=i64)
+    if node.name == "fft_fftfreq":
+        size, half = node.graph.dimension(n, i64), node.graph.dimension((n + 1) // 2, i64)
+        index = op.where(op.less(index, half), index, op.subtract(index, size))
+    step = op.multiply(node.graph.dimension(n, dtype), node.const(node.number("d", 1.0), dtype))
+    return op.divide(node.matched(index, dtype), step)

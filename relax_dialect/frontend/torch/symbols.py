@@ -70,11 +70,14 @@ _FUNCTIONS: Mapping[str, Callable[[Sequence[Dim]], Dim]] = {
 """By the name of the class in SymPy or PyTorch."""
 
 
-def bounds_of(ranges: Mapping[Any, Any], squeezed: Collection[str] = ()) -> dict[str, tuple[int, int | None]]:
+def bounds_of(
+    ranges: Mapping[Any, Any], squeezed: Collection[str] = (), counted: Collection[str] = ()
+) -> dict[str, tuple[int, int | None]]:
     """The bounds of symbols from `ExportedProgram.range_constraints`.
 
     Tracing takes sizes of inputs to be at least 2, which says nothing of the program: PyTorch, too, runs it with 0 and
-    1. But a dimension that is `squeezed` has to be another than 1, as the rank of the result depends on it.
+    1. So are sizes that are `counted` by an operator of a library. But a dimension that is `squeezed` has to be another
+    than 1, as the rank of the result depends on it.
     """
     found: dict[str, tuple[int, int | None]] = {}
     for name, interval in ranges.items():
@@ -82,7 +85,7 @@ def bounds_of(ranges: Mapping[Any, Any], squeezed: Collection[str] = ()) -> dict
         least = max(lower or 0, 0)
         if str(name) in squeezed:
             least = max(least, SPECIALISED)
-        elif least == SPECIALISED and not str(name).startswith(DATA):
+        elif least == SPECIALISED and (str(name) in counted or not str(name).startswith(DATA)):
             least = 0
         found[str(name)] = (least, upper)
     return found

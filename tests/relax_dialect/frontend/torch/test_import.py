@@ -117,6 +117,33 @@ def test_what_changes_comes_last():
     assert f"-> !relax.tuple<{', '.join(results)}>" in text
 
 
+class Shared(nn.Module):
+    """A static cache as transformers has it: a buffer that the layers know as an attribute of a plain object."""
+
+    class Layer:
+        def __init__(self, keys: Tensor):
+            self.keys = keys
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(8, 4), persistent=False)
+        self.layer = Shared.Layer(self.keys)
+
+    def forward(self, x: Tensor, at: Tensor) -> Tensor:
+        self.layer.keys.index_copy_(0, at, x)
+        return self.layer.keys.sum(0)
+
+
+def test_a_buffer_with_two_names_is_one():
+    program = torch.export.export(Shared(), (torch.randn(1, 4), torch.tensor([2])), strict=False)
+    module = from_exported_program(program)
+    assert "%b_keys: !relax.tensor<[8, 4], f32>" in str(module)
+    x, at, keys = torch.ones(1, 4), torch.tensor([3]), torch.full((8, 4), 2.0)
+    total, after = map(to_numpy, VirtualMachine(build(module))["main"](x, at, keys))
+    assert total.tolist() == [15.0] * 4
+    assert after[:, 0].tolist() == [2, 2, 2, 1, 2, 2, 2, 2]
+
+
 def test_weights_share_memory_and_nodes_have_names():
     model = nn.Sequential(nn.Linear(64, 32), nn.GELU())
     module = from_exported_program(export(model, (torch.randn(2, 64),)))
@@ -137,14 +164,12 @@ def test_layers_stay_whole():
 
 def test_all_unsupported_operators_are_told():
     def function(x: Tensor) -> Any:
-        y = torch.randn_like(x)
-        return torch.linalg.svd(x), torch.linalg.eigvalsh(x), torch.bernoulli(y), torch.bernoulli(x)
+        return torch.linalg.eigvals(x), torch.poisson(x), torch.poisson(x + 1)
 
     with pytest.raises(TorchImportError, match="operators that are not supported") as caught:
         from_exported_program(export(function, (X,)))
     found = {each.name: len(each.nodes) for each in caught.value.operators}
-    assert found["aten.rand.default"] == 2
-    assert "aten._linalg_svd.default" in found
+    assert found == {"aten.poisson.default": 2, "aten.linalg_eig.default": 1}
     message = str(caught.value)
     assert "there is no converter" in message
     assert f'File "{export.__code__.co_filename}", line' in message
@@ -152,8 +177,8 @@ def test_all_unsupported_operators_are_told():
 
 
 def test_what_a_converter_refuses_is_told():
-    with pytest.raises(TorchImportError, match=r"aten\.native_dropout\.default .*random: export the module after eval"):
-        from_exported_program(export(nn.Dropout(0.5).train(), (X,)))
+    with pytest.raises(TorchImportError, match=r"aten\.median\.default .*the middle of a dimension that is symbolic"):
+        from_exported_program(export(lambda x: x.median(), (X,), ({0: Dim.AUTO},)))
 
 
 def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

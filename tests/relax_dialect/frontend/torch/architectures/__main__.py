@@ -1,0 +1,47 @@
+"""Tries architectures, each in a process of its own; prints those that are not right, and why."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from multiprocessing.connection import Connection
+
+from tests.relax_dialect.frontend.torch.architectures.attempt import attempt, find, names
+
+SECONDS = 400
+"""After this an architecture is given up."""
+
+
+def _report(name: str, results: Connection) -> None:
+    results.send(attempt(find(name)))
+
+
+def _tried(name: str) -> str:
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.Process(target=_report, args=(name, theirs))
+    process.start()
+    theirs.close()
+    try:
+        outcome = ours.recv() if ours.poll(SECONDS) else f"no result after {SECONDS} s"
+    except EOFError:
+        process.join()
+        outcome = f"the process ended with {process.exitcode}"
+    process.kill()
+    process.join()
+    return outcome
+
+
+def main(patterns: list[str]) -> int:
+    """Tries the architectures whose names contain one of the patterns; gives how many are not right."""
+    tried = [name for name in names() if not patterns or any(each in name for each in patterns)]
+    wrong = 0
+    for name in tried:
+        outcome = _tried(name)
+        wrong += outcome != "right"
+        print(f"{name}: {outcome}", flush=True)
+    print(f"{len(tried) - wrong} of {len(tried)} architectures are right")
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))
