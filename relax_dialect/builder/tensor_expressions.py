@@ -125,7 +125,6 @@ def emit_te(
     outputs = function(*positional, **named)
     tensors = _outputs(outputs)
     func = te.create_prim_func([*kernel.parameters, *tensors], name or _name(function))
-    func.verify()
     out = [TensorType([kernel.symbols.outside(dim) for dim in each.shape], each.dtype) for each in tensors]
     tir_vars = [kernel.symbols.outside(symbol(each)) for each in explicit_symbols(func)]
     results = builder.call_tir(func, builder.exprs(kernel.values), list(out), tir_vars=tir_vars)

@@ -91,7 +91,7 @@ ONNX: Mapping[str, str] = {
         SequenceErase SequenceInsert SequenceLength SplitToSequence
     """,
     "signal": "DFT MelWeightMatrix STFT TfIdfVectorizer",
-    "vision": "Col2Im DeformConv NonMaxSuppression RoiAlign",
+    "vision": "Col2Im DeformConv MaxRoiPool NonMaxSuppression RoiAlign",
 }
 
 TORCH: Mapping[str, str] = {

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.interpreter.runtime_values import Array, Value, from_python, is_tensor, kind_of
 from relax_dialect.struct_info.types import TensorType, TupleType
-from tir_dialect.dtypes import integer_limits, lookup, numpy_dtype
+from tir_dialect.dtypes import from_numpy, integer_limits, lookup, numpy_dtype
 
 _LOG = logging.getLogger("relax_dialect")
 
@@ -45,7 +45,7 @@ class Argument:
             number = cast("object", given)
             return self._new(numbers(number, info.dtype, self.place), number)
         value = from_python(given)
-        return self._fit(value) if is_tensor(value) else value
+        return self._fit(self._supported(value, info)) if is_tensor(value) else value
 
     def _fields(self, given: Sequence[object], info: TupleType) -> Value:
         if len(given) != len(info.fields):
@@ -59,6 +59,15 @@ class Argument:
         if self.is_written:
             got = kind_of(from_python(given))
             raise TypeError(f"{self.place}: expected a tensor, got {got}: the function writes into it")
+        return array
+
+    def _supported(self, array: Array, info: TensorType) -> Array:
+        """The array, if there are tensors of its dtype."""
+        try:
+            from_numpy(array.dtype.newbyteorder("="))
+        except ValueError:
+            expected = "any number" if info.dtype is None else str(numpy_dtype(info.dtype))
+            raise TypeError(f"{self.place}: expected dtype {expected}, got {array.dtype}") from None
         return array
 
     def _fit(self, array: Array) -> Array:

@@ -17,6 +17,7 @@ from relax_dialect.interpreter.runtime_values import Value, from_python, packed
 from relax_dialect.ops.callees import captured_parameters
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
+from tir_dialect.packed_functions import register_packed_functions
 from vm_dialect import messages
 from vm_dialect.errors import register_error_types
 
@@ -90,6 +91,7 @@ class Interpreter:
 
     def packed_function(self, name: str) -> Callable[..., Value]:
         """A packed function on values of the interpreter; `ValueError` if it is not registered."""
+        register_packed_functions()
         found = self._packed.get(name) or tvm_ffi.get_global_func(name, allow_missing=True)
         if found is None:
             raise ValueError(messages.unknown_packed(name))

@@ -7,7 +7,7 @@ object.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -151,6 +151,8 @@ _KINDS: dict[str, type] = {
     "int": int,
     "float": float,
     "string": str,
+    "bytes": bytes,
+    "map": Mapping,
 }
 
 

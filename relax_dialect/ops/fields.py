@@ -200,16 +200,49 @@ def _field(op: type[IRDLOperation], name: str) -> Field | None:
 def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute]:
     """Parses the properties that are present, in any order; a property is given once, and no other name is."""
     fields = _fields(op)
-    names = list(fields)
+    names = [*fields, _AXIS] if _takes_one_axis(op) else list(fields)
     found: dict[str, Attribute] = {}
+    start = parser.pos
     while (name := parser.parse_optional_keyword_in(names)) is not None:
         names.remove(name)
-        field = fields[name]
-        if field is not None:
+        field = fields.get(name)
+        if field is not None or name not in fields:
             parser.parse_punctuation("=")
-        found[name] = UnitAttr() if field is None else field.parse(parser)
+        if name not in fields:
+            names.remove(_AXES)
+            found[_AXES] = _parse_axis(parser, op, start)
+        elif name == _AXES and field is _FIELDS[DenseArrayBase]:
+            names = [each for each in names if each != _AXIS]
+            found[name] = _parse_axes(parser)
+        else:
+            found[name] = UnitAttr() if field is None else field.parse(parser)
+        start = parser.pos
     _refuse_other_names(parser, op, found)
     return found
+
+
+_AXIS, _AXES = "axis", "axes"
+
+
+def _takes_one_axis(op: type[IRDLOperation]) -> bool:
+    """Whether an op has a list of axes, for which `axis = 1` stands, as in NumPy, and no property of that name."""
+    fields = _fields(op)
+    return _AXIS not in fields and fields.get(_AXES) is _FIELDS[DenseArrayBase]
+
+
+def _parse_axis(parser: Parser, op: type[IRDLOperation], start: int) -> Attribute:
+    """Parses one number for a list of axes."""
+    number = parser.parse_optional_integer(allow_boolean=False)
+    if number is None:
+        start = parser.lexer.input.content.index(_AXIS, start)
+        parser.raise_error(f"'{op.name}' op attribute {_AXIS} {_unknown(op)}", start, start + len(_AXIS))
+    return integers([number])
+
+
+def _parse_axes(parser: Parser) -> Attribute:
+    """Parses `1` or `[0, 1]`."""
+    number = parser.parse_optional_integer(allow_boolean=False)
+    return _parse_numbers(parser) if number is None else integers([number])
 
 
 _WORD = re.compile(r"[A-Za-z_][\w.$]*")

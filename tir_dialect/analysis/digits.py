@@ -84,10 +84,13 @@ def digit_range(space: Ranges, digit: Digit) -> Dim | None:
     return ceildiv(variable.upper, digit.low) if space.less_equal(0, variable.lower) is True else None
 
 
-def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str]) -> Sum | None:
-    """`dim` as a sum of digits of the variables `names`, by growing factors; `None` if it is no such sum."""
+def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str], not_empty: Iterable[Dim] = ()) -> Sum | None:
+    """`dim` as a sum of digits of the variables `names`, by growing factors; `None` if it is no such sum.
+
+    It may be one only where the extents `not_empty` are at least 1.
+    """
     base, terms = constant(0), list[Term]()
-    filled = _with_extents(space, dim, names)
+    filled = _with_extents(space, dim, names, not_empty)
     factors: dict[Atom, Dim] = {}
     for coefficient, monomial in dim.terms:
         moving = [(atom, power) for atom, power in monomial if not names.isdisjoint(atom.symbols)]
@@ -114,17 +117,20 @@ def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str]) -> Sum | None:
     return _sorted(space, base, terms, filled)
 
 
-def _with_extents(space: Ranges, dim: Dim, names: AbstractSet[str]) -> dict[str, Dim]:
-    """The symbols in extents of variables in `dim`, as themselves and the least values with which none is empty.
+def _with_extents(space: Ranges, dim: Dim, names: AbstractSet[str], not_empty: Iterable[Dim]) -> dict[str, Dim]:
+    """The symbols in extents of variables in `dim`, and in others, as themselves and the least values with which none
+    is empty.
 
     A variable that has a value has an extent of at least 1: what holds for all values after the substitution holds
     wherever `dim` is used.
     """
     found: dict[str, Dim] = {}
+    extents = list(not_empty)
     for variable in (space.variables[name] for name in names & dim.symbols if name in space.variables):
-        extent = variable.upper
-        if extent is None or variable.lower is None or space.less_equal(0, variable.lower) is not True:
+        if variable.upper is None or variable.lower is None or space.less_equal(0, variable.lower) is not True:
             continue
+        extents.append(variable.upper)
+    for extent in extents:
         for each in extent.symbols - names:
             least = _least(space, extent, each)
             if least > (found[each].constant_term if each in found else 0):

@@ -16,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.name_hints import as_name_hint
+from tir_dialect.ops.loops import insert_bounds
 from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
 from tir_dialect.types import BufferType
 
@@ -140,6 +141,7 @@ class PrimFuncOp(IRDLOperation):
         attributes = parser.parse_optional_attr_dict_with_keyword()
         witnesses = [argument.resolve(IndexType()) for argument, _ in symbols or ()]
         body = parser.parse_region([*witnesses, *params])
+        insert_bounds(body)
         op = cls(
             name,
             [symbol for _, symbol in symbols or ()],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import UNKNOWN_LOC, DictionaryAttr, IndexType, StringAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
@@ -44,12 +45,13 @@ class ForOp(IRDLOperation):
 
     ```mlir
     tir.for (%i, %j) in (%m, %lo to %hi) { ... }
+    tir.for (%i, %j) in (64, 1 to 8) { ... }
     tir.for parallel (%i) in (%n) annotations {"pragma" = 1 : i64} { ... }
     tir.for thread_binding "threadIdx.x" (%i) in (%n) { ... }
     ```
 
     Each op has one induction variable, which starts at 0 if there is no `lower`. Several variables in the text stand
-    for a perfect nest of loops of the same kind, outermost first.
+    for a perfect nest of loops of the same kind, outermost first. A bound that is a number is a constant before it.
 
     C1: the region argument is an `index`, the induction variable.
     C2: a `thread_binding` loop has a tag; no other loop has one.
@@ -150,10 +152,30 @@ class ForOp(IRDLOperation):
 
 
 def _parse_bound(parser: Parser) -> _Bound:
-    value = parse_defined_operand(parser)
+    value = _parse_bound_value(parser)
     if parser.parse_optional_keyword("to") is None:
         return _Bound(None, value)
-    return _Bound(value, parse_defined_operand(parser))
+    return _Bound(value, _parse_bound_value(parser))
+
+
+def _parse_bound_value(parser: Parser) -> SSAValue:
+    """`%n`, or a number: a constant, which `insert_bounds` puts before the loop."""
+    number = parser.parse_optional_integer(allow_boolean=False)
+    return parse_defined_operand(parser) if number is None else ConstantOp.from_int_and_width(number, _INDEX).result
+
+
+def insert_bounds(body: Region) -> None:
+    """Puts the constants that the text of loops had as bounds before the nests of these loops."""
+    for op in body.walk():
+        if not isinstance(op, ForOp) or op.parent is None:
+            continue
+        nest: Operation | None = op
+        while isinstance(nest, ForOp):
+            for bound in nest.operands:
+                if isinstance(bound.owner, ConstantOp) and bound.owner.parent is None:
+                    bound.owner.location = op.location
+                    op.parent.insert_op_before(bound.owner, op)
+            nest = nest.body.block.first_op
 
 
 def _print_bound(printer: Printer, loop: ForOp) -> None:

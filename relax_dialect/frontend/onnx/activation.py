@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import UseFunction
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect import te
+from tir_dialect.dims import Dim
+from tir_dialect.te.nodes import IterKind
 
 
 @converts("Relu")
@@ -159,9 +163,32 @@ def hardmax(node: Node) -> Result:
     if flat:
         x, axis = op.reshape(x, [math.prod(shape[:axis]), math.prod(shape[axis:])]), 1
     assert x.shape is not None
-    length = x.shape[axis]
-    assert length is not None
-    made = op.one_hot(
-        op.argmax(x, axis), node.bb.prim(1.0, node.dtype()), node.bb.prim(0.0, node.dtype()), length, axis
-    )
+    made = node.te(lambda each: _first_greatest(each, axis), x, name="hardmax")
     return op.reshape(made, shape) if flat else made
+
+
+def _first_greatest(x: te.Tensor, axis: int) -> te.Tensor:
+    """1 at the first greatest element of each row, of which there may be none; NaN is the greatest."""
+    length = x.shape[axis]
+    rows = [*x.shape[:axis], *x.shape[axis + 1 :]]
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        source, made = ins[0], outs[0]
+        axes: list[tuple[IterKind, Dim, str]] = [("spatial", extent, f"i{at}") for at, extent in enumerate(rows)]
+        with b.block("hardmax", *axes) as i:
+
+            def at(place: te.Expr) -> tuple[te.Expr, ...]:
+                return (*i[:axis], place, *i[axis:])
+
+            best = b.alloc((), "i64", "best")
+            b.store(best, (), 0)
+            with b.for_range(0, length, "j") as j:
+                b.store(made, at(j), te.const(0, x.dtype))
+                old, new = source[at(te.cast(best[()], "index"))], source[at(j)]
+                is_nan = te.logical_and(te.isnan(new), te.logical_not(te.isnan(old)))
+                with b.if_(te.logical_or(new > old, is_nan)):
+                    b.store(best, (), te.cast(j, "i64"))
+            with b.if_(te.cast(length, "index") > 0):
+                b.store(made, at(te.cast(best[()], "index")), te.const(1, x.dtype))
+
+    return te.extern([(x.shape, x.dtype)], [x], body, name="hardmax")[0]

@@ -11,6 +11,8 @@ from relax_dialect.frontend.onnx.integer_arithmetic import dequantized_convoluti
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.windows import WindowAttributes, convolution, kernel_sizes
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, constant, floordiv, maximum
 
 _TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
 
@@ -39,6 +41,9 @@ def conv_transpose(node: Node) -> Result:
     strides, dilations = node.integers("strides") or (1,) * rank, node.integers("dilations") or (1,) * rank
     windows = WindowAttributes(sizes, strides, dilations, node.integers("pads") or (0,) * (2 * rank))
     extra = node.integers("output_padding") or (0,) * rank
+    wanted = node.integers("output_shape")
+    if wanted is not None and not all(length.is_constant for length in lengths):
+        return with_bias(_cut_to_size(node, windows, extra, wanted[-rank:]), node.optional(2))
     pads, extra = _transposed_pads(node, windows, extra)
     if min(extra) < 0 or any(each >= max(strides[at], dilations[at]) for at, each in enumerate(extra)):
         made = _padded(node, windows, pads, extra)
@@ -65,6 +70,24 @@ def _padded(node: Node, windows: WindowAttributes, pads: Sequence[int], extra: S
     return op.nn.pad(made, [0, 0, 0, 0, *(each for more in extra for each in (0, more))])
 
 
+def _cut_to_size(node: Node, windows: WindowAttributes, extra: Sequence[int], sizes: Sequence[int]) -> Expr:
+    """What `output_shape` leaves of the whole result, whose padding depends on symbolic dimensions."""
+    rank = len(sizes)
+    whole = _padded(node, windows, (0,) * (2 * rank), extra)
+    dims = [
+        (length - 1) * windows.strides[at] + extra[at] + windows.reach(at) for at, length in enumerate(node.shape()[2:])
+    ]
+    begins: list[Dim] = []
+    for dim, size in zip(dims, sizes, strict=True):
+        total = maximum(dim - size, constant(0))
+        small = floordiv(total, constant(2))
+        begins.append(small if node.text("auto_pad", "NOTSET") == "SAME_UPPER" else total - small)
+    ends = [begin + size for begin, size in zip(begins, sizes, strict=True)]
+    cut = op.strided_slice(whole, list(range(2, 2 + rank)), begins, ends)
+    channels = node.shape(1)[1] * node.integer("group", 1)
+    return node.bb.match_cast(cut, TensorType([node.shape()[0], channels, *map(constant, sizes)], node.dtype()))
+
+
 def _transposed_pads(
     node: Node, windows: WindowAttributes, extra: Sequence[int]
 ) -> tuple[Sequence[int], Sequence[int]]:
@@ -75,9 +98,10 @@ def _transposed_pads(
         return windows.pads, extra
     if wanted is None and auto == "VALID":
         return (0,) * (2 * rank), extra
-    lengths = fixed(node.shape()[2:], "the shape of data, of which the padding depends,")
-    sizes = wanted[-rank:] if wanted else [length * windows.strides[at] for at, length in enumerate(lengths)]
-    totals = [windows.strides[at] * (lengths[at] - 1) + extra[at] + windows.reach(at) - sizes[at] for at in range(rank)]
+    totals = [extra[at] + windows.reach(at) - windows.strides[at] for at in range(rank)]  # of a size that is a multiple
+    if wanted:
+        lengths = fixed(node.shape()[2:], "the shape of data, of which the padding depends,")
+        totals = [total + windows.strides[at] * lengths[at] - wanted[at - rank] for at, total in enumerate(totals)]
     more = [extra[at] + max(-total, 0) for at, total in enumerate(totals)]
     totals = [max(total, 0) for total in totals]
     small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]

@@ -14,6 +14,8 @@ from relax_dialect.frontend.onnx.manipulation import element_of
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.interpolation import ROUND, Axis, double, falls_off, single
+from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum
 from tir_dialect.dtypes import is_float
@@ -251,8 +253,39 @@ def _at_run_time(node: Node, axes: Sequence[int], values: Expr, roi: Expr | None
     for at, axis in enumerate(axes):
         if _stays(kind, node.shape()[axis], lengths[at], at, axes):
             continue
-        x = node.te(_axis_kernel(kind, axis, at, lengths[at]), x, parameters, name="resize_axis")
+        x = _along(node, x, parameters, kind, axis, at, lengths[at])
     return x
+
+
+def _along(node: Node, x: Expr, parameters: Expr, kind: Interpolation, axis: int, at: int, length: Dim) -> Expr:
+    """One axis with another length; a kernel of the same sizes, but for the names of their symbols, is used again."""
+    info = x.type
+    dims = info.known_dims if isinstance(info, TensorType) else None
+    pattern = None if dims is None else _pattern([*dims, length])
+    key = ("resize_axis", kind, axis, at, str(x.dtype), len(parameters.shape or ()), parameters.shape, pattern)
+    if pattern is None or dims is None or key not in node.graph.kernels:
+        made = node.te(_axis_kernel(kind, axis, at, length), x, parameters, name="resize_axis")
+        call = made.value.owner
+        if isinstance(call, CallTIROp):
+            node.graph.kernels[key] = call.callee.root_reference.data
+        return made
+    out = TensorType([*dims[:axis], length, *dims[axis + 1 :]], x.dtype)
+    return node.bb.call_tir(node.graph.kernels[key], [x, parameters], out)
+
+
+def _pattern(dims: Sequence[Dim]) -> tuple[int, ...] | None:
+    """Constants, and which of the others are the same symbol; `None` if some are expressions."""
+    names: dict[str, int] = {}
+    found: list[int] = []
+    for dim in dims:
+        name = dim.as_symbol
+        if dim.constant_value is not None:
+            found.append(dim.constant_value)
+        elif name is not None:
+            found.append(-1 - names.setdefault(name, len(names)))
+        else:
+            return None
+    return tuple(found)
 
 
 def _stays(kind: Interpolation, old: Dim, new: Dim, at: int, axes: Sequence[int]) -> bool:

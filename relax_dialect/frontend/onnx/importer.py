@@ -16,9 +16,10 @@ from relax_dialect.frontend.onnx.functions import has_body, local_function
 from relax_dialect.frontend.onnx.graph import GraphImporter
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_model, opsets
 from relax_dialect.frontend.onnx.node import MALFORMED, MAX_NODES, Environment, Problems
-from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters
+from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, is_sequence, ranks_of_use
 from relax_dialect.frontend.onnx.registry import find
 from relax_dialect.frontend.onnx.values import ClassMap, Strings, TensorList, Value
+from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.symbols import find_function
 from tir_dialect.dims import constant
@@ -61,7 +62,11 @@ class Importer:
         try:
             with function as parameters:
                 values = list(parameters)
-                environment: Environment = dict(zip(params, map(Value, values), strict=True))
+                lists = {info.name for info in graph.input if is_sequence(info)}
+                environment: Environment = {
+                    name: TensorList.of_stack(value) if name in lists else Value(value)
+                    for name, value in zip(params, values, strict=True)
+                }
                 importer = GraphImporter(
                     self.model, bb, self.model.opsets, self._hints(), problems, environment, in_dataflow
                 )
@@ -78,7 +83,7 @@ class Importer:
             func.attributes[STRINGS] = DictionaryAttr(self.strings)
         return module
 
-    def _with_seed(self, params: dict[str, TensorType]) -> dict[str, TensorType | PrimType]:
+    def _with_seed(self, params: Mapping[str, StructInfo]) -> dict[str, StructInfo]:
         """The parameters, and behind them the seed of random numbers if there is to be one."""
         if self.seed is None:
             return {**params}
@@ -115,6 +120,10 @@ class Importer:
                     for dim in tensor.shape.dim
                 ]
                 hints[info.name] = TensorType([None] * len(dims) if self.dynamic else dims, None)
+        squeezed = [node.output[0] for node in proto.graph.node if node.op_type == "Squeeze" and len(node.input) == 1]
+        if any(name not in hints for name in squeezed):
+            ranks = ranks_of_use(proto.graph)
+            hints = {name: TensorType([None] * ranks[name], None) for name in squeezed if name in ranks} | hints
         return hints
 
 

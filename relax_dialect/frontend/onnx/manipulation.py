@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -148,14 +149,40 @@ def axes_of(node: Node, index: int = 1) -> tuple[int, ...] | None:
 
 @converts("Squeeze")
 def squeeze(node: Node) -> Result:
-    """Without dimensions of 1."""
+    """Without dimensions of 1: those of the axes, or all.
+
+    Which symbolic dimensions are 1 is told by the rank of the result, if the model says it or its nodes ask for one. If
+    not, these have to be more than 1, which is checked.
+    """
     if node.has(1) and node.ints(1) is None:
         return _to_hinted_shape(node, -node.length(1))
     axes, dims = axes_of(node), node.shape()
     if axes is not None:
         return op.squeeze(node[0], axes)
-    x = node[0] if all(dim.is_constant for dim in dims) else _of_several(node)
-    return op.squeeze(x, [at for at, dim in enumerate(dims) if dim.constant_value == 1])
+    ones = [at for at, dim in enumerate(dims) if dim.constant_value == 1]
+    open_ = [at for at, dim in enumerate(dims) if not dim.is_constant]
+    hint = node.hint()
+    said = None if hint is None or hint.dims is None else tuple(hint.dims)
+    missing = -1 if said is None else len(dims) - len(ones) - len(said)
+    if not open_ or missing == 0:
+        return op.squeeze(node[0], ones)
+    if said is None or not 0 < missing <= len(open_):
+        return op.squeeze(_of_several(node), ones)
+    chosen = [
+        more
+        for more in combinations(open_, missing)
+        if all(
+            b is None or not a.is_constant or not b.is_constant or a == b
+            for a, b in zip([dim for at, dim in enumerate(dims) if at not in (*ones, *more)], said, strict=True)
+        )
+    ]
+    if len(chosen) != 1:
+        raise Refusal(
+            f"the model says that the result has rank {len(said)}, which one of several dimensions of 1 could give: "
+            "say which they are with import_model(..., shapes=)"
+        )
+    wanted = TensorType([constant(1) if at in chosen[0] else dim for at, dim in enumerate(dims)], node.dtype())
+    return op.squeeze(node.bb.match_cast(node[0], wanted), [*ones, *chosen[0]])
 
 
 def _of_several(node: Node) -> Expr:

@@ -90,6 +90,8 @@ class GraphScope(ABC):
     """Whether this is no graph of its own, but the body of a node."""
     is_repeated: bool = False
     """Whether these nodes are in the body of a loop."""
+    kernels: dict[object, str] = field(default_factory=dict[object, str])
+    """PrimFuncs of the module that are called again, by what they compute."""
     seed: Expr | None = None
     """The parameter that random numbers depend on, if the program has one: an `i64`."""
 

@@ -9,11 +9,19 @@ from functools import cached_property
 from operator import index
 from typing import TypeAlias
 
-from onnx import AttributeProto, GraphProto, NodeProto, TensorShapeProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import ObjectType, TensorType
 from tir_dialect.dims import Dim, constant, is_symbol_name, symbol
 
 _SAME = frozenset(
@@ -25,7 +33,7 @@ _SAME = frozenset(
         "GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization IsInf IsNaN LRN",
         "LayerNormalization LeakyRelu Log LogSoftmax LpNormalization LpPool MaxPool MeanVarianceNormalization",
         "Mish Neg Not PRelu Pad QLinearConv QuantizeLinear RMSNormalization Reciprocal Relu Resize",
-        "ReverseSequence Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus Softsign SpaceToDepth Split",
+        "ReverseSequence Round Selu Shrink Sigmoid Sign Sin Sinh Slice Softmax Softplus Softsign SpaceToDepth Split",
         "Sqrt Swish Tan Tanh ThresholdedRelu Tile Transpose Trilu Upsample",
     )
     for word in line.split()
@@ -134,6 +142,16 @@ _ALL: dict[str, tuple[int, ...]] = {
 }
 """Operands that are lists whose length says a rank, or how many things there are."""
 
+_LISTS = frozenset(
+    word
+    for line in (
+        "Abs Add Cast CastLike Ceil Clip Concat Div Equal Expand Floor Gather Greater Identity Less Max Min Mod Mul",
+        "Neg Pow Reshape Round ScatterElements ScatterND Slice Sqrt Squeeze Sub Transpose Unsqueeze Where",
+    )
+    for word in line.split()
+)
+"""Operators of which such a list is made: as many numbers as in their operands."""
+
 _KERNELS: dict[str, int] = {
     "CausalConvWithState": 1,
     "Conv": 1,
@@ -163,9 +181,12 @@ def fixed_dimensions(nodes: Iterable[NodeProto]) -> dict[str, frozenset[int] | N
             before = found.get(name, frozenset())
             found[name] = None if dims is None or before is None else before | dims
 
-    for node in nodes:
+    for node in reversed(list(nodes)):  # what lists are made of is met after them
         for operand in _ALL.get(node.op_type, ()):
             fix(node, operand, None)
+        if node.op_type in _LISTS and any(name and found.get(name, frozenset()) is None for name in node.output):
+            for operand in range(len(node.input)):
+                fix(node, operand, None)
         if node.op_type in _KERNELS:
             fix(node, _KERNELS[node.op_type], frozenset({2, 3, 4}))
         if node.op_type in _LAST:
@@ -200,8 +221,12 @@ class Parameters:
     _names: dict[str, str] = field(default_factory=dict[str, str])
     """Symbols by `dim_param`."""
 
-    def types(self) -> dict[str, TensorType]:
-        """The types by name; raises `Refusal`."""
+    def types(self) -> dict[str, TensorType | ObjectType]:
+        """The types by name; raises `Refusal`.
+
+        A sequence is one tensor of all items along its first axis; of an optional value only one that is there is
+        given; strings are objects.
+        """
         with_elements = {tensor.name for tensor in self.graph.initializer}
         inputs = [each for each in self.graph.input if each.name not in with_elements]
         fixed = fixed_dimensions(self.graph.node) if self.dynamic else {}
@@ -223,23 +248,30 @@ class Parameters:
 
     def _rank(self, info: ValueInfoProto, given: GivenShape | None) -> int | None:
         """How many dimensions an input has."""
-        tensor = info.type.tensor_type
-        if info.type.WhichOneof("value") != "tensor_type" or tensor.HasField("shape"):
-            return len(tensor.shape.dim)
-        return len(given) if given is not None else self._ranks_of_use.get(info.name)
+        kind, depth = _without_wrappers(info.type)
+        if kind.WhichOneof("value") != "tensor_type" or kind.tensor_type.HasField("shape"):
+            return len(kind.tensor_type.shape.dim) + depth
+        if kind.tensor_type.elem_type == TensorProto.STRING:
+            return 0
+        return len(given) if given is not None else None if depth else self._ranks_of_use.get(info.name)
 
     @cached_property
     def _ranks_of_use(self) -> dict[str, int]:
         return ranks_of_use(self.graph)
 
-    def _type(self, info: ValueInfoProto, given: GivenShape | None, fixed: frozenset[int] | None) -> TensorType:
-        kind = info.type.WhichOneof("value")
-        if kind != "tensor_type":
-            raise Refusal(
-                f"the input {info.name} is a {(kind or 'value').removesuffix('_type')}; tensors are supported"
-            )
+    def _type(
+        self, info: ValueInfoProto, given: GivenShape | None, fixed: frozenset[int] | None
+    ) -> TensorType | ObjectType:
+        kind, depth = _without_wrappers(info.type)
+        name = kind.WhichOneof("value")
+        if name != "tensor_type" or depth > 1:
+            what = "sequence of sequences" if depth > 1 else (name or "value").removesuffix("_type")
+            raise Refusal(f"the input {info.name} is a {what}; tensors and sequences of them are supported")
+        if kind.tensor_type.elem_type == TensorProto.STRING:
+            return ObjectType()
         rank = self._rank(info, given) or 0
-        said = [*info.type.tensor_type.shape.dim] or [TensorShapeProto.Dimension()] * rank
+        open_ = TensorShapeProto.Dimension()
+        said = [*[open_] * depth, *kind.tensor_type.shape.dim] if kind.tensor_type.HasField("shape") else [open_] * rank
         if given is not None and len(given) != rank:
             raise Refusal(f"the input {info.name} has rank {rank}, but a shape of rank {len(given)} is given")
         dims = [
@@ -248,7 +280,7 @@ class Parameters:
             else self._wanted(wanted, info.name, at)
             for at, dim in enumerate(said)
         ]
-        return TensorType(dims, element_type(info.type.tensor_type.elem_type))
+        return TensorType(dims, element_type(kind.tensor_type.elem_type))
 
     def _dim(self, dim: TensorShapeProto.Dimension, name: str, at: int, fixed: bool) -> Dim:
         if dim.HasField("dim_value") and dim.dim_value != UNKNOWN:
@@ -271,6 +303,20 @@ class Parameters:
         if key not in self._names:
             self._names[key] = _unused(_symbol_name(key), self._names.values())
         return symbol(self._names[key])
+
+
+def is_sequence(info: ValueInfoProto) -> bool:
+    """Whether an input is a sequence of tensors, perhaps an optional one."""
+    return _without_wrappers(info.type)[1] == 1
+
+
+def _without_wrappers(kind: TypeProto) -> tuple[TypeProto, int]:
+    """The type of the tensors of an input, and how many sequences are around them."""
+    depth = 0
+    while (wrapper := kind.WhichOneof("value")) in ("sequence_type", "optional_type"):
+        depth += wrapper == "sequence_type"
+        kind = kind.sequence_type.elem_type if wrapper == "sequence_type" else kind.optional_type.elem_type
+    return kind, depth
 
 
 def _no_rank(names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from relax_dialect.builder import op
@@ -11,7 +12,9 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.ops.recurrent import ACTIVATIONS, CELLS, DIRECTIONS
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
 _LAYERS = {"RNN": op.nn.rnn, "GRU": op.nn.gru, "LSTM": op.nn.lstm}
@@ -26,6 +29,7 @@ def recurrent(node: Node) -> Result:
     said = node.attributes.get("hidden_size")
     if said is not None and units.constant_value not in (None, said):
         raise Refusal(f"the weights have {units} units, but hidden_size says {said}")
+    node = _with_batch_of_states(node, batch_first)
     batch = node.shape()[0 if batch_first else 1]
     state = (batch, directions, units) if batch_first else (directions, batch, units)
     optional = [(5, state)] if kind != "lstm" else [(5, state), (6, state), (7, (directions, 3 * units))]
@@ -34,6 +38,18 @@ def recurrent(node: Node) -> Result:
     return _LAYERS[node.op_type](
         node[0], node[1], node[2], bias, _lengths(node, batch, batch_first), states, **_properties(node, kind)
     )
+
+
+def _with_batch_of_states(node: Node, batch_first: bool) -> Node:
+    """The node with data of the batch that a state has, or the lengths, if only these say it."""
+    at = 0 if batch_first else 1
+    sizes = [node.shape(index)[at if index > 4 else 0] for index in (4, 5, 6) if node.has(index)]
+    known = next((size for size in sizes if size.is_constant), None)
+    if known is None or node.shape()[at].is_constant:
+        return node
+    wanted = [known if axis == at else dim for axis, dim in enumerate(node.shape())]
+    data = Value(node.bb.match_cast(node[0], TensorType(wanted, node.dtype())))
+    return replace(node, inputs=[data, *node.inputs[1:]])
 
 
 def _or_zeros(node: Node, index: int, shape: Sequence[Dim]) -> Expr:

@@ -161,6 +161,55 @@ def roi_align(node: Node) -> Result:
     )
 
 
+@converts("MaxRoiPool")
+def max_roi_pool(node: Node) -> Result:
+    """The greatest element in each of so many parts of regions of images; 0 for parts outside."""
+    rows, columns = node.integers("pooled_shape") or (1, 1)
+    scale = node.number("spatial_scale", 1.0)
+    return node.te(lambda x, regions: _max_of_regions(x, regions, (rows, columns), scale), node[0], node[1])
+
+
+def _max_of_regions(x: te.Tensor, regions: te.Tensor, parts: tuple[int, int], scale: float) -> te.Tensor:
+    """Regions are `[image, x1, y1, x2, y2]`, their ends included."""
+    sizes = x.shape[2:]
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        image, boxes, made = *ins, outs[0]
+        with b.block("max_roi_pool", ("spatial", boxes.shape[0], "r"), ("spatial", x.shape[1], "c")) as (r, c):
+            n = te.cast(te.cast(boxes[r, 0], "i64"), "index")
+            with b.for_range(0, parts[0], "i") as i, b.for_range(0, parts[1], "j") as j:
+                bounds = [
+                    b.let(bound, "bound")
+                    for axis, part in enumerate((i, j))
+                    for bound in _part(boxes, r, axis, part, parts[axis], sizes[axis], scale)
+                ]
+                top, bottom, left, right = (te.cast(bound, "index") for bound in bounds)
+                is_empty = te.logical_or(bounds[1] <= bounds[0], bounds[3] <= bounds[2])
+                least = te.const(float("-inf"), x.dtype)
+                b.store(made, (r, c, i, j), te.select(is_empty, te.const(0, x.dtype), least))
+                with b.for_range(top, bottom, "h") as h, b.for_range(left, right, "w") as w:
+                    old = made[r, c, i, j]
+                    b.store(
+                        made, (r, c, i, j), te.maximum(old, image[n, c, _clamped(h, sizes[0]), _clamped(w, sizes[1])])
+                    )
+
+    shape = (regions.shape[0], x.shape[1], constant(parts[0]), constant(parts[1]))
+    return te.extern([(shape, x.dtype)], [x, regions], body, name="max_roi_pool")[0]
+
+
+def _part(
+    boxes: te.Tensor, r: te.Expr, axis: int, part: te.Expr, parts: int, size: Dim, scale: float
+) -> tuple[te.Expr, te.Expr]:
+    """Where a part of a region begins and ends along an axis of the image; 0 is that of rows."""
+    first, last = (te.round_away(boxes[r, place] * scale) for place in (2 - axis, 4 - axis))
+    step = te.maximum(last - first + 1, 1) / te.const(parts, boxes.dtype)
+    place = te.cast(te.cast(part, "i64"), boxes.dtype)
+    limit = te.cast(te.cast(size, "index"), "i64")
+    ends = te.floor(place * step) + first, te.ceil((place + 1) * step) + first
+    begin, end = (te.minimum(te.maximum(te.cast(each, "i64"), 0), limit) for each in ends)
+    return begin, end
+
+
 @converts("DeformConv")
 def deformable_convolution(node: Node) -> Result:
     """A convolution whose places are moved by offsets that are data."""

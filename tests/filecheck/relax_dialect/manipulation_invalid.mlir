@@ -134,6 +134,14 @@ relax.func @mean[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 
 // -----
 
+// CHECK: 'relax.mean' op attribute axes is given twice
+relax.func @mean[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.mean %x axis = 1 axes = [0]
+  relax.return %x
+}
+
+// -----
+
 // CHECK: 'relax.exp' op attribute keepdims is unknown, it has none
 relax.func @exp[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
   %0 = relax.exp %x keepdims

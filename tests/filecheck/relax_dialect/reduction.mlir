@@ -51,3 +51,19 @@ relax.func @running[%n](%x: !relax.tensor<[n, 4], f32>, %u: !relax.tensor<[_, 4]
   %2 = relax.cumprod %x
   relax.return %x
 }
+
+// As in NumPy, one axis is a number, under either name.
+// CHECK-LABEL: relax.func @one_axis[
+// CHECK-NEXT: %0 = relax.sum %x axes = [1]
+// CHECK-NEXT: %1 = relax.max %x axes = [-1] keepdims
+// CHECK-NEXT: %2 = relax.mean %x axes = [0] keepdims
+// CHECK-NEXT: %3 = relax.squeeze %1 axes = [1]
+// CHECK-NEXT: %4 = relax.expand_dims %x axes = [0]
+relax.func @one_axis[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.sum %x axis = 1
+  %1 = relax.max %x axes = -1 keepdims
+  %2 = relax.mean %x keepdims axis = 0
+  %3 = relax.squeeze %1 axis = 1
+  %4 = relax.expand_dims %x axis = 0
+  relax.return %0
+}

@@ -61,3 +61,21 @@ tir.prim_func @threads[%n, %m](%X: !tir.buffer<[n, m], f32>) {
     }
   }
 }
+
+// A bound that is a number is a constant before the nest.
+// CHECK-LABEL: tir.prim_func @numbers
+// CHECK-NEXT: %0 = arith.constant 64 : index
+// CHECK-NEXT: %1 = arith.constant 1 : index
+// CHECK-NEXT: %2 = arith.constant 8 : index
+// CHECK-NEXT: %3 = arith.constant 4 : index
+// CHECK-NEXT: tir.for (%i, %j) in (%0, %1 to %2) {
+// CHECK-NEXT:   tir.for vectorized (%k) in (%3) {
+// CHECK-NEXT:   }
+// CHECK-NEXT:   tir.store %s, %X[%i, %j]
+tir.prim_func @numbers(%X: !tir.buffer<[64, 8], f32>, %s: f32) {
+  tir.for (%i, %j) in (64, 1 to 8) {
+    tir.for vectorized (%k) in (4) {
+    }
+    tir.store %s, %X[%i, %j]
+  }
+}

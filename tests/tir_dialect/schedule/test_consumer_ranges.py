@@ -34,6 +34,37 @@ def test_reverse_compute_at_of_a_diagonal():
     refuses(sch, message, "reverse_compute_at", "C", sch.get_loops("B")[1])
 
 
+PAIR = """
+tir.prim_func @pair[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
+  %B = tir.alloc_buffer : !tir.buffer<[n], i32>
+  tir.for (%i) in (%n) {
+    tir.block "B" (%v = spatial %i in %n) {
+      %a = tir.load %A[%v]
+      tir.store %a, %B[%v]
+    }
+  }
+  tir.for (%i) in (%n) {
+    tir.block "C" (%v = spatial %i in %n) {
+      %b = tir.load %B[%v]
+      tir.store %b, %C[%v]
+    }
+  }
+}
+"""
+
+
+def test_reverse_compute_at_in_tiles_whose_size_is_a_quotient():
+    """Of a symbolic number of elements: the tiles are empty only where there are none."""
+    sizes = tuple({"n": n} for n in (0, 1, 3, 4, 5, 8, 11))
+    for factors, at in (([4, None], 0), ([4, None], 1), ([2, 4, None], 0), ([2, 4, None], 1), ([2, None, 3], 1)):
+
+        def schedule(sch: Schedule, factors: list[int | None] = factors, at: int = at) -> None:
+            loops = sch.split(sch.get_loops("B")[0], factors)
+            sch.reverse_compute_at("C", loops[at])
+
+        scheduled(parse_prim_func(PAIR), schedule, sizes)
+
+
 WRITTEN_BEHIND = """
 tir.prim_func @written_behind[%n](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[n], i32>) {
   %c1 = arith.constant 1 : index

@@ -102,7 +102,8 @@ def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp], box:
     names = {self.symbol(loop).as_symbol or "" for loop in loops}
     digits: list[Digit] = []
     for axis, wanted in zip(access.axes, box, strict=True):
-        found = None if axis.low is None else as_sum(self.space, axis.low, names)
+        # of a box without elements nothing is missing
+        found = None if axis.low is None else as_sum(self.space, axis.low, names, [each.extent for each in box])
         if found is None:
             return False
         start, reach = found.base, axis.width

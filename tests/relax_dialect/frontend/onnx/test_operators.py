@@ -259,3 +259,21 @@ def test_widths_of_padding_that_are_data(mode: str):
     else:
         with pytest.raises(ValueError, match="pad"):
             function(empty, pads)
+
+
+def test_resizes_at_run_time_share_their_kernels():
+    """Of equal sizes, but for the names of their symbols."""
+    nodes = [
+        helper.make_node("Resize", ["x" if not k else f"y{k - 1}", "", f"s{k}"], [f"y{k}"], mode="cubic")
+        for k in range(3)
+    ]
+    scales = [f(1, 1, 1.5, 0.6), f(1, 1, 0.5, 2), f(1, 1, 1.2, 1.2)]
+    inputs = [info("x", IMAGE, ["n", 4, "h", "w"]), *(info(f"s{k}", each) for k, each in enumerate(scales))]
+    proto = model(nodes, inputs, unknown(["y2"], 4))
+    module = import_model(proto)
+    kernels = [each for each in module.ops if each.name == "tir.prim_func" and "resize_axis" in str(each.sym_name)]
+    assert len(kernels) == 6  # of twelve: those of the second and the third are the same
+    feeds = {"x": IMAGE, **{f"s{k}": each for k, each in enumerate(scales)}}
+    for mode in ("bytecode", "native"):
+        found = results(VirtualMachine(build(module, mode=mode))["main"], *feeds.values())
+        assert_same(found, reference(proto, feeds))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper
 
+from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
-from tests.relax_dialect.frontend.onnx.models import Array, model, run
+from tests.relax_dialect.frontend.onnx.models import Array, assert_same, info, model, reference, results, run
+from vm_dialect import VirtualMachine
 
 KERNEL = {"w": np.ones((2, 3, 1, 1), np.float32)}
 
@@ -103,3 +106,52 @@ def test_a_model_of_unknown_rank_runs():
     x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 3, 2, 4)
     (y,) = run(proto, x)
     np.testing.assert_allclose(y, np.maximum(x, 0).sum(1, keepdims=True).repeat(2, 1), 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dims", "said", "at"),
+    [
+        (["n", 1], ["n"], {1: (1,), 3: (3,)}),
+        ([1, "n", 1], ["n"], {1: (1,), 2: (2,)}),
+        (["n", 1], [], {1: ()}),
+        (["n", "m", 4], [4], {1: (4,)}),
+        (["n", "m", 1], ["n", "m"], {1: (1, 1), 2: (2, 2)}),
+        (["n", 1], None, {2: (2,)}),
+    ],
+)
+def test_squeeze_without_axes_has_the_rank_that_the_model_says(dims: Any, said: Any, at: dict[int, tuple[int, ...]]):
+    node = helper.make_node("Squeeze", ["x"], ["y"])
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)]
+    module = import_model(model([node], inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, said)]))
+    for mode in ("bytecode", "native"):
+        main = VirtualMachine(build(module, mode=mode))["main"]
+        for size, shape in at.items():
+            x = np.ones([size if isinstance(dim, str) else dim for dim in dims], np.float32)
+            assert results(main, x)[0].shape == shape
+        if said is None or said == []:
+            with pytest.raises(ValueError, match="dimension 0: expected"):
+                main(np.ones((1 if said is None else 3, 1), np.float32))
+
+
+def test_what_is_asked_of_a_squeezed_tensor_and_a_state_tell_sizes():
+    """A slice of the result says its rank, and the state of a layer the batch."""
+    rng = np.random.default_rng(0)
+    constants = {
+        "w": rng.normal(size=(1, 12, 3)).astype(np.float32),
+        "r": rng.normal(size=(1, 12, 4)).astype(np.float32),
+        "first": np.array([2]),
+        "last": np.array([4]),
+        "axis": np.array([0]),
+    }
+    nodes = [
+        helper.make_node("GRU", ["x", "w", "r", "", "", "h"], ["", "states"], hidden_size=4),
+        helper.make_node("Squeeze", ["states"], ["flat"]),
+        helper.make_node("Slice", ["flat", "first", "last", "axis"], ["y"]),
+    ]
+    h = np.zeros((1, 1, 4), np.float32)
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["frames", "batch", 3]), info("h", h)]
+    proto = model(nodes, inputs, [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["k"])], constants)
+    x = rng.normal(size=(5, 1, 3)).astype(np.float32)
+    assert_same(run(proto, x, h), reference(proto, {"x": x, "h": h}))
+    with pytest.raises(ValueError, match="dimension 1: expected 1, got 2"):
+        run(proto, np.ones((5, 2, 3), np.float32), h)
