@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import xdsl_relax
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,6 +27,20 @@ def test_the_programs_of_the_kernels_page_run(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "".join(blocks)]
     output = subprocess.check_output(command, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert output.startswith(shown[0])
+
+
+def test_the_page_of_the_package_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "xdsl_relax.md").read_text()
+    program = "".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=tmp_path)
+    assert "<main(x: f32[n, 4], y: f32[n, 4]) -> (f32[n, 4], f32[n, 4])>" in output
+    assert "relax.call_tir @" in output
+
+
+def test_the_page_of_the_package_has_every_name() -> None:
+    page = (ROOT / "docs" / "reference" / "xdsl_relax.md").read_text()
+    missing = [name for name in xdsl_relax.__all__ if f"`{name}`" not in page and name != "__version__"]
+    assert not missing
 
 
 def test_the_backend_of_the_byoc_page_runs() -> None:
@@ -65,8 +81,8 @@ FOLDERS = (
     "benchmarks",
     "docs",
 )
-OF_THE_READER = {"model.py"}
-"""Files in examples of commands."""
+OF_THE_READER = {"model.py", "lowering.py"}
+"""Files of the reader, in examples."""
 
 
 def test_links_between_pages_lead_somewhere() -> None:
