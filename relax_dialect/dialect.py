@@ -5,8 +5,7 @@ from __future__ import annotations
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
-from relax_dialect.families import FAMILIES
-from relax_dialect.loading import family_ops
+from relax_dialect.loading import FAMILIES, family_ops
 from relax_dialect.ops.guard import RelationAttr
 from relax_dialect.ops.materialize import materialize_constant
 from relax_dialect.struct_info.base import PartialShapeAttr

@@ -16,12 +16,23 @@ from typing_extensions import override
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
-from relax_dialect.families import OPERATORS, VALUES, names_in
+from relax_dialect.index import OPERATORS, OTHER_OPS
 
 _OPS = "relax_dialect.ops"
 
+FAMILIES: Mapping[str, str] = dict(sorted({**OPERATORS, **OTHER_OPS}.items()))
+"""The modules of ops, with the names of their ops, in the order of the alphabet."""
+
+VALUES: Mapping[str, str] = {family: OTHER_OPS[family] for family in ("effects", "shapes", "values")}
+"""Those of ops that are made from values and properties like operators, and have no kernels."""
+
 RuleT = TypeVar("RuleT")
 ValueT = TypeVar("ValueT")
+
+
+def names_in(families: Mapping[str, str], prefix: str = "relax.") -> dict[str, str]:
+    """The families of ops by the ops' names, `"relax.add": "binary"`; or of other things, with another prefix."""
+    return {f"{prefix}{name}": family for family, names in families.items() for name in names.split()}
 
 
 def family_ops(family: str) -> Iterator[type[IRDLOperation]]:

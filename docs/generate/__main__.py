@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from index_of_converters import converter_index
+from index_of_ops import op_index
 from index_of_passes import pass_index
 from kernels_page import with_primitives
 from operator_stub import stub_text
@@ -142,6 +143,7 @@ relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 PAGES = {
     "lowering/index.py": pass_index,
     "relax_dialect/frontend/index.py": converter_index,
+    "relax_dialect/index.py": op_index,
     "docs/tutorials/walkthrough.md": walkthrough,
     "docs/tutorials/kernels.md": lambda: with_primitives((ROOT / "docs/tutorials/kernels.md").read_text()),
     "docs/reference/operators.md": operators_page,

@@ -53,12 +53,17 @@ def _by_module(modules: Mapping[str, set[str]]) -> dict[str, list[str]]:
 
 def converter_index() -> str:
     """The text of `relax_dialect/frontend/index.py`."""
-    text = f"{HEAD}{_table('ONNX', onnx_converters())}\n\n{_table('TORCH', torch_converters())}\n"
+    return formatted(f"{HEAD}{table('ONNX', onnx_converters())}\n\n{table('TORCH', torch_converters())}\n")
+
+
+def formatted(text: str) -> str:
+    """The text of a module, formatted as all others."""
     command = [sys.executable, "-m", "ruff", "format", "--line-length", "120", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
 
 
-def _table(name: str, modules: Mapping[str, list[str]]) -> str:
+def table(name: str, modules: Mapping[str, list[str]]) -> str:
+    """The definition of an index: names by module."""
     rows = "".join(f"    {module!r}: {_names(names)},\n" for module, names in modules.items())
     return f"{name}: Mapping[str, str] = {{\n{rows}}}"
 

@@ -11,8 +11,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.irdl import OptionalDef, VariadicDef
 
-from relax_dialect.families import FAMILIES
-from relax_dialect.loading import family_ops
+from relax_dialect.loading import FAMILIES, family_ops
 from relax_dialect.ops.fields import SEGMENTS
 from relax_dialect.ops.operator import Operator
 

@@ -13,8 +13,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from relax_dialect.families import OPERATORS
-from relax_dialect.loading import FamilyRules
+from relax_dialect.loading import OPERATORS, FamilyRules
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard, own_tile
 from relax_dialect.struct_info.types import TensorType

@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.relax_to_tir.kernel import Kernel
-from relax_dialect.families import OPERATORS
+from relax_dialect.index import OPERATORS
 from relax_dialect.loading import FamilyRules
 from tir_dialect import te
 

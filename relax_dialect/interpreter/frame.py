@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from relax_dialect.families import FAMILIES
 from relax_dialect.interpreter.conform import Contract, Expectation, as_declared, has_type
 from relax_dialect.interpreter.runtime_values import Value
-from relax_dialect.loading import FamilyRules
+from relax_dialect.loading import FAMILIES, FamilyRules
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.symbols import free_symbols
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from relax_dialect.families import FAMILIES, names_in
+from relax_dialect.loading import FAMILIES, names_in
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.patterns.attributes import attribute_is, has_dtype, has_rank, has_shape

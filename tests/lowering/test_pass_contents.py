@@ -11,8 +11,7 @@ from lowering.index import INDEX
 from lowering.parsing import make_context, parse_module
 from lowering.pipelines import Contents, RelaxToVMPass
 from lowering.registry import load_pass
-from relax_dialect.families import FAMILIES, names_in
-from relax_dialect.loading import family_ops
+from relax_dialect.loading import FAMILIES, family_ops, names_in
 from relax_dialect.shape_values.arithmetic import FUNCTIONS
 from relax_dialect.shape_values.rules import RULES
 from tests.support.rules import each

@@ -6,16 +6,16 @@ from functools import cache
 from pathlib import Path
 
 from lowering.relax_to_tir.context import KERNELS, REWRITES
-from relax_dialect import families
+from relax_dialect.index import OPERATORS as OPERATOR_FAMILIES
 from relax_dialect.interpreter.frame import RULES
-from relax_dialect.loading import family_ops
+from relax_dialect.loading import FAMILIES, family_ops
 from relax_dialect.ops.operator import Operator
 from relax_dialect.traits import AliasesOperand
 from tests.operators.erasure import LEVELS
 from tests.support.rules import each
 
 ROOT = Path(__file__).parents[2]
-OPERATORS = [op for family in families.OPERATORS for op in family_ops(family) if issubclass(op, Operator)]
+OPERATORS = [op for family in OPERATOR_FAMILIES for op in family_ops(family) if issubclass(op, Operator)]
 """What has kernels; the operators on shapes become instructions of the machine (`tests/lowering`)."""
 
 each_operator = each(OPERATORS, lambda op: op.name)
@@ -94,7 +94,7 @@ def test_every_operator_of_tvm_has_an_answer():
     """0.27 registers 230; what is said to stand for one exists."""
     table = _tvm()
     assert len(table) == 230
-    names = {op.name for family in families.FAMILIES for op in family_ops(family)}
+    names = {op.name for family in FAMILIES for op in family_ops(family)}
     for tvm, text in table.items():
         assert text.startswith("- ") or text.startswith("`"), f"{tvm}: {text}"
         for name in re.findall(r"`(relax\.[\w.]+)`", text):

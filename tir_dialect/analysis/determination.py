@@ -32,7 +32,7 @@ def determine(space: Ranges, rows: Sequence[Row], variable: Dim, names: Abstract
     pending, digits = list(rows), list[tuple[Digit, ...]]()
     while pending:
         digits += _common_digits(space, pending.pop(), variable, names)
-        for sources in {tuple(digit.source for digit in column) for column in digits}:
+        for sources in dict.fromkeys(tuple(digit.source for digit in column) for column in digits):
             if sources[0] is variable or not _all_cover(space, sources, digits):
                 continue
             # all digits of an expression of several variables are known, so the expression is

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from relax_dialect.families import names_in
 from relax_dialect.frontend.index import TORCH
-from relax_dialect.loading import LazyTable
+from relax_dialect.loading import LazyTable, names_in
 
 if TYPE_CHECKING:
     from relax_dialect.builder.expr import Expr

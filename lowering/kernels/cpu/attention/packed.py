@@ -94,7 +94,7 @@ class PackedAttention(AttentionCode):
         if bound is None or len(moving) != 1 or bound.strides[moving[0]].constant_value != 1 or not axes:
             return None
         form = row_forms(self.attention.scores)[moving[0]]
-        if form.base.terms or form.terms != frozenset(((axes[-1], constant(1)),)):
+        if form.base.terms or form.terms != ((axes[-1], constant(1)),):
             return None
         # A row axis that is collapsed with others begins again after its last row.
         length = code.dim(self.attention.scores.stage.extents[axes[-1]])

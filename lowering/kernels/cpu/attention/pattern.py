@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr
@@ -35,7 +36,8 @@ class AffineForm:
     """A value that is linear in the axes of the first GEMM."""
 
     base: Dim
-    terms: frozenset[tuple[int, Dim]]
+    terms: tuple[tuple[int, Dim], ...]
+    """Axes with their strides, in the order of the axes."""
 
 
 COLUMN = -1
@@ -55,10 +57,14 @@ def affine_forms(indices: Iterable[Index], axes: Mapping[int, int]) -> tuple[Aff
     return tuple(
         AffineForm(
             index.base,
-            frozenset((axes[axis], step) for axis, step in enumerate(index.strides) if axis in axes and step.terms),
+            tuple(sorted(_terms(index, axes), key=itemgetter(0))),
         )
         for index in indices
     )
+
+
+def _terms(index: Index, axes: Mapping[int, int]) -> Iterator[tuple[int, Dim]]:
+    return ((axes[axis], step) for axis, step in enumerate(index.strides) if axis in axes and step.terms)
 
 
 def row_forms(scores: Contraction) -> tuple[AffineForm, ...]:

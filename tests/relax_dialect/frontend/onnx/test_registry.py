@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from relax_dialect.families import names_in
 from relax_dialect.frontend.index import ONNX
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.registry import CONVERTERS, converts, find
+from relax_dialect.loading import names_in
 
 PACKAGE = "relax_dialect.frontend.onnx"
 ROOT = Path(__file__).parents[4]

@@ -1,7 +1,7 @@
-"""The families of ops, with the names of their ops: files of one stem in `ops`, in `interpreter` and, for operators, in
-`lowering/relax_to_tir`.
+"""The modules of `relax_dialect.ops`, with the names of their ops. A program loads the modules of its ops.
 
-Nothing is imported here. `relax_dialect.loading` imports a family when one of its ops is asked for.
+Generated from the classes of ops by `make docs`. Modules of the same stem say what the ops mean (`interpreter`) and, of
+operators, which kernels they become (`lowering/relax_to_tir`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ OPERATORS: Mapping[str, str] = {
         ccl.allreduce ccl.allgather ccl.reduce_scatter ccl.all_to_all ccl.broadcast_from_worker0
         ccl.scatter_from_worker0
     """,
-    "convolution": "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose",
+    "convolution": """
+        nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose
+    """,
     "creation": "full full_like zeros ones zeros_like ones_like arange tril triu eye eye_like",
     "datatype": "astype reinterpret",
     "deformable": "nn.deform_conv2d nn.col2im",
@@ -44,8 +46,8 @@ OPERATORS: Mapping[str, str] = {
     "normalization": "nn.layer_norm nn.rms_norm nn.group_norm nn.instance_norm nn.batch_norm",
     "padding": "nn.pad",
     "pooling": """
-        nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d
-        nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d
+        nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d nn.adaptive_avg_pool1d
+        nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d
     """,
     "quantization": "quantize dequantize dequantize_blocks",
     "random": "random.uniform random.normal",
@@ -64,34 +66,20 @@ OPERATORS: Mapping[str, str] = {
     """,
     "vision": "vision.non_max_suppression vision.roi_align vision.roi_pool",
 }
-"""Families that compute on tensors: `legalize-ops` makes kernels of them."""
 
-VALUES: Mapping[str, str] = {
-    "effects": "assert print",
-    "shapes": "shape shape_of shape_get tensor_to_shape shape_to_tensor size tuple tuple_get",
-    "values": "constant prim string dtype null",
-}
-"""Families of ops that are made from values and properties like operators, and have no kernels."""
-
-LANGUAGE: Mapping[str, str] = {
+OTHER_OPS: Mapping[str, str] = {
     "binding": "match_cast check_args",
     "call_packed": "call_packed call_pure_packed call_dps_packed",
     "call_tir": "call_tir call_tir_inplace",
     "calls": "call call_closure make_closure extern_func",
     "control_flow": "if yield",
     "dataflow": "dataflow output",
+    "effects": "assert print",
     "fused": "fused",
     "guard": "guard",
     "loops": "while for",
     "memory": "alloc_tensor alloc_storage storage_tensor call_kernel check_apart kill",
+    "shapes": "shape shape_of shape_get tensor_to_shape shape_to_tensor size tuple tuple_get",
     "structure": "func closure return",
+    "values": "constant prim string dtype null",
 }
-"""Families of which programs are made: functions, calls, control flow, memory."""
-
-FAMILIES: Mapping[str, str] = dict(sorted({**OPERATORS, **VALUES, **LANGUAGE}.items()))
-"""All of them, in the order of the alphabet."""
-
-
-def names_in(families: Mapping[str, str], prefix: str = "relax.") -> dict[str, str]:
-    """The families of ops by the ops' names, `"relax.add": "binary"`; or of other things, with another prefix."""
-    return {f"{prefix}{name}": family for family, names in families.items() for name in names.split()}
