@@ -68,6 +68,17 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 def _run(argv: Sequence[str] | None) -> None:
     args = command_line(__doc__).parse_args(argv)
+    if args.mesh is None:
+        _run_program(args)
+        return
+    from tools.workers import run_together  # needs MPI
+
+    if args.profile or args.report_memory or args.tune:
+        raise ToolError("--mesh goes with neither --profile, --report-memory nor --tune")
+    run_together(lambda: _run_program(args))
+
+
+def _run_program(args: argparse.Namespace) -> None:
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
@@ -79,7 +90,12 @@ def _run(argv: Sequence[str] | None) -> None:
         if target_of(options) != target_of(replace(options, target=None)):
             raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
         _tune(module, args, options, [as_argument(value.value) for value in inputs])
-    program = load_program(args.file, args.entry, options)
+    if args.mesh is None:
+        program = load_program(args.file, args.entry, options)
+    else:
+        from tools.workers import load_sharded
+
+        program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
     # what cannot be had is said before the program runs

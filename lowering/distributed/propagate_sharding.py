@@ -17,7 +17,7 @@ from lowering.diagnostics import refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, estimate, redistribution, work
 from lowering.distributed.demands import Demands
 from lowering.distributed.factors import Choice, Factors, choices
-from lowering.distributed.lower_distributed import bind_mesh, mesh_of, mesh_option
+from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.to_non_dataflow import ToNonDataflowPass
@@ -67,7 +67,7 @@ class PropagateShardingPass(Pass):
        shardings come from.
 
     What has no rule is computed by all workers. Two annotations of one tensor that differ are refused, with both
-    origins. Options give the sizes of axes that are symbols: `propagate-sharding{x=4}`.
+    origins. Options give axes other sizes than the program says, and numbers for symbols: `propagate-sharding{x=4}`.
     """
 
     name = "propagate-sharding"
@@ -91,7 +91,7 @@ class PropagateShardingPass(Pass):
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
             mesh = mesh_of(func)
             if mesh is not None:
-                demands = Demands(func, bind_mesh(func, mesh, self.mesh))
+                demands = Demands(func, on_mesh(func, mesh, self.mesh))
                 refuse(demands.findings)
                 _Propagation(demands).run()
 

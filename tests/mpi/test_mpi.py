@@ -49,3 +49,22 @@ def test_a_fault_of_one_rank_ends_all(case: str, message: str):
     assert done.returncode != 0
     assert message in done.stdout + done.stderr
     assert "is done" not in done.stdout
+
+
+PROGRAM = ["-m", "tools.relax_run", "examples/tensor_parallel.mlir"]
+INPUTS = ["--random", "f32[4,64]", "f32[64,256]", "f32[256,64]"]
+
+
+def test_relax_run():
+    """Only rank 0 prints, and it prints the same whatever the number of workers."""
+    done = [mpiexec(workers, *PROGRAM, "--mesh", str(workers), *INPUTS) for workers in (1, 2)]
+    assert [each.returncode for each in done] == [0, 0], done[1].stderr
+    outputs = [line for each in done for line in each.stdout.splitlines() if line.startswith("  output")]
+    assert len(outputs) == 2
+    assert outputs[0][:30] == outputs[1][:30]
+
+
+def test_relax_run_refuses_another_mesh():
+    done = mpiexec(2, *PROGRAM, "--mesh", "y=2", *INPUTS)
+    assert done.returncode != 0
+    assert "--mesh expected sizes for the axes x, got y=2" in done.stderr

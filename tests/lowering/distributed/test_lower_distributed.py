@@ -99,6 +99,16 @@ def test_symbolic_mesh():
         run_pipeline(module.clone(), "lower-distributed")
     run_pipeline(module, "lower-distributed{x=3}")
     assert Distribution.of(module, "main").mesh == {"x": 3}
+    with pytest.raises(InvalidModule, match=r"expected sizes for axes of the mesh \[x = 2\], got y"):
+        run_pipeline(parse_module(redistribution("x = 2", "R", "S[0]")), "lower-distributed{y=3}")
+
+
+def test_another_mesh():
+    """The sizes that a program says are only those that it has without others."""
+    text = redistribution("x = 2", "S[0]", "S[1]")
+    for workers in (1, 2, 3):
+        module = check_sharded(text, [[array(5, 4)]], f"lower-distributed{{x={workers}}}")
+        assert Distribution.of(module, "main").mesh == {"x": workers}
 
 
 REFUSED = {
