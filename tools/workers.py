@@ -28,7 +28,7 @@ def mesh_sizes(text: str, module: ModuleOp, entry: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part in text.split(","):
         name, equals, size = part.rpartition("=")
-        if not size.isdecimal() or int(size) < 1 or bool(equals) != bool(name):
+        if not size.isdecimal() or int(size) < 1 or bool(equals) != bool(name) or name in found:
             raise ToolError(f"--mesh expected a number of workers, or x=2,y=2, got {text}")
         found[name] = int(size)
     names = [axis.name for axis in mesh.mesh]

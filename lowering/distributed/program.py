@@ -7,30 +7,17 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.build import Mode, build
-from lowering.distributed.lower_distributed import LowerDistributedPass
-from lowering.distributed.propagate_sharding import PropagateShardingPass
+from lowering.distributed.shard import shard
 from lowering.distributed.tiles import Distribution
 from relax_dialect.interpreter.runtime_values import Value, from_python, to_ffi
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:
     from vm_dialect.mpi import MPIGroup
-
-
-def shard(module: ModuleOp, mesh: Mapping[str, int] | None = None) -> ModuleOp:
-    """The program of a worker, for a program of which some tensors are annotated, which is left as it is.
-
-    `mesh` gives the sizes of axes that are symbols.
-    """
-    local = module.clone()
-    for each in (PropagateShardingPass(dict(mesh or {})), LowerDistributedPass(dict(mesh or {}))):
-        each.apply(Context(), local)
-    return local
 
 
 class ShardedProgram:
