@@ -26,11 +26,12 @@ from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from lowering.rewriting import apply_patterns
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.creation import FilledOp, FullOp
-from relax_dialect.ops.distributed import PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import PlacementOp, RedistributeOp, RedistributeReplicaToShardOp
 from relax_dialect.ops.manipulation import BroadcastToOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import Partial, Replicate, ShardingAttr
@@ -201,6 +202,8 @@ class _LocalFunction:
     def _translate(self, op: Operation) -> None:
         if isinstance(op, RedistributeOp):
             self.values[op.result] = collective(op, self.values[op.x], self.shapes, self._insert)
+        elif isinstance(op, ConstantOp):
+            self._constant(op)
         elif isinstance(op, TupleOp | TupleGetOp):
             made = op.clone(self.values)
             for result, old in zip(made.results, op.results, strict=True):
@@ -220,6 +223,21 @@ class _LocalFunction:
         else:
             fail(op, f"expected operands that all workers have, got {', '.join(map(str, op.operand_types))}",
                  "use propagate-sharding first, which redistributes them")  # fmt: skip
+
+    def _constant(self, op: ConstantOp) -> None:
+        """A constant is there as a whole; a worker takes its tile."""
+        made = ConstantOp(op.value, op.result.type.with_sharding(None))
+        made.attributes = dict(op.attributes)
+        self._keep(op, made)
+        sharding = op.result.type.sharding
+        for dim, axis in sharding.shards.items() if sharding is not None else ():
+            size, count = (op.result.type.dims or ())[dim], axis.size.constant_value
+            if size is None or count is None:
+                fail(op, f"expected known dimensions, got {op.result.type}")
+            tile, index = self.shapes.tile(size, axis), self.shapes.indices[axis.name]
+            cut = RedistributeReplicaToShardOp(self.values[op.result], count, dim, axis.name, tile, index)
+            self._insert(cut)
+            self.values[op.result] = cut.result
 
     def _keep(self, old: Operation, new: Operation) -> None:
         for result, made in zip(old.results, new.results, strict=True):

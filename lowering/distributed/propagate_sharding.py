@@ -9,7 +9,7 @@ from typing import Self
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.arg_spec import ArgSpec
 
@@ -21,9 +21,10 @@ from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.to_non_dataflow import ToNonDataflowPass
-from relax_dialect.ops.distributed import PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp, RedistributeOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard
@@ -59,10 +60,11 @@ class PropagateShardingPass(Pass):
     }
     ```
 
-    1. Annotations are passed on forwards and backwards, by the rules of operator families: a parameter that nobody has
-       annotated gets what its users want.
-    2. Each operator, in program order, is shared along the factor that costs least: bytes that operands take to be
-       there, what its result takes to be as its users want it, and operations per worker.
+    1. Annotations are passed on forwards and backwards, by the rules of operator families: a parameter or constant that
+       nobody has annotated gets what its users want.
+    2. Each operator, in program order, is shared along the factor that moves the fewest parameters and constants, and
+       among these costs least: bytes that operands take to be there, what its result takes to be as its users want it,
+       and operations per worker.
     3. A `relax.dist.redistribute` stands where an operand is shared otherwise; its attribute `conflict` says where both
        shardings come from.
 
@@ -113,6 +115,8 @@ class _Propagation:
         for op in list(self.func.body.block.ops):
             if isinstance(op, ReturnOp):
                 self._return(op)
+            elif isinstance(op, ConstantOp):
+                self._share(op.result, [self._wanted(op.result, at) for at in self.axes])
             elif isinstance(op, PlacementOp | ShapeOfOp):
                 continue  # they say what they give, or want no elements
             elif isinstance(op, TupleOp | TupleGetOp):
@@ -221,8 +225,19 @@ class _Propagation:
                 found |= {label for label in (labels[placement.dim],) if label is not None}
         return found
 
-    def _cost(self, op: Operation, factors: Factors, choice: Choice, at: int) -> float:
-        """Bytes that a worker sends for an op, and what its operations take in bytes."""
+    def _cost(self, op: Operation, factors: Factors, choice: Choice, at: int) -> tuple[int, float]:
+        """How many parameters and constants are gathered, whose tiles are there to save memory; and bytes that a
+        worker sends for an op, with what its operations take in bytes.
+        """
+        gathered = [
+            operand
+            for operand, needed in zip(op.operands, choice.operands, strict=True)
+            if _is_stored(operand) and self._placements(operand)[at] not in (needed, REPLICATE)
+        ]
+        return len(gathered), self._seconds(op, factors, choice, at)
+
+    def _seconds(self, op: Operation, factors: Factors, choice: Choice, at: int) -> float:
+        """What an op takes, in the time in which a worker sends a byte."""
         axis = self.mesh.mesh[at]
         total = estimate(work(op, factors)) / FLOPS_PER_BYTE / (1 if choice.factor is None else self._workers(at))
         for operand, needed in zip(op.operands, choice.operands, strict=True):
@@ -235,6 +250,13 @@ class _Propagation:
 
     def _workers(self, at: int) -> int:
         return self.mesh.mesh[at].size.constant_value or 1
+
+
+def _is_stored(value: SSAValue) -> bool:
+    """Whether a value is a parameter or a constant, perhaps under an annotation."""
+    while isinstance(value.owner, AnnotateShardingOp):
+        value = value.owner.x
+    return isinstance(value, BlockArgument) or isinstance(value.owner, ConstantOp)
 
 
 def _is_partial(placement: Placement) -> bool:
