@@ -9,19 +9,19 @@ from typing import Self
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.arg_spec import ArgSpec
 
 from lowering.diagnostics import refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, estimate, redistribution, work
-from lowering.distributed.demands import Demands
+from lowering.distributed.demands import Demands, is_stored
 from lowering.distributed.factors import Choice, Factors, choices
 from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.to_non_dataflow import ToNonDataflowPass
-from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import PlacementOp, RedistributeOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
@@ -204,7 +204,9 @@ class _Propagation:
         """Shares an op along each axis by what costs least."""
         chosen: list[Choice] = []
         for at in self.axes:
-            asked = {factor for _, factor in self.demands.factors_in(op, factors, at)} | self._present(op, factors, at)
+            asked = {factor for _, factor, _ in self.demands.factors_in(op, factors, at)} | self._present(
+                op, factors, at
+            )
             found = [
                 choice
                 for choice in choices(op, factors, self.mesh.mesh[at])
@@ -232,7 +234,7 @@ class _Propagation:
         gathered = [
             operand
             for operand, needed in zip(op.operands, choice.operands, strict=True)
-            if _is_stored(operand) and self._placements(operand)[at] not in (needed, REPLICATE)
+            if is_stored(operand) and self._placements(operand)[at] not in (needed, REPLICATE)
         ]
         return len(gathered), self._seconds(op, factors, choice, at)
 
@@ -250,13 +252,6 @@ class _Propagation:
 
     def _workers(self, at: int) -> int:
         return self.mesh.mesh[at].size.constant_value or 1
-
-
-def _is_stored(value: SSAValue) -> bool:
-    """Whether a value is a parameter or a constant, perhaps under an annotation."""
-    while isinstance(value.owner, AnnotateShardingOp):
-        value = value.owner.x
-    return isinstance(value, BlockArgument) or isinstance(value.owner, ConstantOp)
 
 
 def _is_partial(placement: Placement) -> bool:
