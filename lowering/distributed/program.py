@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.build import Mode, build
+from lowering.compiler.weight_files import attach_arrays
+from lowering.distributed.cut_constants import CutConstantsPass
 from lowering.distributed.shard import shard
 from lowering.distributed.tiles import Distribution
 from relax_dialect.interpreter.runtime_values import Value, from_python, to_ffi
@@ -40,17 +43,23 @@ class ShardedProgram:
         weights: Mapping[str, Any] | None = None,
     ):
         """`timeout` is how many seconds workers wait for each other; with `check` they compare what they exchange.
+        `weights` are the constants that the module refers to by name, arrays of which a worker keeps its tiles: those
+        that are mapped from files (`np.memmap`) are read only there.
 
         `ModuleNotFoundError` without the extra `mpi`; `ValueError` if MPI has not started as many processes, or the
         mesh is not the program's; `RuntimeError` if workers have different programs.
         """
         self.group = start(mesh, timeout, check)
         self.group.agree(f"the program {ModuleDigest(module).digest.hex()}")
+        module = module.clone()
+        if weights is not None:
+            attach_arrays(module, weights)
         self.module = shard(module, mesh)
+        CutConstantsPass(self.rank).apply(Context(), self.module)
         self.distribution = Distribution.of(self.module, entry)
         if dict(self.distribution.mesh) != dict(mesh):
             raise ValueError(f"the program is for the mesh {dict(self.distribution.mesh)}, got {dict(mesh)}")
-        executable = build(self.module, mode=mode, opt_level=opt_level, weights=weights)
+        executable = build(self.module, mode=mode, opt_level=opt_level)
         self._function = VirtualMachine(executable)[entry]
 
     @property

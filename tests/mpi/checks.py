@@ -7,11 +7,17 @@ from collections.abc import Callable
 
 import numpy as np
 
+from examples.models.bert import sentence_embeddings
+from examples.models.llama import decoder, random_weights
+from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, annotate
 from lowering.distributed.program import ShardedProgram
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
+from relax_dialect.ops.values import ConstantOp
 from tests.lowering.distributed.collectives import COLLECTIVES, DTYPES, arguments, program
+from tests.lowering.distributed.models import BERT_SIZES, CLOSE, LLAMA_SIZES, bert_weights, llama_inputs
+from tests.support.programs import assert_same
 from vm_dialect import VirtualMachine
 from vm_dialect.mpi import MPI, abort, join_mpi
 from vm_dialect.tensors import from_numpy, to_numpy
@@ -65,6 +71,38 @@ def sharded() -> None:
                 np.testing.assert_allclose(got, want, 1e-5, 1e-6)
 
 
+def models() -> None:
+    """Transformers by ready-made plans, natively, with the weights by name: each rank keeps its tiles."""
+    mesh = {"x": SIZE}
+    decoder_weights, encoder_weights = random_weights(LLAMA_SIZES), bert_weights(BERT_SIZES)
+    ids = np.random.default_rng(0).integers(0, 50, (3, 5))
+    models = (
+        (decoder(LLAMA_SIZES, decoder_weights), [LLAMA, LLAMA_CACHE], llama_inputs(2, 3)),
+        (sentence_embeddings(BERT_SIZES, encoder_weights), [BERT], [ids, np.ones_like(ids)]),
+    )
+    for module, plans, args in models:
+        expected = run(module, "main", args)
+        annotate(module, {"x": plans}, mesh)
+        got = ShardedProgram(module, mesh, timeout=120)(*args)
+        assert_same(got, expected, CLOSE, f"rank {RANK}")
+
+
+def named_weights() -> None:
+    """A program from text names its weights, of which each rank keeps its tile; those that do not fit are refused."""
+    text = LAYER.replace("%v: !relax.tensor<[6, 25], f32, sharding<MESH: S[1]>>, ", "").replace(
+        "%0 = relax.matmul %x, %v",
+        """%c = relax.constant "v" : !relax.tensor<[6, 25], f32>
+  %v = relax.dist.annotate_sharding %c mesh = [COUNT] placement = "S[1]" axes = "x"
+  %0 = relax.matmul %x, %v""",
+    )
+    x, v, w = values(3)
+    function = ShardedProgram(parse_module(text.replace("COUNT", str(SIZE))), {"x": SIZE}, weights={"v": v})
+    expected = run(parse_module(layer()), "main", [x, v, w])
+    assert_same(function(x, w), expected, CLOSE, f"rank {RANK}")
+    tiles = [op.array.shape for op in function.module.walk() if isinstance(op, ConstantOp) and op.array is not None]
+    assert tiles == [(6, 13 if RANK == 0 else 12)], tiles
+
+
 def disagree() -> None:
     """Ranks with arguments of other shapes are told before data moves."""
     ShardedProgram(parse_module(layer()), {"x": SIZE}, timeout=60)(*values(1 + RANK))
@@ -105,8 +143,10 @@ def late() -> None:
     function(*values(3))
 
 
+FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
+FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
 CASES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (collectives, sharded, disagree, other_program, other_mesh, one_fails, killed, late)
+    each.__name__: each for each in (collectives, sharded, models, named_weights, *FAULTS)
 }
 
 if __name__ == "__main__":

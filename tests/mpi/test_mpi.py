@@ -26,7 +26,10 @@ def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(("case", "workers"), [("collectives", 3), ("collectives", 4), ("sharded", 2), ("sharded", 3)])
+WELL = [("collectives", 3), ("collectives", 4), ("sharded", 2), ("models", 2), ("named_weights", 2)]
+
+
+@pytest.mark.parametrize(("case", "workers"), WELL)
 def test_all_ranks_end_well(case: str, workers: int):
     done = mpiexec(workers, "-m", "tests.mpi.checks", case)
     assert done.returncode == 0, done.stderr
