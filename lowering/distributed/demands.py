@@ -15,7 +15,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from lowering.diagnostics import Finding
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.locations import source_position
-from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp
+from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
@@ -60,6 +60,10 @@ class Demands:
 
     def _annotate(self, op: PlacementOp) -> None:
         origin = describe(op.result)
+        if isinstance(op, LocalViewOp):  # what it gives is a worker's own
+            for at, placement in enumerate(op.sharding.placements):
+                self.wanted.setdefault((op.x, at), Demand(placement, origin))
+            return
         self._fix(op.result, op.sharding, origin)
         if not isinstance(op, AnnotateShardingOp):
             return

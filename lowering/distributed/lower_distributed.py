@@ -26,7 +26,13 @@ from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from lowering.rewriting import apply_patterns
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.creation import FilledOp, FullOp
-from relax_dialect.ops.distributed import PlacementOp, RedistributeOp, RedistributeReplicaToShardOp
+from relax_dialect.ops.distributed import (
+    GlobalViewOp,
+    LocalViewOp,
+    PlacementOp,
+    RedistributeOp,
+    RedistributeReplicaToShardOp,
+)
 from relax_dialect.ops.manipulation import BroadcastToOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleGetOp, TupleOp
@@ -202,6 +208,8 @@ class _LocalFunction:
     def _translate(self, op: Operation) -> None:
         if isinstance(op, RedistributeOp):
             self.values[op.result] = collective(op, self.values[op.x], self.shapes, self._insert)
+        elif isinstance(op, LocalViewOp | GlobalViewOp):
+            self._view(op)
         elif isinstance(op, ConstantOp):
             self._constant(op)
         elif isinstance(op, TupleOp | TupleGetOp):
@@ -223,6 +231,12 @@ class _LocalFunction:
         else:
             fail(op, f"expected operands that all workers have, got {', '.join(map(str, op.operand_types))}",
                  "use propagate-sharding first, which redistributes them")  # fmt: skip
+
+    def _view(self, op: LocalViewOp | GlobalViewOp) -> None:
+        """A worker's tile is what it has; that it is as large as the view says is checked."""
+        if isinstance(op, LocalViewOp) and sharding_of(op.x, self.mesh).placements != op.sharding.placements:
+            fail(op, f"expected a tensor shared as {op.sharding.text}, got {op.x.type}", "use propagate-sharding first")
+        self.values[op.result] = self._as_local(self.values[op.x], as_struct_infos([op.result.type])[0])
 
     def _constant(self, op: ConstantOp) -> None:
         """A constant is there as a whole; a worker takes its tile."""

@@ -21,7 +21,7 @@ from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.to_non_dataflow import ToNonDataflowPass
-from relax_dialect.ops.distributed import PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import LocalViewOp, PlacementOp, RedistributeOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
@@ -117,6 +117,8 @@ class _Propagation:
                 self._return(op)
             elif isinstance(op, ConstantOp):
                 self._share(op.result, [self._wanted(op.result, at) for at in self.axes])
+            elif isinstance(op, LocalViewOp):
+                self._require(op, 0, op.sharding.placements, op.x)
             elif isinstance(op, PlacementOp | ShapeOfOp):
                 continue  # they say what they give, or want no elements
             elif isinstance(op, TupleOp | TupleGetOp):

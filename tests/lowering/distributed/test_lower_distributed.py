@@ -6,7 +6,8 @@ import pytest
 from lowering.diagnostics import InvalidModule
 from lowering.distributed.tiles import Distribution
 from lowering.parsing import parse_module
-from tests.lowering.distributed.support import check_sharded
+from relax_dialect.interpreter.workers import WorkerError
+from tests.lowering.distributed.support import check_sharded, run_sharded
 from tests.support.programs import run_pipeline
 
 PLACEMENTS = ("R", "S[0]", "S[1]")
@@ -84,6 +85,38 @@ def test_shapes_of_shared_tensors():
       relax.return %6
     }}"""
     check_sharded(text, [[array(4 * n, 6)] for n in (1, 3)])
+
+
+VIEWS = """
+tir.prim_func @double[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "double" (%vi = spatial %i in %n, %vj = spatial %j in %m) {
+      %x = tir.load %X[%vi, %vj]
+      %y = arith.addf %x, %x : f32
+      tir.store %y, %Y[%vi, %vj]
+    }
+  }
+}
+relax.func @main[%n](%x: !relax.tensor<[n, 6], f32>) -> !relax.object {
+  %0 = relax.exp %x
+  %1 = relax.dist.local_view %0 mesh = [2] placement = "S[0]" axes = "x"
+  %2 = relax.call_tir @double(%1) : !relax.tensor<[floordiv(n, 2), 6], f32>
+  %3 = relax.dist.global_view %2 mesh = [2] placement = "S[0]" axes = "x"
+  %4 = relax.negative %3
+  relax.return %4
+}
+"""
+
+
+def test_views():
+    """Between a local and a global view, each worker computes with its tile; tiles have to be equally large there."""
+    module = parse_module(VIEWS)
+    run_pipeline(module, "propagate-sharding,lower-distributed")
+    for n in (2, 4):
+        x = array(n, 6)
+        np.testing.assert_allclose(run_sharded(module, "main", [x]), -2 * np.exp(x), 1e-6)
+    with pytest.raises(WorkerError, match=r"rank 0: ValueError: main: .*expected floordiv\(n, 2\) = 1, got 2"):
+        run_sharded(module, "main", [array(3, 6)])
 
 
 def test_symbolic_mesh():
