@@ -51,6 +51,9 @@ INDEX: dict[str, Entry] = {
     "convert-to-dataflow": Entry("lowering.relax.convert_to_dataflow:ConvertToDataflowPass"),
     "convert-vm-to-llvm": Entry("lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func",)),
     "copy-constants": Entry("lowering.relax.memory.copy_constants:CopyConstantsPass", requires=("relax.constant",)),
+    "cut-constants": Entry(
+        "lowering.distributed.cut_constants:CutConstantsPass", requires=("relax.dist.redistribute_replica_to_shard",)
+    ),
     "dead-code-elimination": Entry("lowering.relax.dead_code_elimination:DeadCodeEliminationPass"),
     "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),
     "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),

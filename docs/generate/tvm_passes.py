@@ -6,7 +6,7 @@ An entry says passes of ours in backticks with a word on how, or `-` and a reaso
 from __future__ import annotations
 
 _TRAINING = "- training is out of scope"
-_DISTRIBUTED = "- distributed execution is out of scope"
+_DISTRIBUTED = "- a rewrite for GPUs that share memory"
 _DEVICES = "- devices other than the CPU are out of scope"
 _VERIFIED = "- nothing to do: types and names are checked when ops are made and by the verifier"
 
@@ -55,12 +55,12 @@ TVM = {
     "LazySetOutput": "- as `LazyGetInput`",
     "LazyTransformParams": "- as `LazyGetInput`; what only weights decide is computed by `fold-constants`",
     "LegalizeOps": "`legalize-ops`",
-    "LegalizeRedistribute": _DISTRIBUTED,
+    "LegalizeRedistribute": "`lower-distributed`",
     "LiftTransformParams": "`lift-transform-params`",
     "LowerAllocTensor": "`plan-memory`; what stays a `relax.alloc_tensor` is one instruction",
-    "LowerDistIR": _DISTRIBUTED,
+    "LowerDistIR": "`lower-distributed`",
     "LowerGPUIPCAllocStorage": _DEVICES,
-    "LowerGlobalViewToLocalView": _DISTRIBUTED,
+    "LowerGlobalViewToLocalView": "`lower-distributed`",
     "LowerRuntimeBuiltin": "`convert-relax-to-vm`",
     "MergeCompositeFunctions": "`merge-composites`",
     "MetaScheduleApplyDatabase": "`schedule-tuned`, and `build`: from the file that `relax-run --tune` writes",
@@ -69,7 +69,7 @@ TVM = {
     "Normalize": _VERIFIED,
     "NormalizeGlobalVar": _VERIFIED,
     "OptimizeLayoutTransform": "`convert-layout`: layouts are chosen for a graph as a whole, so few changes remain",
-    "PropagateSharding": _DISTRIBUTED,
+    "PropagateSharding": "`propagate-sharding`",
     "RealizeVDevice": _DEVICES,
     "RemovePurityChecking": "`lower-call-tir` marks what it lowers `force_pure`",
     "RemoveRedundantReshape": "`simplify-reshapes`, which also lets elementwise operators pass",

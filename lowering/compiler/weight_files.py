@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,17 @@ def load_weights(module: ModuleOp, path: str | Path) -> None:
             _attach(module, file, path)
     except (library.SafetensorError, OSError) as error:
         raise WeightFileError(f"cannot read weights from {path}: {error}") from error
+
+
+def attach_arrays(module: ModuleOp, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Gives weights that the module only names their elements; `WeightFileError` for one of another shape or dtype.
+
+    Names that are not among the arrays stay as they are.
+    """
+    for op, weight in list(_weights(module)):
+        if weight.array is None and weight.name in arrays:
+            _verify(op, weight.name, arrays[weight.name])
+            op.properties["value"] = WeightAttr(weight.name, arrays[weight.name])
 
 
 def _library() -> Any:

@@ -1,7 +1,8 @@
 """Which placements are wanted of values that nobody has annotated: what follows from annotations, in both directions.
 
-An operator of which one operand or result is sharded along a factor wants the others to be. The first demand of a value
-counts; another one is a conflict, which a redistribution resolves where it is cheaper than doing without.
+An operator of which one operand or result is sharded along a factor wants the others to be; where they want different
+ones, parameters and constants decide. The first demand of a value counts; another one is a conflict, which a
+redistribution resolves where it is cheaper than doing without.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from lowering.diagnostics import Finding
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.locations import source_position
-from relax_dialect.ops.distributed import AnnotateShardingOp, PlacementOp
+from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.sharding import Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import TensorType
 
@@ -58,6 +60,10 @@ class Demands:
 
     def _annotate(self, op: PlacementOp) -> None:
         origin = describe(op.result)
+        if isinstance(op, LocalViewOp):  # what it gives is a worker's own
+            for at, placement in enumerate(op.sharding.placements):
+                self.wanted.setdefault((op.x, at), Demand(placement, origin))
+            return
         self._fix(op.result, op.sharding, origin)
         if not isinstance(op, AnnotateShardingOp):
             return
@@ -92,21 +98,23 @@ class Demands:
                 self.wanted.setdefault((value, at), demand)
 
     def _through(self, op: Operation, factors: Factors, at: int) -> None:
-        for demand, factor in self.factors_in(op, factors, at):
+        found = sorted(self.factors_in(op, factors, at), key=lambda each: not each[2])
+        for demand, factor, _ in found[:1]:
             choice = factors.placements(factor)
             values = zip((*op.operands, *op.results), (*choice.operands, *choice.results), strict=True)
             for value, placement in values:
                 if isinstance(placement, Shard) and not self._is_taken(value, at, placement):
                     self.wanted.setdefault((value, at), Demand(placement, demand.origin))
-            return
 
     def _is_taken(self, value: SSAValue, at: int, placement: Placement) -> bool:
         """Whether another axis is wanted for the dimension already."""
         others = (self.wanted.get((value, other)) for other in range(len(self.mesh.mesh)) if other != at)
         return any(demand is not None and demand.placement == placement for demand in others)
 
-    def factors_in(self, op: Operation, factors: Factors, at: int) -> Iterator[tuple[Demand, str]]:
-        """The factors along which demands of operands and results want an op to be shared along an axis."""
+    def factors_in(self, op: Operation, factors: Factors, at: int) -> Iterator[tuple[Demand, str, bool]]:
+        """The factors along which demands of operands and results want an op to be shared along an axis, and whether
+        it is a parameter or constant that does.
+        """
         labels = (*factors.operands, *factors.results)
         for value, own in zip((*op.operands, *op.results), labels, strict=True):
             demand = self.wanted.get((value, at))
@@ -114,7 +122,14 @@ class Demands:
                 continue
             factor = own[demand.placement.dim]
             if factor is not None and admits(op, factors, factor, self.mesh.mesh[at]):
-                yield demand, factor
+                yield demand, factor, is_stored(value)
+
+
+def is_stored(value: SSAValue) -> bool:
+    """Whether a value is a parameter or a constant, perhaps under an annotation: workers have tiles to save memory."""
+    while isinstance(value.owner, AnnotateShardingOp):
+        value = value.owner.x
+    return isinstance(value, BlockArgument) or isinstance(value.owner, ConstantOp)
 
 
 def _rule(op: Operator) -> Factors | None:

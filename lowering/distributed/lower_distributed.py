@@ -17,24 +17,32 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.diagnostics import fail
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.distributed.local_shapes import LocalShapes
+from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh, shardings_in
 from lowering.distributed.redistribution import FEWEST, STEPS, collective, sharding_of
 from lowering.locations import inherit_location
 from lowering.passes import Pass
-from lowering.relax.substitution import all_symbols, substitute_in
+from lowering.relax.substitution import all_symbols
 from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from lowering.rewriting import apply_patterns
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.creation import FilledOp, FullOp
-from relax_dialect.ops.distributed import PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import (
+    GlobalViewOp,
+    LocalViewOp,
+    PlacementOp,
+    RedistributeOp,
+    RedistributeReplicaToShardOp,
+)
 from relax_dialect.ops.manipulation import BroadcastToOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import Partial, Replicate, ShardingAttr
-from relax_dialect.struct_info.symbols import free_symbols, substitute
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.symbols import free_symbols
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.symbols import SymbolAttr
 
@@ -79,8 +87,8 @@ class LowerDistributedPass(Pass):
     divide a dimension, tiles are divided upwards: the last workers have less, or nothing.
 
     Each operator has to have the operands that one of its rules says (`lowering/distributed/rules`), which
-    `propagate-sharding` sees to; others are refused. Functions without shardings stay. Options give the sizes of axes
-    that are symbols: `lower-distributed{x=4 y=2}`.
+    `propagate-sharding` sees to; others are refused. Functions without shardings stay. Options give axes other
+    sizes than the program says, and numbers for symbols: `lower-distributed{x=4 y=2}`.
     """
 
     name = "lower-distributed"
@@ -104,65 +112,10 @@ class LowerDistributedPass(Pass):
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
             mesh = mesh_of(func)
             if mesh is not None:
-                mesh = bind_mesh(func, mesh, self.mesh)
+                mesh = on_mesh(func, mesh, self.mesh)
                 apply_patterns(func, FEWEST)
                 apply_patterns(func, STEPS)
                 _LocalFunction(func, mesh).make()
-
-
-def mesh_option(name: str, parameters: Mapping[str, Sequence[object]]) -> dict[str, int]:
-    """Options that are the sizes of axes, `x=4 y=2`; `ValueError` for one that is no number of workers."""
-    found: dict[str, int] = {}
-    for axis, given in parameters.items():
-        size = given[0] if len(given) == 1 else None
-        if not isinstance(size, int) or size < 1:
-            raise ValueError(f"'{name}' expected a number of workers for the axis {axis}, got {size}")
-        found[axis] = size
-    return found
-
-
-def mesh_of(func: FuncOp) -> ShardingAttr | None:
-    """The mesh of a function's shardings, with all placements replicated; fails if there are two."""
-    found: ShardingAttr | None = None
-    infos = [(func, info) for info in (*func.function_type.params, func.function_type.ret)]
-    infos += [(op, info) for op in func.walk() for info in op.result_types]
-    for op, info in infos:
-        for sharding in _shardings(info):
-            if found is None:
-                found = sharding
-            elif found.mesh != sharding.mesh:
-                meshes = [", ".join(map(str, each.mesh)) for each in (found, sharding)]
-                fail(op, f"expected the mesh [{meshes[0]}] of the function's other tensors, got [{meshes[1]}]")
-    return found and found.with_placements([Replicate()] * len(found.mesh))
-
-
-def _shardings(info: object) -> Sequence[ShardingAttr]:
-    if isinstance(info, TensorType) and info.sharding is not None:
-        return [info.sharding]
-    return [each for one in info.fields for each in _shardings(one)] if isinstance(info, TupleType) else []
-
-
-def bind_mesh(func: FuncOp, mesh: ShardingAttr, sizes: Mapping[str, int]) -> ShardingAttr:
-    """The mesh with a number for each size, which it then is in the whole function; fails if one is not given."""
-    values: dict[str, Dim] = {}
-    for axis in mesh.mesh:
-        given, known = sizes.get(axis.name), axis.size.constant_value
-        if known is None and given is not None and (name := axis.size.as_symbol) is not None:
-            values[name] = constant(given)
-        elif known is None:
-            fail(func, f"expected a number of workers along axis {axis.name}, got {axis.size}",
-                 f"give it: lower-distributed{{{axis.name}=4}}")  # fmt: skip
-        elif given not in (None, known):
-            fail(func, f"expected {known} workers along axis {axis.name}, got {given}")
-    if values:
-        old = func.function_type
-        substitute_in(func.body.block.ops, values)
-        for param in func.params:
-            Rewriter.replace_value_with_new_type(param, substitute(as_struct_infos([param.type])[0], values))
-        params = [substitute(info, values) for info in old.params]
-        func.function_type = FuncType(params, substitute(old.ret, values), pure=old.pure, symbols=old.symbols)
-        mesh = mesh.substitute(values)
-    return mesh
 
 
 class _LocalFunction:
@@ -238,7 +191,7 @@ class _LocalFunction:
 
     def _return(self, op: ReturnOp) -> StructInfo:
         (info,) = as_struct_infos([op.value.type])
-        if any(isinstance(placement, Partial) for each in _shardings(info) for placement in each.placements):
+        if any(isinstance(placement, Partial) for each in shardings_in(info) for placement in each.placements):
             fail(op, f"returns terms of a tensor: {info}", "use relax.dist.redistribute first")
         self._returned = info
         value, exact = self.values[op.value], self.shapes.exactly(info)
@@ -255,6 +208,10 @@ class _LocalFunction:
     def _translate(self, op: Operation) -> None:
         if isinstance(op, RedistributeOp):
             self.values[op.result] = collective(op, self.values[op.x], self.shapes, self._insert)
+        elif isinstance(op, LocalViewOp | GlobalViewOp):
+            self._view(op)
+        elif isinstance(op, ConstantOp):
+            self._constant(op)
         elif isinstance(op, TupleOp | TupleGetOp):
             made = op.clone(self.values)
             for result, old in zip(made.results, op.results, strict=True):
@@ -275,6 +232,27 @@ class _LocalFunction:
             fail(op, f"expected operands that all workers have, got {', '.join(map(str, op.operand_types))}",
                  "use propagate-sharding first, which redistributes them")  # fmt: skip
 
+    def _view(self, op: LocalViewOp | GlobalViewOp) -> None:
+        """A worker's tile is what it has; that it is as large as the view says is checked."""
+        if isinstance(op, LocalViewOp) and sharding_of(op.x, self.mesh).placements != op.sharding.placements:
+            fail(op, f"expected a tensor shared as {op.sharding.text}, got {op.x.type}", "use propagate-sharding first")
+        self.values[op.result] = self._as_local(self.values[op.x], as_struct_infos([op.result.type])[0])
+
+    def _constant(self, op: ConstantOp) -> None:
+        """A constant is there as a whole; a worker takes its tile."""
+        made = ConstantOp(op.value, op.result.type.with_sharding(None))
+        made.attributes = dict(op.attributes)
+        self._keep(op, made)
+        sharding = op.result.type.sharding
+        for dim, axis in sharding.shards.items() if sharding is not None else ():
+            size, count = (op.result.type.dims or ())[dim], axis.size.constant_value
+            if size is None or count is None:
+                fail(op, f"expected known dimensions, got {op.result.type}")
+            tile, index = self.shapes.tile(size, axis), self.shapes.indices[axis.name]
+            cut = RedistributeReplicaToShardOp(self.values[op.result], count, dim, axis.name, tile, index)
+            self._insert(cut)
+            self.values[op.result] = cut.result
+
     def _keep(self, old: Operation, new: Operation) -> None:
         for result, made in zip(old.results, new.results, strict=True):
             made.name_hint = result.name_hint
@@ -282,7 +260,7 @@ class _LocalFunction:
         self._insert(new)
 
     def _is_whole(self, value: SSAValue) -> bool:
-        placements = [each for sharding in _shardings(value.type) for each in sharding.placements]
+        placements = [each for sharding in shardings_in(value.type) for each in sharding.placements]
         return all(isinstance(placement, Replicate) for placement in placements)
 
     def _require_choice(self, op: Operation, factors: Factors) -> None:

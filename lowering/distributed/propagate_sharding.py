@@ -15,15 +15,16 @@ from xdsl.utils.arg_spec import ArgSpec
 
 from lowering.diagnostics import refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, estimate, redistribution, work
-from lowering.distributed.demands import Demands
+from lowering.distributed.demands import Demands, is_stored
 from lowering.distributed.factors import Choice, Factors, choices
-from lowering.distributed.lower_distributed import bind_mesh, mesh_of, mesh_option
+from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.to_non_dataflow import ToNonDataflowPass
-from relax_dialect.ops.distributed import PlacementOp, RedistributeOp
+from relax_dialect.ops.distributed import LocalViewOp, PlacementOp, RedistributeOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard
@@ -59,15 +60,16 @@ class PropagateShardingPass(Pass):
     }
     ```
 
-    1. Annotations are passed on forwards and backwards, by the rules of operator families: a parameter that nobody has
-       annotated gets what its users want.
-    2. Each operator, in program order, is shared along the factor that costs least: bytes that operands take to be
-       there, what its result takes to be as its users want it, and operations per worker.
+    1. Annotations are passed on forwards and backwards, by the rules of operator families: a parameter or constant that
+       nobody has annotated gets what its users want.
+    2. Each operator, in program order, is shared along the factor that moves the fewest parameters and constants, and
+       among these costs least: bytes that operands take to be there, what its result takes to be as its users want it,
+       and operations per worker.
     3. A `relax.dist.redistribute` stands where an operand is shared otherwise; its attribute `conflict` says where both
        shardings come from.
 
     What has no rule is computed by all workers. Two annotations of one tensor that differ are refused, with both
-    origins. Options give the sizes of axes that are symbols: `propagate-sharding{x=4}`.
+    origins. Options give axes other sizes than the program says, and numbers for symbols: `propagate-sharding{x=4}`.
     """
 
     name = "propagate-sharding"
@@ -91,7 +93,7 @@ class PropagateShardingPass(Pass):
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
             mesh = mesh_of(func)
             if mesh is not None:
-                demands = Demands(func, bind_mesh(func, mesh, self.mesh))
+                demands = Demands(func, on_mesh(func, mesh, self.mesh))
                 refuse(demands.findings)
                 _Propagation(demands).run()
 
@@ -113,6 +115,10 @@ class _Propagation:
         for op in list(self.func.body.block.ops):
             if isinstance(op, ReturnOp):
                 self._return(op)
+            elif isinstance(op, ConstantOp):
+                self._share(op.result, [self._wanted(op.result, at) for at in self.axes])
+            elif isinstance(op, LocalViewOp):
+                self._require(op, 0, op.sharding.placements, op.x)
             elif isinstance(op, PlacementOp | ShapeOfOp):
                 continue  # they say what they give, or want no elements
             elif isinstance(op, TupleOp | TupleGetOp):
@@ -200,7 +206,9 @@ class _Propagation:
         """Shares an op along each axis by what costs least."""
         chosen: list[Choice] = []
         for at in self.axes:
-            asked = {factor for _, factor in self.demands.factors_in(op, factors, at)} | self._present(op, factors, at)
+            asked = {factor for _, factor, _ in self.demands.factors_in(op, factors, at)} | self._present(
+                op, factors, at
+            )
             found = [
                 choice
                 for choice in choices(op, factors, self.mesh.mesh[at])
@@ -221,8 +229,19 @@ class _Propagation:
                 found |= {label for label in (labels[placement.dim],) if label is not None}
         return found
 
-    def _cost(self, op: Operation, factors: Factors, choice: Choice, at: int) -> float:
-        """Bytes that a worker sends for an op, and what its operations take in bytes."""
+    def _cost(self, op: Operation, factors: Factors, choice: Choice, at: int) -> tuple[int, float]:
+        """How many parameters and constants are gathered, whose tiles are there to save memory; and bytes that a
+        worker sends for an op, with what its operations take in bytes.
+        """
+        gathered = [
+            operand
+            for operand, needed in zip(op.operands, choice.operands, strict=True)
+            if is_stored(operand) and self._placements(operand)[at] not in (needed, REPLICATE)
+        ]
+        return len(gathered), self._seconds(op, factors, choice, at)
+
+    def _seconds(self, op: Operation, factors: Factors, choice: Choice, at: int) -> float:
+        """What an op takes, in the time in which a worker sends a byte."""
         axis = self.mesh.mesh[at]
         total = estimate(work(op, factors)) / FLOPS_PER_BYTE / (1 if choice.factor is None else self._workers(at))
         for operand, needed in zip(op.operands, choice.operands, strict=True):

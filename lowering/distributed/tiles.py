@@ -78,6 +78,11 @@ class Distribution:
             index[dim] = slice(*tile_bounds(np.shape(value)[dim], self.mesh[axis.name], at[axis.name]))
         return np.ascontiguousarray(value[tuple(index)])
 
+    @property
+    def shares_result(self) -> bool:
+        """Whether workers have tiles of the result, or of a field of it."""
+        return _is_shared(self.type.ret)
+
     def whole(self, results: Sequence[Value]) -> Value:
         """The result of the whole, for those of all workers by rank."""
         return self._joined(results, self.type.ret)
@@ -101,6 +106,12 @@ class Distribution:
             return np.concatenate([join((*place, index), rest) for index in range(self.mesh[name])], dims[name])
 
         return join((), list(self.mesh))
+
+
+def _is_shared(info: StructInfo) -> bool:
+    if isinstance(info, TupleType):
+        return any(map(_is_shared, info.fields))
+    return isinstance(info, TensorType) and info.sharding is not None and bool(info.sharding.shards)
 
 
 def _facts(value: Any, info: StructInfo) -> Iterator[tuple[Dim, int]]:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.diagnostics import Finding, InvalidModule, refuse
+from lowering.diagnostics import Finding, InvalidModule, fail, refuse
 from lowering.relax.shapes.fresh import FreshSymbols
 from lowering.relax_to_tir.context import KERNELS, REWRITES
 from lowering.relax_to_tir.kernel import Kernel
@@ -18,6 +18,7 @@ from lowering.relax_to_tir.measure import measure, stem
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.types import TensorType
 
 
 class LegalizeOpsPass(ModulePass):
@@ -50,8 +51,21 @@ class LegalizeOpsPass(ModulePass):
         kernels = Kernels(op)
         findings: list[Finding] = []
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
+            require_one_worker(func)
             apply_patterns(func, [ExpandOperator(findings), CallKernel(kernels, FreshSymbols(func), findings)])
         refuse(findings)
+
+
+def require_one_worker(func: FuncOp) -> None:
+    """Fails for a function of whose parameters several workers have tiles: it would run as if each had the whole."""
+    for name, info in zip(func.param_names, func.function_type.params, strict=True):
+        if isinstance(info, TensorType) and info.sharding is not None and info.sharding.workers != 1:
+            fail(
+                func,
+                f"expected parameters that this worker has as a whole, got {name}, which is shared as "
+                f"{info.sharding.text}",
+                "make the program of each worker by the passes propagate-sharding and lower-distributed",
+            )
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,8 @@ class RedistributeOp(PlacementOp):
 class LocalViewOp(PlacementOp):
     """The tile of a tensor that a worker has: each dimension by the number of its tiles.
 
+    What is computed with it is computed by each worker for itself, until a `relax.dist.global_view`.
+
     C1: the dimensions are multiples of the number of their tiles, which is constant.
     C2: no worker has a term of the tensor.
     """
@@ -146,10 +148,12 @@ class GlobalViewOp(PlacementOp):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        parts, x = tiles_of(inference, cls._sharding(inference)), inference.tensor(0)
+        sharding, x = cls._sharding(inference), inference.tensor(0)
+        parts = tiles_of(inference, sharding)
         if x.dims is None:
-            return (x,)
-        return (x.with_shape([None if dim is None else dim * parts.get(at, 1) for at, dim in enumerate(x.dims)]),)
+            return (x.with_sharding(sharding),)
+        dims = [None if dim is None else dim * parts.get(at, 1) for at, dim in enumerate(x.dims)]
+        return (x.with_shape(dims).with_sharding(sharding),)
 
 
 def tiles_of(inference: Inference, sharding: ShardingAttr) -> dict[int, int]:

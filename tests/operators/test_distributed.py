@@ -88,3 +88,17 @@ def test_a_tile_of_another_worker():
     for mode in MODES:
         with pytest.raises(ValueError, match="expected 2 workers, got 1"):
             runner(module, "main", mode)(random("f32", 6, 6))
+
+
+def test_a_function_of_several_workers_is_not_built_as_one():
+    """Shardings of parameters are no less than annotations; on a mesh of one worker they change nothing."""
+    text = """relax.func @main[%n](%x: !relax.tensor<[n], f32, sharding<x = COUNT: S[0]>>) -> !relax.object {
+      %0 = relax.exp %x
+      relax.return %0
+    }"""
+    x = random("f32", 3)
+    for mode in MODES:
+        np.testing.assert_allclose(runner(parse_module(text.replace("COUNT", "1")), "main", mode)(x), np.exp(x), 1e-6)
+        if mode != "interpret":
+            with pytest.raises(InvalidModule, match=r"got x, which is shared as x = 2: S\[0\]"):
+                build(parse_module(text.replace("COUNT", "2")), mode=mode)

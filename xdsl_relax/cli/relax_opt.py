@@ -88,6 +88,11 @@ class RelaxOptMain(xDSLOptMain):
             help="say on stderr how much memory each function takes, planned and if nothing shared memory",
         )
         arg_parser.add_argument(
+            "--report-communication",
+            action="store_true",
+            help="say on stderr what each worker of a sharded program sends: bytes and messages of a call",
+        )
+        arg_parser.add_argument(
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
         arg_parser.add_argument(
@@ -224,6 +229,11 @@ class RelaxOptMain(xDSLOptMain):
                 print(self.monitor.validation.report(), file=sys.stderr)
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
+        if self.args.report_communication:
+            from lowering.distributed.report import communication_text
+            from lowering.distributed.shard import shard
+
+            print(communication_text(shard(prog)), file=sys.stderr)
         if self.args.view is not None:
             self._draw(prog, before)
         if self.args.save_weights is not None:

@@ -76,6 +76,17 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 def _run(argv: Sequence[str] | None) -> None:
     args = command_line(__doc__).parse_args(argv)
+    if args.mesh is None:
+        _run_program(args)
+        return
+    from xdsl_relax.cli.workers import run_together  # needs MPI
+
+    if args.profile or args.report_memory or args.tune:
+        raise ToolError("--mesh goes with neither --profile, --report-memory nor --tune")
+    run_together(lambda: _run_program(args))
+
+
+def _run_program(args: argparse.Namespace) -> None:
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
@@ -88,7 +99,12 @@ def _run(argv: Sequence[str] | None) -> None:
             raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
         ordered = in_order(inputs, parameters_of(module, args.entry), args.entry)
         _tune(module, args, options, [as_argument(value.value) for value in ordered])
-    program = load_program(args.file, args.entry, options)
+    if args.mesh is None:
+        program = load_program(args.file, args.entry, options)
+    else:
+        from xdsl_relax.cli.workers import load_sharded
+
+        program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     inputs = in_order(inputs, program.parameters, args.entry)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")

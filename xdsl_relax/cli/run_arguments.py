@@ -25,6 +25,14 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
         action="store_true",
         help="run an executable (.rvm) with machine code that you have not made yourself, as you would run a program",
     )
+    parser.add_argument(
+        "--mesh",
+        metavar="SIZES",
+        help="run a sharded program on the processes that mpiexec has started: 4, or x=2,y=2",
+    )
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="with --mesh, how long workers wait for each other"
+    )
     _add_inputs(parser)
     parser.add_argument("--seed", type=_not_negative, default=0, help="of random arrays and of --tune (default: 0)")
     add_load_option(parser, "register packed functions")
@@ -98,6 +106,16 @@ def _not_negative(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise argparse.ArgumentTypeError(f"expected a number of at least 0, got {text}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text}")
+    return found
 
 
 def _positive(text: str) -> int:

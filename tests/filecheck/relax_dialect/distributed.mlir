@@ -15,7 +15,7 @@
 // TYPES: "relax.dist.annotate_sharding"{{.*}} -> !relax.tensor<[4 * n, 6], f32, sharding<axis0 = 2: S[0], axis1 = 3: S[1]>>
 // TYPES: "relax.dist.redistribute"{{.*}} -> !relax.tensor<[4 * n, 6], f32, sharding<axis0 = 2: R, axis1 = 3: R>>
 // TYPES: "relax.dist.local_view"{{.*}} -> !relax.tensor<[2 * n, 2], f32>
-// TYPES: "relax.dist.global_view"{{.*}} -> !relax.tensor<[4 * n, 6], f32>
+// TYPES: "relax.dist.global_view"{{.*}} -> !relax.tensor<[4 * n, 6], f32, sharding<axis0 = 2: S[0], axis1 = 3: S[1]>>
 // TYPES: "relax.dist.annotate_sharding"{{.*}} -> !relax.tensor<[4 * n, 6], f32, sharding<>>
 // TYPES: "relax.dist.redistribute_replica_to_shard"{{.*}} -> !relax.tensor<[2 * n, 6], f32>
 relax.func @placed[%n](%x: !relax.tensor<[4 * n, 6], f32>) -> !relax.object {

@@ -6,7 +6,8 @@ import pytest
 from lowering.diagnostics import InvalidModule
 from lowering.distributed.tiles import Distribution
 from lowering.parsing import parse_module
-from tests.lowering.distributed.support import check_sharded
+from relax_dialect.interpreter.workers import WorkerError
+from tests.lowering.distributed.support import check_sharded, run_sharded
 from tests.support.programs import run_pipeline
 
 PLACEMENTS = ("R", "S[0]", "S[1]")
@@ -86,6 +87,38 @@ def test_shapes_of_shared_tensors():
     check_sharded(text, [[array(4 * n, 6)] for n in (1, 3)])
 
 
+VIEWS = """
+tir.prim_func @double[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "double" (%vi = spatial %i in %n, %vj = spatial %j in %m) {
+      %x = tir.load %X[%vi, %vj]
+      %y = arith.addf %x, %x : f32
+      tir.store %y, %Y[%vi, %vj]
+    }
+  }
+}
+relax.func @main[%n](%x: !relax.tensor<[n, 6], f32>) -> !relax.object {
+  %0 = relax.exp %x
+  %1 = relax.dist.local_view %0 mesh = [2] placement = "S[0]" axes = "x"
+  %2 = relax.call_tir @double(%1) : !relax.tensor<[floordiv(n, 2), 6], f32>
+  %3 = relax.dist.global_view %2 mesh = [2] placement = "S[0]" axes = "x"
+  %4 = relax.negative %3
+  relax.return %4
+}
+"""
+
+
+def test_views():
+    """Between a local and a global view, each worker computes with its tile; tiles have to be equally large there."""
+    module = parse_module(VIEWS)
+    run_pipeline(module, "propagate-sharding,lower-distributed")
+    for n in (2, 4):
+        x = array(n, 6)
+        np.testing.assert_allclose(run_sharded(module, "main", [x]), -2 * np.exp(x), 1e-6)
+    with pytest.raises(WorkerError, match=r"rank 0: ValueError: main: .*expected floordiv\(n, 2\) = 1, got 2"):
+        run_sharded(module, "main", [array(3, 6)])
+
+
 def test_symbolic_mesh():
     """The size of an axis may be a symbol until the program is lowered."""
     text = """relax.func @main[%n, %p](%q: !relax.prim<i64, p>, %x: !relax.tensor<[n, 4], f32, sharding<x = p: S[0]>>)
@@ -99,6 +132,16 @@ def test_symbolic_mesh():
         run_pipeline(module.clone(), "lower-distributed")
     run_pipeline(module, "lower-distributed{x=3}")
     assert Distribution.of(module, "main").mesh == {"x": 3}
+    with pytest.raises(InvalidModule, match=r"expected sizes for axes of the mesh \[x = 2\], got y"):
+        run_pipeline(parse_module(redistribution("x = 2", "R", "S[0]")), "lower-distributed{y=3}")
+
+
+def test_another_mesh():
+    """The sizes that a program says are only those that it has without others."""
+    text = redistribution("x = 2", "S[0]", "S[1]")
+    for workers in (1, 2, 3):
+        module = check_sharded(text, [[array(5, 4)]], f"lower-distributed{{x={workers}}}")
+        assert Distribution.of(module, "main").mesh == {"x": workers}
 
 
 REFUSED = {

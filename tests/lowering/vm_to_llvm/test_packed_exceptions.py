@@ -158,7 +158,7 @@ def test_the_tool_says_so(tmp_path: Path):
     load = "import tvm_ffi\ndef fail(x): raise ValueError('\\udcff')\n"
     load += "tvm_ffi.register_global_func('test.exceptions.raise', fail)\n"
     (tmp_path / "load.py").write_text(load)
-    program = ["-m", "tools.relax_run", str(tmp_path / "main.mlir"), "--entry", "main", "--random", "f32[4]"]
+    program = ["-m", "xdsl_relax.cli.relax_run", str(tmp_path / "main.mlir"), "--entry", "main", "--random", "f32[4]"]
     done = _run(*program, "--load", str(tmp_path / "load.py"), "--mode", "interpret")
     assert done.returncode == 1
     assert UNTOLD in done.stderr

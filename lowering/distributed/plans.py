@@ -1,0 +1,126 @@
+"""Ready-made plans: which parameters and constants of a known architecture to annotate, by their names.
+
+`propagate-sharding` finds the rest. A plan says what workers share along one axis of the mesh; several plans, each with
+an axis of its own, are combined by annotating one after the other: a mesh is the axes of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from relax_dialect.ops.distributed import AnnotateShardingOp
+from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.sharding import REPLICATE, Placement, Shard, ShardingAttr
+from relax_dialect.struct_info.types import TensorType
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is annotated along one axis: tensors whose names match patterns as of files, `*.q_proj.weight`."""
+
+    placements: Mapping[str, Placement]
+    """Of parameters and constants, by pattern; the first one that matches counts. Negative dimensions count from the
+    back.
+    """
+    norms: int | None = None
+    """The dimension along which workers share what is normalised, if they do."""
+
+
+def data_parallel(*inputs: str) -> Plan:
+    """Workers have tiles of the batch: the first dimension of some parameters."""
+    return Plan({name: Shard(0) for name in inputs})
+
+
+def tensor_parallel(columns: Sequence[str], rows: Sequence[str], vectors: Sequence[str] = ()) -> Plan:
+    """Workers have columns of some matrices and rows of those that follow (Shoeybi et al., 2019, Megatron-LM).
+
+    Matrices are (inputs, outputs): `columns` go by outputs, and so do `vectors`, their biases; `rows` go by inputs.
+    """
+    by_output = {name: Shard(-1) for name in (*columns, *vectors)}
+    return Plan(by_output | {name: Shard(0) for name in rows})
+
+
+def sequence_parallel(dim: int = 1) -> Plan:
+    """Workers normalise tiles of the sequence (Korthikanti et al., 2022); goes with a tensor-parallel plan."""
+    return Plan({}, dim)
+
+
+LLAMA = tensor_parallel(
+    columns=[f"*.{part}_proj.weight" for part in ("q", "k", "v", "gate", "up")],
+    rows=["*.o_proj.weight", "*.down_proj.weight"],
+)
+"""Heads and hidden features of decoders with the names of Llama's checkpoints."""
+
+LLAMA_CACHE = Plan({"keys*": Shard(2), "values*": Shard(2)})
+"""The heads of its caches of keys and values, (batch, past, heads, head size)."""
+
+BERT = tensor_parallel(
+    columns=["*.self.query.weight", "*.self.key.weight", "*.self.value.weight", "*.intermediate.dense.weight"],
+    rows=["*.output.dense.weight"],
+    vectors=["*.self.query.bias", "*.self.key.bias", "*.self.value.bias", "*.intermediate.dense.bias"],
+)
+"""Heads and hidden features of encoders with the names of BERT's checkpoints."""
+
+
+def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh: Mapping[str, int]) -> int:
+    """Annotates the functions of a module by plans, each for an axis of the mesh; gives how many tensors it found.
+
+    Raises `ValueError` for a plan whose axis the mesh does not have.
+    """
+    if others := plans.keys() - mesh.keys():
+        raise ValueError(f"expected plans for axes of the mesh {', '.join(mesh)}, got {', '.join(sorted(others))}")
+    by_axis = {axis: list(plan) if isinstance(plan, Sequence) else [plan] for axis, plan in plans.items()}
+    count = 0
+    for func in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for name, value in _named(func):
+            placements = [_placement(by_axis.get(axis, ()), name, value) for axis in mesh]
+            count += _annotate(value, ShardingAttr.of(mesh, placements))
+        for op in [op for op in func.walk() if isinstance(op, LayerNormOp | RMSNormOp)]:
+            placements = [_of_norms(by_axis.get(axis, ())) for axis in mesh]
+            if any(placement != REPLICATE for placement in placements):
+                note = AnnotateShardingOp.of(op.x, ShardingAttr.of(mesh, placements))
+                Rewriter.insert_op(note, InsertPoint.before(op))
+                op.operands[0] = note.result
+                count += 1
+    return count
+
+
+def _named(func: FuncOp) -> Iterator[tuple[str, SSAValue]]:
+    yield from zip(func.param_names, func.params, strict=True)
+    for op in func.walk():
+        if isinstance(op, ConstantOp) and op.weight_name is not None:
+            yield op.weight_name, op.result
+
+
+def _placement(plans: Sequence[Plan], name: str, value: SSAValue) -> Placement:
+    rank = value.type.rank if isinstance(value.type, TensorType) else None
+    for plan in plans:
+        for pattern, placement in plan.placements.items():
+            if rank is not None and fnmatchcase(name, pattern):
+                return Shard(placement.dim % rank) if isinstance(placement, Shard) else placement
+    return REPLICATE
+
+
+def _of_norms(plans: Sequence[Plan]) -> Placement:
+    return next((Shard(plan.norms) for plan in plans if plan.norms is not None), REPLICATE)
+
+
+def _annotate(value: SSAValue, sharding: ShardingAttr) -> bool:
+    """Says how a tensor is shared, unless all workers have all of it; whether it did."""
+    if all(placement == REPLICATE for placement in sharding.placements):
+        return False
+    note = AnnotateShardingOp.of(value, sharding)
+    owner = value.owner
+    point = InsertPoint.after(owner) if isinstance(owner, Operation) else InsertPoint.at_start(owner)
+    value.replace_all_uses_with(note.result)
+    note.operands[0] = value
+    Rewriter.insert_op(note, point)
+    return True

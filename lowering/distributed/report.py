@@ -1,0 +1,121 @@
+"""What the workers of a lowered program send to each other, as expressions in the symbols of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from lowering.distributed.cost import (
+    NOTHING,
+    Traffic,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    bytes_of,
+    reduce_scatter,
+)
+from lowering.distributed.lower_distributed import MESH
+from relax_dialect.ops.collective import (
+    AllGatherOp,
+    AllReduceOp,
+    AllToAllOp,
+    BroadcastFromWorker0Op,
+    CollectiveOp,
+    ReduceScatterOp,
+    ScatterFromWorker0Op,
+)
+from relax_dialect.ops.distributed import RedistributeReplicaToShardOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.sharding import ShardingAttr
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import constant
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One collective of a function."""
+
+    op: CollectiveOp
+    workers: int
+    sent: Traffic
+    """What one worker sends in one call of the function; of rank 0, where the ranks differ."""
+
+    def as_text(self) -> str:
+        """`relax.ccl.allreduce of 2 workers along x: 256 * n bytes in 2 messages`."""
+        along = f" along {self.op.group_name}" if self.op.group_name else ""
+        what = f"{self.op.name} of {self.workers} workers{along}"
+        return f"{what}: {self.sent.bytes} bytes in {self.sent.messages} messages"
+
+
+@dataclass(frozen=True)
+class FunctionCommunication:
+    """The collectives of one function, in program order; those of loops and branches count once."""
+
+    name: str
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def total(self) -> Traffic:
+        """What one worker sends in one call."""
+        return sum((each.sent for each in self.exchanges), NOTHING)
+
+    def seconds(self, sizes: dict[str, int], latency: float, bandwidth: float) -> float:
+        """How long the exchanges of a call take by the alpha-beta model: seconds of a message, bytes in a second."""
+        total = self.total
+        return latency * total.messages.evaluate(sizes) + total.bytes.evaluate(sizes) / bandwidth
+
+    def as_text(self) -> str:
+        """A line for each exchange, and the total."""
+        if not self.exchanges:
+            return f"@{self.name}\n  nothing is sent"
+        lines = [f"@{self.name}", *(f"  {each.as_text()}" for each in self.exchanges)]
+        return "\n".join([*lines, f"  in all: {self.total.bytes} bytes in {self.total.messages} messages per worker"])
+
+
+def communication(module: ModuleOp) -> list[FunctionCommunication]:
+    """What the functions of a module send, that `lower-distributed` has made."""
+    return [
+        FunctionCommunication(func.sym_name.data, tuple(_exchanges(func)))
+        for func in module.ops
+        if isinstance(func, FuncOp)
+    ]
+
+
+def communication_text(module: ModuleOp) -> str:
+    """The report, function by function."""
+    return "\n".join(each.as_text() for each in communication(module))
+
+
+def _exchanges(func: FuncOp) -> Iterator[Exchange]:
+    mesh = func.attributes.get(MESH)
+    sizes = {axis.name: axis.size.constant_value or 1 for axis in mesh.mesh} if isinstance(mesh, ShardingAttr) else {}
+    world = mesh.workers or 1 if isinstance(mesh, ShardingAttr) else 1
+    for op in func.walk():
+        if isinstance(op, CollectiveOp) and not isinstance(op, RedistributeReplicaToShardOp):
+            workers = sizes.get(op.group_name, world)
+            yield Exchange(op, workers, _sent(op, workers))
+
+
+def _sent(op: Operation, workers: int) -> Traffic:
+    operand, result = (
+        bytes_of(value.type) if isinstance(value.type, TensorType) else constant(0)
+        for value in (op.operands[0], op.results[0])
+    )
+    match op:
+        case AllGatherOp():
+            return all_gather(result, workers)
+        case AllReduceOp():
+            return all_reduce(result, workers)
+        case ReduceScatterOp():
+            return reduce_scatter(operand, workers)
+        case AllToAllOp():
+            return all_to_all(operand * workers, workers)
+        case BroadcastFromWorker0Op():
+            return Traffic(result, constant(min(1, workers - 1)))
+        case ScatterFromWorker0Op():
+            return reduce_scatter(operand, workers)
+        case _:
+            return NOTHING

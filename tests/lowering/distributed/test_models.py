@@ -1,0 +1,89 @@
+"""Transformers on several workers by ready-made plans: equal to the whole, with the collectives that plans promise."""
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from examples.models.bert import sentence_embeddings
+from examples.models.llama import decoder, random_weights
+from lowering.distributed.cut_constants import CutConstantsPass
+from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, Plan, annotate, data_parallel, sequence_parallel
+from lowering.distributed.report import communication
+from lowering.distributed.shard import shard
+from lowering.distributed.tiles import Distribution
+from lowering.parsing import make_context
+from lowering.verify.module import verify_module
+from relax_dialect.interpreter import run
+from relax_dialect.interpreter.workers import run_workers
+from tests.lowering.distributed.models import BERT_SIZES, CLOSE, LLAMA_SIZES, bert_weights, llama_inputs
+from tests.support.programs import assert_same
+
+
+def check(
+    module: ModuleOp, plans: dict[str, Plan | list[Plan]], mesh: dict[str, int], args: list[np.ndarray]
+) -> ModuleOp:
+    """All workers, each with its tiles of the weights, compute what the whole does; gives the program of a worker."""
+    annotated = module.clone()
+    assert annotate(annotated, plans, mesh) > 0
+    local = shard(annotated)
+    verify_module(local)
+    distribution = Distribution.of(local, "main")
+    expected = run(module, "main", args)
+    given = [distribution.arguments(args, rank) for rank in range(distribution.workers)]
+    assert_same(distribution.whole(run_workers(local, "main", mesh, given)), expected, CLOSE, f"{mesh}")
+    cut = local.clone()
+    CutConstantsPass(distribution.workers - 1).apply(make_context(), cut)
+    verify_module(cut)
+    return cut
+
+
+def exchanges(module: ModuleOp) -> list[str]:
+    return [each.op.name.removeprefix("relax.ccl.") for func in communication(module) for each in func.exchanges]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_llama_decoder(workers: int):
+    """Heads of queries and of the cache, and hidden features, on workers: two all-reduces in a layer.
+
+    Four workers cannot share two heads of keys, so there they have all heads of the cache.
+    """
+    module = decoder(LLAMA_SIZES, random_weights(LLAMA_SIZES))
+    plans: dict[str, Plan | list[Plan]] = {"x": [LLAMA, LLAMA_CACHE] if workers <= 2 else LLAMA}
+    for past, length in ((0, 3), (4, 1)):
+        local = check(module, plans, {"x": workers}, llama_inputs(past, length))
+    if workers == 2:
+        assert exchanges(local) == ["allreduce", "allreduce"]
+        assert "tensor<[batch, past, 1, 8], f32>" in str(local)  # a worker has half of the heads of the cache
+        assert 'relax.constant "model.layers.0.mlp.down_proj.weight[x = 1]" : !relax.tensor<[88, 32]' in str(local)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_bert_encoder(workers: int):
+    module = sentence_embeddings(BERT_SIZES, bert_weights(BERT_SIZES))
+    ids = np.random.default_rng(0).integers(0, 50, (3, 5))
+    mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
+    local = check(module, {"x": BERT}, {"x": workers}, [ids, mask])
+    if workers == 2:
+        assert exchanges(local) == ["allreduce", "allreduce"]
+
+
+def test_batches_and_heads():
+    """A mesh of two axes: batches along one, heads along the other; the batch is not divided evenly."""
+    module = sentence_embeddings(BERT_SIZES, bert_weights(BERT_SIZES))
+    ids = np.random.default_rng(0).integers(0, 50, (3, 5))
+    local = check(module, {"d": data_parallel("ids", "mask"), "t": BERT}, {"d": 2, "t": 2}, [ids, np.ones_like(ids)])
+    assert exchanges(local) == ["allreduce", "allreduce"]
+
+
+def test_sequences():
+    """Where workers normalise tiles of the sequence, a reduce-scatter takes the place of an all-reduce."""
+    module = sentence_embeddings(BERT_SIZES, bert_weights(BERT_SIZES))
+    ids = np.random.default_rng(0).integers(0, 50, (2, 5))
+    local = check(module, {"x": [BERT, sequence_parallel()]}, {"x": 2}, [ids, np.ones_like(ids)])
+    assert "reduce_scatter" in exchanges(local)
+
+
+def test_a_plan_for_no_axis():
+    module = decoder(LLAMA_SIZES, random_weights(LLAMA_SIZES))
+    with pytest.raises(ValueError, match="expected plans for axes of the mesh x, got y"):
+        annotate(module, {"y": LLAMA}, {"x": 2})

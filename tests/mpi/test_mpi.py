@@ -1,0 +1,73 @@
+"""Programs on several processes of MPI, more than the machine may have processors; each run ends within a time."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 240
+"""What no run takes: after it the processes are killed."""
+
+
+def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command on so many workers."""
+    found = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+    assert found is not None, "the extra test has mpich"
+    return subprocess.run(
+        [found, "-n", str(workers), sys.executable, *command],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "RELAX_NUM_THREADS": "1", "HOME": str(Path.home()), "PATH": "/usr/bin:/bin"},
+    )
+
+
+WELL = [("collectives", 3), ("collectives", 4), ("sharded", 2), ("models", 2), ("named_weights", 2)]
+
+
+@pytest.mark.parametrize(("case", "workers"), WELL)
+def test_all_ranks_end_well(case: str, workers: int):
+    done = mpiexec(workers, "-m", "tests.mpi.checks", case)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("is done") == workers
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("disagree", "RuntimeError: workers disagree: rank 0 is at allreduce by sum of float32[1, 6], rank 1 at"),
+        ("other_program", "RuntimeError: workers disagree: rank 0 is at the program "),
+        ("other_mesh", "ValueError: the mesh [x = 3] has 3 workers, but MPI has started 2"),
+        ("one_fails", "rank 1: ValueError: no memory for the weights"),
+        ("killed", "signal 9"),
+        ("late", "rank 0: TimeoutError: other workers did not come to allreduce by sum of float32[3, 6] within 1 sec"),
+    ],
+)
+def test_a_fault_of_one_rank_ends_all(case: str, message: str):
+    done = mpiexec(2, "-m", "tests.mpi.checks", case)
+    assert done.returncode != 0
+    assert message in done.stdout + done.stderr
+    assert "is done" not in done.stdout
+
+
+PROGRAM = ["-m", "xdsl_relax.cli.relax_run", "examples/tensor_parallel.mlir"]
+INPUTS = ["--random", "f32[4,64]", "f32[64,256]", "f32[256,64]"]
+
+
+def test_relax_run():
+    """Only rank 0 prints, and it prints the same whatever the number of workers."""
+    done = [mpiexec(workers, *PROGRAM, "--mesh", str(workers), *INPUTS) for workers in (1, 2)]
+    assert [each.returncode for each in done] == [0, 0], done[1].stderr
+    outputs = [line for each in done for line in each.stdout.splitlines() if line.startswith("  output")]
+    assert len(outputs) == 2
+    assert outputs[0][:30] == outputs[1][:30]
+
+
+def test_relax_run_refuses_another_mesh():
+    done = mpiexec(2, *PROGRAM, "--mesh", "y=2", *INPUTS)
+    assert done.returncode != 0
+    assert "--mesh expected sizes for the axes x, got y=2" in done.stderr
