@@ -12,12 +12,13 @@ from tools.failures import ToolError, with_traceback
 
 def generate(args: argparse.Namespace) -> None:
     """Continues a prompt, or answers a question, and prints the text as it comes, then how fast it came."""
-    if args.prompt is None and args.ask is None:
+    given: str | None = args.prompt if args.ask is None else args.ask
+    if given is None:
         raise ToolError("a language model (.gguf) expected --prompt TEXT or --ask TEXT")
     try:
         sampling = Sampling(args.temperature, args.top_k, args.top_p, args.seed)
         model = LanguageModel.load(args.file, context=args.context, cache=not args.no_cache)
-        prompt = args.prompt if args.ask is None else model.tokenizer.chat([{"role": "user", "content": args.ask}])
+        prompt = given if args.ask is None else model.tokenizer.chat([{"role": "user", "content": given}])
         made: Generation = model.generate(
             prompt, max_tokens=args.max_tokens, sampling=sampling, stop=args.stop, show=_show
         )

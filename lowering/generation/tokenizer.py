@@ -144,7 +144,7 @@ def _whole(file: GGUFFile, tokens: Sequence[str], library: Any) -> list[Any]:
     types = file.metadata.get("tokenizer.ggml.token_type")
     if not isinstance(types, np.ndarray) or len(types) != len(tokens):
         return []
-    wanted = np.flatnonzero(np.isin(types, (_CONTROL, _USER_DEFINED)))
+    wanted: list[int] = np.flatnonzero(np.isin(types, (_CONTROL, _USER_DEFINED))).tolist()
     return [library.AddedToken(tokens[number], special=bool(types[number] == _CONTROL)) for number in wanted]
 
 

@@ -15,9 +15,11 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
+from lowering.kernels.cpu.emit.shuffles import element_of
 from tir_dialect.block_formats import BlockFormat
 from tir_dialect.dims import constant, floordiv
 from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
 
@@ -152,8 +154,8 @@ class Block:
 
     def _like(self, value: SSAValue, number: int) -> SSAValue:
         """A number as an integer, or as each lane."""
-        if isinstance(value.type, VectorType):
-            kind = i8 if value.type == VectorType(i8, [self.lanes]) else i32
+        if lanes_of(value.type) is not None:
+            kind = i8 if element_of(value) == i8 else i32
             return self._vector(kind, [number] * self.lanes)
         return self._value(arith.ConstantOp(IntegerAttr(number, i32)))
 
