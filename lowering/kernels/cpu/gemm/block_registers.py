@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
-from lowering.kernels.cpu.emit.shuffles import element_of
+from lowering.kernels.cpu.emit.shuffles import element_of, shuffle
 from tir_dialect.block_formats import BlockFormat
 from tir_dialect.dims import constant, floordiv
 from tir_dialect.ops.convert import ConvertOp
@@ -33,6 +33,7 @@ class Group:
     integers: Sequence[SSAValue]
     """Vectors of `f32`."""
     scale: SSAValue
+    """In all lanes, as is `least`."""
     least: SSAValue | None = None
 
 
@@ -75,6 +76,17 @@ class Block:
     def half(self, at: int) -> SSAValue:
         """The `f16` at an even byte as an `f32`."""
         return self._once("half", at, lambda: self._value(arith.ExtFOp(self._pair(self._memory.halves, at), f32)))
+
+    def halves(self, at: int) -> tuple[SSAValue, SSAValue]:
+        """Two `f16` side by side, each as an `f32` in all lanes."""
+        pair = self._code.load(self._memory.halves, [self._code.add(self._code.divide(self._at, 2), at // 2)], 2)
+        wide = self._value(ConvertOp("extf", pair, VectorType(f32, [2])))
+        first, second = (shuffle(self._code, (wide, wide), [lane] * self.lanes) for lane in (0, 1))
+        return first, second
+
+    def splat(self, value: SSAValue) -> SSAValue:
+        """A scalar in all lanes."""
+        return self._code.splat(value, self.lanes)
 
     def word(self, at: int) -> SSAValue:
         """The two bytes at an even one, as an integer."""
@@ -166,11 +178,11 @@ class Block:
 
 def _q4_0(block: Block, number: int) -> Group:
     integers = [block.less(each, 8) for each in block.nibbles(2, 16)]
-    return Group(0, block.floats(integers, signed=True), block.half(0))
+    return Group(0, block.floats(integers, signed=True), block.splat(block.half(0)))
 
 
 def _q4_1(block: Block, number: int) -> Group:
-    return Group(0, block.floats(block.nibbles(4, 16), signed=False), block.half(0), block.half(2))
+    return Group(0, block.floats(block.nibbles(4, 16), signed=False), *block.halves(0))
 
 
 def _fifth(block: Block, at: int) -> list[SSAValue]:
@@ -181,15 +193,15 @@ def _fifth(block: Block, at: int) -> list[SSAValue]:
 
 def _q5_0(block: Block, number: int) -> Group:
     integers = [block.less(each, 16) for each in _fifth(block, 2)]
-    return Group(0, block.floats(integers, signed=True), block.half(0))
+    return Group(0, block.floats(integers, signed=True), block.splat(block.half(0)))
 
 
 def _q5_1(block: Block, number: int) -> Group:
-    return Group(0, block.floats(_fifth(block, 4), signed=False), block.half(0), block.half(2))
+    return Group(0, block.floats(_fifth(block, 4), signed=False), *block.halves(0))
 
 
 def _q8_0(block: Block, number: int) -> Group:
-    return Group(0, block.floats(block.bytes(2, 32), signed=True), block.half(0))
+    return Group(0, block.floats(block.bytes(2, 32), signed=True), block.splat(block.half(0)))
 
 
 def _scale_and_least(block: Block, number: int) -> tuple[SSAValue, SSAValue]:
@@ -201,7 +213,8 @@ def _scale_and_least(block: Block, number: int) -> tuple[SSAValue, SSAValue]:
             block.joined(block.bits(rest, shift, 15), block.bits(block.byte(at + number), 6, 3), 4)
             for at, shift in ((0, 0), (4, 4))
         )
-    return block.scaled(block.half(0), scale), block.negative(block.scaled(block.half(2), least))
+    scaled, added = block.scaled(block.half(0), scale), block.negative(block.scaled(block.half(2), least))
+    return block.splat(scaled), block.splat(added)
 
 
 def _q4_k(block: Block, number: int) -> Group:
@@ -224,7 +237,7 @@ def _q6_k(block: Block, number: int) -> Group:
     high = [block.bits(each, inner // 32 * 2, 3) for each in block.bytes(128 + outer + inner % 32, 16)]
     integers = [block.less(block.joined(*pair, 4), 32) for pair in zip(low, high, strict=True)]
     scale = block.scaled(block.half(208), block.byte(192 + number, signed=True))
-    return Group(16 * number, block.floats(integers, signed=True), scale)
+    return Group(16 * number, block.floats(integers, signed=True), block.splat(scale))
 
 
 GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
