@@ -18,6 +18,7 @@ from lowering.kernels.cpu.emit.kernel import buffer_type
 from lowering.kernels.cpu.emit.shuffles import element_of, shuffle
 from tir_dialect.block_formats import BlockFormat
 from tir_dialect.dims import constant, floordiv
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.view import ViewOp
@@ -49,13 +50,18 @@ class Memory:
     """As `f16`."""
     words: SSAValue
     """As `i16`."""
+    singles: SSAValue
+    """As `f32`, for blocks whose size is a multiple of four."""
 
     @staticmethod
     def of(code: Code, packed: SSAValue, lanes: int) -> Memory:
         """Of a flat buffer of bytes."""
-        half = floordiv(buffer_type(packed).shape[0], constant(2))
-        halves, words = (code.value(ViewOp(packed, BufferType([half], kind))) for kind in (f16, i16))
-        return Memory(code, lanes, packed, halves, words)
+        size = buffer_type(packed).shape[0]
+        halves, words, singles = (
+            code.value(ViewOp(packed, BufferType([floordiv(size, constant(byte_size(kind)))], kind)))
+            for kind in (f16, i16, f32)
+        )
+        return Memory(code, lanes, packed, halves, words, singles)
 
 
 class Block:
@@ -83,6 +89,12 @@ class Block:
         wide = self._value(ConvertOp("extf", pair, VectorType(f32, [2])))
         first, second = (shuffle(self._code, (wide, wide), [lane] * self.lanes) for lane in (0, 1))
         return first, second
+
+    def scale_and_least(self) -> tuple[SSAValue, SSAValue]:
+        """The scale of a block of `f32` and integers, and what a 0 is, in all lanes."""
+        first = self._code.divide(self._at, 4)
+        scale, zero = (self._code.load(self._memory.singles, [self._code.add(first, number)]) for number in (0, 1))
+        return self.splat(scale), self.splat(self.negative(self._value(arith.MulfOp(scale, zero))))
 
     def splat(self, value: SSAValue) -> SSAValue:
         """A scalar in all lanes."""
@@ -240,6 +252,14 @@ def _q6_k(block: Block, number: int) -> Group:
     return Group(16 * number, block.floats(integers, signed=True), block.splat(scale))
 
 
+def _u4_f32(block: Block, number: int) -> Group:
+    return Group(0, block.floats(block.nibbles(8, 16), signed=False), *block.scale_and_least())
+
+
+def _u8_f32(block: Block, number: int) -> Group:
+    return Group(0, block.floats(block.bytes(8, 32), signed=False), *block.scale_and_least())
+
+
 GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
     "q4_0": (1, _q4_0),
     "q4_1": (1, _q4_1),
@@ -249,6 +269,8 @@ GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
     "q4_k": (8, _q4_k),
     "q5_k": (8, _q5_k),
     "q6_k": (16, _q6_k),
+    "u4_f32": (1, _u4_f32),
+    "u8_f32": (1, _u8_f32),
 }
 """How many groups a block of a format has, and what unpacks one, by its number."""
 
