@@ -239,7 +239,7 @@ class _Reader:
         return self._strings(number) if kind == _STRING else [self.value(kind, depth + 1) for _ in range(number)]
 
     def _strings(self, number: int) -> list[Any]:
-        """As many texts. Tokenizers have a hundred thousand: the loop does what `string` does, in a third of the time."""
+        """As many texts. Tokenizers have a hundred thousand: this does what `string` does, in a third of the time."""
         memory, position, end = self._memory, self.position, len(self._memory)
         found: list[bytes] = []
         for _ in range(number):
