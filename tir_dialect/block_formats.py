@@ -1,8 +1,8 @@
 """Block-quantised formats of weights: a block is some bytes that stand for 32 or 256 numbers in a row.
 
-The formats are those of GGUF files; the names are theirs in lower case. A row of a matrix is a sequence of blocks. In a
-block there are small integers, and what they are scaled by: one `f16` for the block, and in the formats of 256 numbers
-a small integer for each 16 or 32 of these besides.
+The formats are those of GGUF files, under their names in lower case, and two for ONNX, whose scales are `f32`: `u4_f32`
+and `u8_f32`. A row of a matrix is a sequence of blocks. In a block there are small integers, and what they are scaled
+by: one `f16` for the block, and in the formats of 256 numbers a small integer for each 16 or 32 of these besides.
 
 The table has one formula for each format, which gives the number at an index from the bytes. A formula is written in
 terms of `Bytes`, so that NumPy arrays (`tir_dialect/block_arrays.py`) and tensor expressions evaluate the same one. The
@@ -28,6 +28,10 @@ class Bytes(Protocol):
 
     def half(self, at: int) -> Number:
         """The `f16` at two bytes, the lower one first, as an `f32`."""
+        ...
+
+    def single(self, at: int) -> Number:
+        """The `f32` at four bytes, the lowest one first."""
         ...
 
     def integer(self, index: Number) -> Number:
@@ -182,6 +186,14 @@ def _mxfp4(block: Bytes, j: Number) -> Number:
     return block.float_of_bits(bits) * block.real(block.element(DOUBLED_FLOATS, _nibble(block, 1, j)))
 
 
+def _u4_f32(block: Bytes, j: Number) -> Number:
+    return (block.real(_nibble(block, 8, j)) - block.single(4)) * block.single(0)
+
+
+def _u8_f32(block: Bytes, j: Number) -> Number:
+    return (block.real(block.byte(j + 8)) - block.single(4)) * block.single(0)
+
+
 FORMATS: Mapping[str, BlockFormat] = {
     each.name: each
     for each in (
@@ -198,6 +210,8 @@ FORMATS: Mapping[str, BlockFormat] = {
         BlockFormat("iq4_nl", 32, 18, _iq4_nl),
         BlockFormat("iq4_xs", 256, 136, _iq4_xs),
         BlockFormat("mxfp4", 32, 17, _mxfp4),
+        BlockFormat("u4_f32", 32, 24, _u4_f32),
+        BlockFormat("u8_f32", 32, 40, _u8_f32),
     )
 }
 """The formats by name."""

@@ -46,8 +46,10 @@ def _append(memory: Expr, new: Expr, past: Dim) -> Expr:
     fresh = te.placeholder((te.var("count") if count.constant_value is None else count, heads, features), "f32", "new")
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        axes = [("spatial", extent, axis) for extent, axis in zip(fresh.shape, "ihd", strict=True)]
-        with b.block("append", *axes) as (i, h, d):
+        with b.block(
+            "append", ("spatial", fresh.shape[0], "i"), ("spatial", heads, "h"), ("spatial", features, "d")
+        ) as at:
+            i, h, d = at
             b.store(outs[0], (h, i + te.var("past"), d), ins[0][i, h, d])
 
     (cache,) = te.extern([((heads, capacity, features), "f32")], [fresh], body, name="cache")
@@ -78,17 +80,28 @@ def _attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor, past: Dim, scale: 
         last = i + past
         return j <= last if window is None else te.logical_and(j <= last, j > last - window)
 
+    def product(h: te.Expr, g: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(q[i, h, g, c] * keys[h, j, c], c)
+
+    def greatest(h: te.Expr, g: te.Expr, i: te.Expr) -> te.Expr:
+        return te.max(scores[h, g, i, r], r, where=seen(i, r))
+
     def power(h: te.Expr, g: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.select(seen(i, j), te.exp(scores[h, g, i, j] - top[h, g, i]), te.const(0.0, "f32"))
 
-    products = te.compute((*rows, total), lambda h, g, i, j: te.sum(q[i, h, g, c] * keys[h, j, c], c), name="products")
+    def weighted(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
+        return te.sum(powers[h, g, i, s] * values[h, s, d], s)
+
+    def mean(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
+        return totals[i, h, g, d] / sums[h, g, i]
+
+    products = te.compute((*rows, total), product, name="products")
     scores = te.compute((*rows, total), lambda *i: products[i] * te.const(scale, "f32"), name="scores")
-    top = te.compute(rows, lambda h, g, i: te.max(scores[h, g, i, r], r, where=seen(i, r)), name="top")
+    top = te.compute(rows, greatest, name="top")
     powers = te.compute((*rows, total), power, name="powers")
     sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
-    shape = (count, heads, group, features)
-    totals = te.compute(shape, lambda i, h, g, d: te.sum(powers[h, g, i, s] * values[h, s, d], s), name="totals")
-    return te.compute(shape, lambda i, h, g, d: totals[i, h, g, d] / sums[h, g, i], name="attention")
+    totals = te.compute((count, heads, group, features), weighted, name="totals")
+    return te.compute((count, heads, group, features), mean, name="attention")
 
 
 class RotaryEmbedding(Module):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp, i64
 
 from relax_dialect.builder import BlockBuilder, Expr, tensor
+from relax_dialect.builder.types import InfoLike
 from relax_dialect.nn.attention import Attention, KVCache, RotaryEmbedding
 from relax_dialect.nn.layers import Embedding, GatedMLP, Linear, RMSNorm
 from relax_dialect.nn.module import Functions, Module, ModuleList, known_shape
@@ -77,7 +78,7 @@ class Decoder(Module):
 
     def forward(self, ids: Expr, past: Expr, *caches: Expr) -> Expr:
         """The logits of the token that follows each one, `(new, vocabulary)`; the caches are written."""
-        return self.logits(self.hidden(ids, past, caches, lambda layer, *inputs: layer(*inputs)))
+        return self.logits(self.hidden(ids, past, caches, DecoderLayer.forward))
 
     def hidden(self, ids: Expr, past: Expr, caches: Sequence[Expr], apply: Callable[..., Expr]) -> Expr:
         """What the last layer gives; `apply` calls a layer with its inputs."""
@@ -104,8 +105,14 @@ class Decoder(Module):
         cache = KVCache.type(config.num_key_value_heads, capacity, config.head_dim)
         past = PrimType(i64, symbol("past"))
         angle = tensor(("new", 1, config.head_dim // 2))
-        names = ("x", "keys", "values", "past", "cos", "sin")
-        inputs = dict(zip(names, (tensor(("new", config.hidden_size)), cache, cache, past, angle, angle), strict=True))
+        inputs: dict[str, InfoLike] = {
+            "x": tensor(("new", config.hidden_size)),
+            "keys": cache,
+            "values": cache,
+            "past": past,
+            "cos": angle,
+            "sin": angle,
+        }
         functions = Functions(builder)
         for layer in self.layers:
             functions.define(layer, inputs, "layer", pure=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
-from relax_dialect.builder import BlockBuilder, BuilderError, Expr, op, tensor
+from relax_dialect.builder import BlockBuilder, BuilderError, Expr, tensor
 from relax_dialect.builder.calls import CallEmitter
 from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.types import InfoLike
@@ -239,6 +239,5 @@ def export(
         module.name_parameters()
     builder = BlockBuilder()
     with builder.function(name, params, pure=pure) as function:
-        result = module(*function.params)
-        builder.emit_func_output(op.tuple(*result) if isinstance(result, tuple) else result)
+        builder.emit_func_output(module(*function.params))
     return builder.get()

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -76,6 +77,13 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 def _run(argv: Sequence[str] | None) -> None:
     args = command_line(__doc__).parse_args(argv)
+    if Path(args.file).suffix == ".gguf":
+        from xdsl_relax.cli.generate import generate  # which needs what most programs do without
+
+        generate(args)
+        return
+    if args.prompt is not None or args.ask is not None:
+        raise ToolError(f"--prompt and --ask are for language models (.gguf), got {args.file}")
     if args.mesh is None:
         _run_program(args)
         return

@@ -13,7 +13,7 @@ from xdsl_relax.cli.programs import MODES
 def command_line(description: str | None) -> argparse.ArgumentParser:
     """The parser of the command line of `relax-run`."""
     parser = argparse.ArgumentParser(prog="relax-run", description=description)
-    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or an executable (.rvm)")
+    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2, .gguf) or an executable (.rvm)")
     parser.add_argument("--entry", default="main", help="the function to call (default: main)")
     parser.add_argument(
         "--mode",
@@ -34,11 +34,31 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
         "--timeout", type=_seconds, metavar="SECONDS", help="with --mesh, how long workers wait for each other"
     )
     _add_inputs(parser)
-    parser.add_argument("--seed", type=_not_negative, default=0, help="of random arrays and of --tune (default: 0)")
+    parser.add_argument(
+        "--seed", type=_not_negative, default=0, help="of random arrays, --tune and --temperature (default: 0)"
+    )
     add_load_option(parser, "register packed functions")
     _add_reports(parser)
+    _add_generation(parser)
     add_build_options(parser)
     return parser
+
+
+def _add_generation(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("text from a language model (.gguf)")
+    text = group.add_mutually_exclusive_group()
+    text.add_argument("--prompt", metavar="TEXT", help="the text to continue")
+    text.add_argument("--ask", metavar="TEXT", help="a question, in the words of the model's template for chats")
+    group.add_argument("--max-tokens", type=_positive, default=128, metavar="N", help="at most so many (default: 128)")
+    group.add_argument("--context", type=_positive, metavar="N", help="room for so many tokens, the prompt included")
+    group.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="draw by probability (default: 0, the likeliest)"
+    )
+    group.add_argument("--top-k", type=_not_negative, default=0, metavar="K", help="of the K likeliest only")
+    group.add_argument(
+        "--top-p", type=float, default=1.0, metavar="P", help="of the likeliest of this probability only"
+    )
+    group.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text")
 
 
 def _add_inputs(parser: argparse.ArgumentParser) -> None:

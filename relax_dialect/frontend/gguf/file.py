@@ -235,7 +235,26 @@ class _Reader:
             return np.frombuffer(self.take(self.count(size, dtype.itemsize, "numbers") * dtype.itemsize), dtype)
         if kind not in (_STRING, _ARRAY) or depth >= MOST_NESTED:
             raise self.error(f"unknown type {kind} of an array of metadata")
-        return [self.value(kind, depth + 1) for _ in range(self.count(size, 8, "elements"))]
+        number = self.count(size, 8, "elements")
+        return self._strings(number) if kind == _STRING else [self.value(kind, depth + 1) for _ in range(number)]
+
+    def _strings(self, number: int) -> list[Any]:
+        """As many texts. Tokenizers have a hundred thousand: this does what `string` does, in a third of the time."""
+        memory, position, end = self._memory, self.position, len(self._memory)
+        found: list[bytes] = []
+        for _ in range(number):
+            start = position + 8
+            length = int.from_bytes(memory[position:start], "little")
+            if start > end or length > end - start:
+                self.position = position
+                raise self.error("the file is truncated: expected more bytes of text")
+            position = start + length
+            found.append(memory[start:position])
+        self.position = position
+        try:
+            return [each.decode() for each in found]
+        except UnicodeDecodeError as error:
+            raise self.error(f"expected text in UTF-8, got {_shown(error.object)}") from error
 
     def description(self) -> _Description:
         """What is said about a tensor before the data."""

@@ -240,6 +240,13 @@ class Node:
         """The elements of an operand, if they are known while importing."""
         return self.value(index).elements if self.has(index) else None
 
+    def stored(self, index: int) -> Array | None:
+        """The elements of an operand of any size, if they are numbers in the file; to pack them otherwise, not to
+        compute with them.
+        """
+        found = self.value(index).known if self.has(index) else None
+        return None if found is None or found.dtype == object else found
+
     def dims(self, index: int) -> tuple[Dim, ...] | None:
         """The elements of an operand as dimensions, if they are known."""
         found = self.known(index)

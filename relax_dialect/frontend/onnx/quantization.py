@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
 
@@ -20,7 +21,9 @@ from relax_dialect.frontend.onnx.integer_arithmetic import (
 )
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Dequantized
+from relax_dialect.frontend.onnx.values import Array, Dequantized
+from relax_dialect.ops.quantization import DequantizeBlocksOp
+from tir_dialect.block_arrays import encode_integers
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import is_float, is_small_float, parse_dtype
 
@@ -54,6 +57,9 @@ def dequantize_linear(node: Node) -> Result:
     """`(x - zero_point) * scale`, by tensor, axis or block."""
     scale = node.shape(1)
     dtype = node.element_type("output_dtype") or node.dtype(1)
+    known = _known_blocks(node, dtype)
+    if known is not None:
+        return known
     if dtype != f32 or not is_byte(node.dtype()) or node.integer("block_size") or len(scale) > 1:
         return _numbers(node, dtype)
     several = scale not in ((), (constant(1),))
@@ -66,6 +72,35 @@ def _numbers(node: Node, dtype: Attribute) -> Expr:
     if node.has(2):
         x = op.subtract(x, _spread(node, op.astype(node[2], exact)))
     return as_dtype(op.multiply(op.astype(x, f32), _spread(node, as_dtype(node[1], f32))), dtype)
+
+
+_BITS = {"ui4": (4, 0), "i4": (4, 8), "ui8": (8, 0), "i8": (8, 128)}
+"""How many bits integers have, and what makes them greater than or equal to 0."""
+
+
+def _known_blocks(node: Node, dtype: Attribute) -> Expr | None:
+    """A matrix whose elements are known, in blocks that a format has, as packed weights."""
+    size, x, scale = node.integer("block_size"), node.stored(0), node.stored(1)
+    bits, offset = _BITS.get(str(node.dtype()), (0, 0))
+    if dtype != f32 or not bits or not size or size % 32 or x is None or scale is None or x.ndim != 2:
+        return None
+    zero = node.stored(2) if node.has(2) else np.zeros(scale.shape, np.float32)
+    axis = node.axis(default=1)
+    if zero is None or zero.shape != scale.shape or scale.ndim != 2 or x.shape[axis] != scale.shape[axis] * size:
+        return None
+    if x.shape[1 - axis] != scale.shape[1 - axis]:
+        return None
+    integers, origins = x.astype(np.int32) + offset, zero.astype(np.float32) + np.float32(offset)
+    if axis:
+        return packed_weights(node, integers, scale, origins, bits, size)
+    return op.permute_dims(packed_weights(node, integers.T, scale.T, origins.T, bits, size), [1, 0])
+
+
+def packed_weights(node: Node, integers: Array, scale: Array, zero: Array, bits: int, size: int) -> Expr:
+    """Rows of `(integers - zero) * scale`, blocks of `size` having one scale and zero, as packed weights."""
+    blocks = encode_integers(integers, *(np.repeat(each, size // 32, axis=-1) for each in (scale, zero)), bits)
+    constant_ = node.bb.const(np.ascontiguousarray(blocks.packed))
+    return node.bb.emit(DequantizeBlocksOp(constant_.value, blocks.block_format.name))
 
 
 def is_byte(dtype: Attribute) -> bool:

@@ -15,9 +15,12 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
+from lowering.kernels.cpu.emit.shuffles import element_of, shuffle
 from tir_dialect.block_formats import BlockFormat
 from tir_dialect.dims import constant, floordiv
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
 
@@ -31,6 +34,7 @@ class Group:
     integers: Sequence[SSAValue]
     """Vectors of `f32`."""
     scale: SSAValue
+    """In all lanes, as is `least`."""
     least: SSAValue | None = None
 
 
@@ -46,13 +50,18 @@ class Memory:
     """As `f16`."""
     words: SSAValue
     """As `i16`."""
+    singles: SSAValue
+    """As `f32`, for blocks whose size is a multiple of four."""
 
     @staticmethod
     def of(code: Code, packed: SSAValue, lanes: int) -> Memory:
         """Of a flat buffer of bytes."""
-        half = floordiv(buffer_type(packed).shape[0], constant(2))
-        halves, words = (code.value(ViewOp(packed, BufferType([half], kind))) for kind in (f16, i16))
-        return Memory(code, lanes, packed, halves, words)
+        size = buffer_type(packed).shape[0]
+        halves, words, singles = (
+            code.value(ViewOp(packed, BufferType([floordiv(size, constant(byte_size(kind)))], kind)))
+            for kind in (f16, i16, f32)
+        )
+        return Memory(code, lanes, packed, halves, words, singles)
 
 
 class Block:
@@ -73,6 +82,23 @@ class Block:
     def half(self, at: int) -> SSAValue:
         """The `f16` at an even byte as an `f32`."""
         return self._once("half", at, lambda: self._value(arith.ExtFOp(self._pair(self._memory.halves, at), f32)))
+
+    def halves(self, at: int) -> tuple[SSAValue, SSAValue]:
+        """Two `f16` side by side, each as an `f32` in all lanes."""
+        pair = self._code.load(self._memory.halves, [self._code.add(self._code.divide(self._at, 2), at // 2)], 2)
+        wide = self._value(ConvertOp("extf", pair, VectorType(f32, [2])))
+        first, second = (shuffle(self._code, (wide, wide), [lane] * self.lanes) for lane in (0, 1))
+        return first, second
+
+    def scale_and_least(self) -> tuple[SSAValue, SSAValue]:
+        """The scale of a block of `f32` and integers, and what a 0 is, in all lanes."""
+        first = self._code.divide(self._at, 4)
+        scale, zero = (self._code.load(self._memory.singles, [self._code.add(first, number)]) for number in (0, 1))
+        return self.splat(scale), self.splat(self.negative(self._value(arith.MulfOp(scale, zero))))
+
+    def splat(self, value: SSAValue) -> SSAValue:
+        """A scalar in all lanes."""
+        return self._code.splat(value, self.lanes)
 
     def word(self, at: int) -> SSAValue:
         """The two bytes at an even one, as an integer."""
@@ -152,8 +178,8 @@ class Block:
 
     def _like(self, value: SSAValue, number: int) -> SSAValue:
         """A number as an integer, or as each lane."""
-        if isinstance(value.type, VectorType):
-            kind = i8 if value.type == VectorType(i8, [self.lanes]) else i32
+        if lanes_of(value.type) is not None:
+            kind = i8 if element_of(value) == i8 else i32
             return self._vector(kind, [number] * self.lanes)
         return self._value(arith.ConstantOp(IntegerAttr(number, i32)))
 
@@ -164,11 +190,11 @@ class Block:
 
 def _q4_0(block: Block, number: int) -> Group:
     integers = [block.less(each, 8) for each in block.nibbles(2, 16)]
-    return Group(0, block.floats(integers, signed=True), block.half(0))
+    return Group(0, block.floats(integers, signed=True), block.splat(block.half(0)))
 
 
 def _q4_1(block: Block, number: int) -> Group:
-    return Group(0, block.floats(block.nibbles(4, 16), signed=False), block.half(0), block.half(2))
+    return Group(0, block.floats(block.nibbles(4, 16), signed=False), *block.halves(0))
 
 
 def _fifth(block: Block, at: int) -> list[SSAValue]:
@@ -179,15 +205,15 @@ def _fifth(block: Block, at: int) -> list[SSAValue]:
 
 def _q5_0(block: Block, number: int) -> Group:
     integers = [block.less(each, 16) for each in _fifth(block, 2)]
-    return Group(0, block.floats(integers, signed=True), block.half(0))
+    return Group(0, block.floats(integers, signed=True), block.splat(block.half(0)))
 
 
 def _q5_1(block: Block, number: int) -> Group:
-    return Group(0, block.floats(_fifth(block, 4), signed=False), block.half(0), block.half(2))
+    return Group(0, block.floats(_fifth(block, 4), signed=False), *block.halves(0))
 
 
 def _q8_0(block: Block, number: int) -> Group:
-    return Group(0, block.floats(block.bytes(2, 32), signed=True), block.half(0))
+    return Group(0, block.floats(block.bytes(2, 32), signed=True), block.splat(block.half(0)))
 
 
 def _scale_and_least(block: Block, number: int) -> tuple[SSAValue, SSAValue]:
@@ -199,7 +225,8 @@ def _scale_and_least(block: Block, number: int) -> tuple[SSAValue, SSAValue]:
             block.joined(block.bits(rest, shift, 15), block.bits(block.byte(at + number), 6, 3), 4)
             for at, shift in ((0, 0), (4, 4))
         )
-    return block.scaled(block.half(0), scale), block.negative(block.scaled(block.half(2), least))
+    scaled, added = block.scaled(block.half(0), scale), block.negative(block.scaled(block.half(2), least))
+    return block.splat(scaled), block.splat(added)
 
 
 def _q4_k(block: Block, number: int) -> Group:
@@ -222,7 +249,15 @@ def _q6_k(block: Block, number: int) -> Group:
     high = [block.bits(each, inner // 32 * 2, 3) for each in block.bytes(128 + outer + inner % 32, 16)]
     integers = [block.less(block.joined(*pair, 4), 32) for pair in zip(low, high, strict=True)]
     scale = block.scaled(block.half(208), block.byte(192 + number, signed=True))
-    return Group(16 * number, block.floats(integers, signed=True), scale)
+    return Group(16 * number, block.floats(integers, signed=True), block.splat(scale))
+
+
+def _u4_f32(block: Block, number: int) -> Group:
+    return Group(0, block.floats(block.nibbles(8, 16), signed=False), *block.scale_and_least())
+
+
+def _u8_f32(block: Block, number: int) -> Group:
+    return Group(0, block.floats(block.bytes(8, 32), signed=False), *block.scale_and_least())
 
 
 GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
@@ -234,6 +269,8 @@ GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
     "q4_k": (8, _q4_k),
     "q5_k": (8, _q5_k),
     "q6_k": (16, _q6_k),
+    "u4_f32": (1, _u4_f32),
+    "u8_f32": (1, _u8_f32),
 }
 """How many groups a block of a format has, and what unpacks one, by its number."""
 

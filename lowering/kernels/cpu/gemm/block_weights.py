@@ -15,12 +15,13 @@ from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, i
 from lowering.kernels.cpu.emit.kernel import buffer_type, shared_units
 from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums
 from lowering.kernels.cpu.gemm.block_registers import GROUPS, Block, Group, Memory, can_unpack
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, BLOCK_DOT_ROWS, TASK_MACS
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, BLOCK_DOT_ROWS, BLOCK_PREFETCH_BYTES, TASK_MACS
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.decoding import Decoding
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import ceildiv, constant, minimum
+from tir_dialect.target import LINE_BYTES
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ class BlockDotGemm(SinglePassGemm):
         def run(lower: SSAValue | None, upper: SSAValue) -> None:
             with code.loop(upper, "block", lower=lower) as number:
                 offset = code.mul(number, self._format.bytes)
+                self._prefetch(starts, offset)
                 found = [Block(self._memory, code.add(each, offset)) for each in starts]
                 totals = [code.load(memory, index, self.lanes) for index in indices]
                 for index, total in zip(indices, self._add_block(coords, number, found, totals), strict=True):
@@ -120,6 +122,15 @@ class BlockDotGemm(SinglePassGemm):
 
         in_blocks(code, (None, code.index(blocks)), run, totals, constant(MOST))
         return [code.load(memory, index, self.lanes) for index in indices]
+
+    def _prefetch(self, starts: list[SSAValue], offset: SSAValue) -> None:
+        """The same bytes of rows that follow, as rows are too short for the processor to see that they do."""
+        code, size = self.code, self._blocks * self._format.bytes
+        ahead = len(starts) * size
+        further = ceildiv(constant(BLOCK_PREFETCH_BYTES), constant(ahead)).constant_value or 1
+        for start in starts:
+            for line in range(0, self._format.bytes, LINE_BYTES):
+                code.prefetch(self._memory.bytes, [code.add(code.add(start, offset), further * ahead + line)], 2)
 
     @property
     def _blocks(self) -> int:
@@ -146,10 +157,10 @@ class BlockDotGemm(SinglePassGemm):
             total_row: SSAValue | None = None
             for i, block in enumerate(blocks):
                 unpacked = unpack(block, group)
-                totals[i] = code.fma(code.splat(unpacked.scale, self.lanes), self._dot(row, unpacked), totals[i])
+                totals[i] = code.fma(unpacked.scale, self._dot(row, unpacked), totals[i])
                 if unpacked.least is not None:
                     total_row = self._sum(row) if total_row is None else total_row
-                    totals[i] = code.fma(code.splat(unpacked.least, self.lanes), total_row, totals[i])
+                    totals[i] = code.fma(unpacked.least, total_row, totals[i])
         return totals
 
     def _dot(self, row: list[SSAValue], unpacked: Group) -> SSAValue:
@@ -184,10 +195,9 @@ def emit_decoding(gemm: Gemm, decoding: Decoding) -> None:
             block, first = Block(memory, code.mul(place, block_format.bytes)), code.mul(place, block_format.elements)
             for group in range(count):
                 unpacked = unpack(block, group)
-                scale = code.splat(unpacked.scale, lanes)
                 for i, integers in enumerate(unpacked.integers):
-                    value = code.value(arith.MulfOp(scale, integers))
+                    value = code.value(arith.MulfOp(unpacked.scale, integers))
                     if unpacked.least is not None:
-                        value = code.add_floats(value, code.splat(unpacked.least, lanes))
+                        value = code.add_floats(value, unpacked.least)
                     index = code.add(first, unpacked.start + i * lanes)
                     code.store(value, kernel.flat[decoding.numbers], [index])

@@ -281,3 +281,5 @@ BLOCK_DOT_MAX_M = 4
 """Rows that are multiplied with block-quantised weights that are decoded anew for each."""
 BLOCK_DOT_ROWS = 4
 """Rows of block-quantised weights that are decoded side by side."""
+BLOCK_PREFETCH_BYTES = 8192
+"""How far ahead block-quantised weights are prefetched, at least."""

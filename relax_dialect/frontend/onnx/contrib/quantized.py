@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
 
@@ -21,6 +22,7 @@ from relax_dialect.frontend.onnx.quantization import (
     as_dtype,
     dequantized,
     integer_product,
+    packed_weights,
     qlinear_conv,
     quantized_like,
     requantized,
@@ -29,7 +31,7 @@ from relax_dialect.frontend.onnx.quantization import (
 )
 from relax_dialect.frontend.onnx.recurrent import recurrent
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.values import Array, Value
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_float, parse_dtype
 
@@ -141,12 +143,43 @@ def matmul_nbits(node: Node) -> Result:
     bits = bits or 4
     blocks = -(-k // size)
     dtype = node.dtype()
+    known = _known_blocks(node, bits, (n, blocks, size), k)
+    if known is not None:
+        product = op.matmul(node[0], op.permute_dims(known, [1, 0]))
+        return op.add(product, node[5]) if node.has(5) else product
     integers = op.reshape(unpacked(node, node[1], bits), (n, blocks, size))
     weights = op.subtract(op.astype(integers, dtype), _zero_points(node, (n, blocks), bits, dtype))
     scaled = op.multiply(weights, op.astype(op.reshape(node[2], (n, blocks, 1)), dtype))
     rows = op.strided_slice(op.reshape(scaled, (n, blocks * size)), [1], [0], [k])
     product = op.matmul(node[0], op.permute_dims(rows, [1, 0]))
     return op.add(product, node[5]) if node.has(5) else product
+
+
+def _known_blocks(node: Node, bits: int, shape: tuple[int, int, int], k: int) -> Expr | None:
+    """The matrix that is multiplied, packed, if all of it is known, and a format has such blocks."""
+    (n, blocks, size), weights, scale = shape, node.stored(1), node.stored(2)
+    if bits not in (4, 8) or size % 32 or blocks * size != k or node.dtype() != f32 or weights is None or scale is None:
+        return None
+    zero = _known_zero_points(node, (n, blocks), bits)
+    if zero is None or weights.size != n * blocks * size * bits // 8 or scale.size != n * blocks:
+        return None
+    bytes_ = weights.reshape(n, -1).astype(np.uint8)
+    integers = bytes_ if bits == 8 else np.stack([bytes_ & 15, bytes_ >> 4], axis=-1).reshape(n, -1)
+    return packed_weights(node, integers, scale.reshape(n, blocks), zero, bits, size)
+
+
+def _known_zero_points(node: Node, shape: tuple[int, int], bits: int) -> Array | None:
+    """What `_zero_points` gives, if it is known."""
+    n, blocks = shape
+    if not node.has(3):
+        return np.full(shape, 1 << (bits - 1), np.float32)
+    known = node.stored(3)
+    if known is None or is_float(node.dtype(3)) or bits == 8:
+        return None if known is None or known.size != n * blocks else known.reshape(shape).astype(np.float32)
+    bytes_ = known.astype(np.uint8).reshape(-1)
+    if bytes_.size != n * -(-blocks // 2):
+        return None
+    return np.stack([bytes_ & 15, bytes_ >> 4], axis=-1).reshape(n, -1)[:, :blocks].astype(np.float32)
 
 
 def _zero_points(node: Node, shape: tuple[int, int], bits: int, dtype: Attribute) -> Expr:

@@ -21,7 +21,7 @@ from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn
-from tir_dialect.block_arrays import decode
+from tir_dialect.block_arrays import decode, encode_integers
 from tir_dialect.block_formats import FORMATS
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -66,6 +66,10 @@ def _packed(name: str, blocks: int) -> np.ndarray:
     """Random blocks with scales of a hundredth."""
     rng, block_format = np.random.default_rng(blocks), FORMATS[name]
     packed = rng.integers(0, 256, (ROWS, blocks, block_format.bytes), np.uint8)
+    if name.endswith("_f32"):
+        bits = int(name[1])
+        scale, zero = rng.standard_normal((ROWS, blocks)) / 100, rng.integers(0, 1 << bits, (ROWS, blocks))
+        return encode_integers(rng.integers(0, 1 << bits, (ROWS, 32 * blocks)), scale, zero, bits).packed
     for at in HALVES.get(name, (0,)):
         packed[..., at : at + 2] = (rng.standard_normal((ROWS, blocks, 1)) / 100).astype("<f2").view(np.uint8)
     return packed.reshape(ROWS, -1)

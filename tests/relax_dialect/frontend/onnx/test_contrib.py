@@ -120,6 +120,14 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], Callable[..., Array]]] = 
         *("MatMulNBits", [X, u8(5, 2, 8), f(10)], {"K": 32, "N": 5, "bits": 4, "block_size": 16}),
         lambda x, w, s: x @ bits(w.reshape(5, -1), s).T,
     ),
+    "blocks of four bits, packed": (
+        *("MatMulNBits", [X, u8(5, 1, 16), f(5)], {"K": 32, "N": 5, "bits": 4, "block_size": 32}),
+        lambda x, w, s: x @ bits(w.reshape(5, -1), np.repeat(s, 2)).T,
+    ),
+    "blocks of eight bits, packed": (
+        *("MatMulNBits", [X, u8(5, 1, 32), f(5), u8(5)], {"K": 32, "N": 5, "bits": 8, "block_size": 32}),
+        lambda x, w, s, z: x @ ((w.reshape(5, 32) - z[:, None].astype(np.float32)) * s[:, None]).T,
+    ),
     "rows of four bits": (
         *("GatherBlockQuantized", [u8(6, 20), np.array([1, 5]), f(6, 3)], {"bits": 4, "block_size": 16}),
         lambda w, i, s: (bits(np.pad(w, ((0, 0), (0, 4))), s)[:, :40])[i],

@@ -1,0 +1,174 @@
+"""Language models that are ready to generate: a compiled decoder, its cache, its tokenizer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tvm_ffi
+
+from lowering import build
+from lowering.generation.sampling import Sampling
+from lowering.generation.tokenizer import Tokenizer, tokenizer_of
+from relax_dialect.frontend.gguf import read_file
+from relax_dialect.frontend.gguf.models import model_of
+from relax_dialect.nn.decoder import DecoderConfig
+from vm_dialect import VirtualMachine
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+USUAL_CONTEXT = 2048
+"""Tokens that there is room for, unless told otherwise; fewer if the model was made for fewer."""
+
+CHUNK = 512
+"""Tokens of a prompt that are read at once."""
+
+
+@dataclass
+class Generation:
+    """A text that has been generated."""
+
+    text: str = ""
+    tokens: list[int] = field(default_factory=list[int])
+    prompt: list[int] = field(default_factory=list[int])
+    """The tokens of the prompt."""
+    prompt_seconds: float = 0.0
+    """How long the prompt took, up to the first logits."""
+    seconds: float = 0.0
+    """How long the steps after that took."""
+    steps: int = 0
+    """How many there were; one more than the text has tokens where another one ended it."""
+
+    def summary(self) -> str:
+        """Tokens per second, of the prompt and of the text."""
+        rates = (len(self.prompt) / max(self.prompt_seconds, 1e-9), self.steps / max(self.seconds, 1e-9))
+        return (
+            f"prompt: {len(self.prompt)} tokens, {rates[0]:.1f} tokens/s; "
+            f"text: {len(self.tokens)} tokens, {rates[1]:.1f} tokens/s"
+        )
+
+
+class LanguageModel:
+    """A decoder for one sequence at a time."""
+
+    def __init__(self, step: Callable[..., Any], config: DecoderConfig, tokenizer: Tokenizer, context: int):
+        """`step` is the function `main` of the program of a decoder with room for `context` tokens."""
+        self.config, self.tokenizer, self.context = config, tokenizer, context
+        self._step = step
+        shape = (config.num_key_value_heads, context, config.head_dim)
+        arrays = [np.zeros(shape, np.float32) for _ in range(2 * config.num_hidden_layers)]
+        self._caches = [tvm_ffi.from_dlpack(array) for array in arrays]
+
+    @staticmethod
+    def load(path: str | PathLike[str], *, context: int | None = None, cache: bool = True) -> LanguageModel:
+        """Compiles the model of a GGUF file, with room for `context` tokens; weights stay in the file.
+
+        `GGUFImportError` for a file that is damaged or not supported.
+        """
+        file = read_file(path)
+        tokenizer, model = tokenizer_of(file), model_of(file)
+        most = model.config.max_position_embeddings
+        room = min(USUAL_CONTEXT, most) if context is None else context
+        if not 1 <= room <= most:
+            raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
+        machine = VirtualMachine(build(model.program(room), cache=cache))
+        return LanguageModel(machine["main"], model.config, tokenizer, room)
+
+    def logits(self, tokens: Sequence[int], past: int) -> NDArray[Any]:
+        """The logits of the token that follows `tokens`, which come after `past` others that were given before."""
+        found = np.empty(0, np.float32)
+        for first in range(0, len(tokens), CHUNK):
+            some = np.array(tokens[first : first + CHUNK], np.int64)
+            found = np.from_dlpack(self._step(some, past + first, *self._caches))[-1]
+        return found
+
+    def tokens(self, prompt: Sequence[int], sampling: Sampling | None = None) -> Iterator[int]:
+        """Token after token, until the context is full; those that end a text among them.
+
+        `ValueError` for a prompt that is empty, has unknown tokens, or leaves no room.
+        """
+        if not prompt:
+            raise ValueError("expected a prompt of at least one token")
+        if len(prompt) >= self.context:
+            raise ValueError(f"the prompt has {len(prompt)} tokens, and there is room for {self.context} with the text")
+        if not 0 <= min(prompt) <= max(prompt) < self.config.vocab_size:
+            raise ValueError(f"expected tokens from 0 to {self.config.vocab_size - 1}")
+        sampler = (sampling or Sampling()).sampler()
+        new, past = list(prompt), 0
+        while past + len(new) <= self.context:
+            logits = self.logits(new, past)
+            past += len(new)
+            new = [sampler.choose(logits)]
+            yield new[0]
+
+    def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Generation:
+        """The answer to messages, `{"role": "user", "content": ".."}`; the options are those of `generate`."""
+        return self.generate(self.tokenizer.chat(messages), **options)
+
+    def generate(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        max_tokens: int = 128,
+        sampling: Sampling | None = None,
+        stop: Sequence[str] = (),
+        show: Callable[[str], object] | None = None,
+    ) -> Generation:
+        """The text that continues a prompt, at most `max_tokens`, up to one of the `stop` strings.
+
+        `show` gets each part of the text as soon as it is known that no `stop` string begins in it.
+        """
+        made = Generation(prompt=self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt))
+        text, decode = _Text(stop, show), self.tokenizer.stream()
+        started = time.perf_counter()
+        first: float | None = None
+        for step, token in zip(range(max_tokens), self.tokens(made.prompt, sampling), strict=False):
+            now, made.steps = time.perf_counter(), step
+            first = now if first is None else first
+            made.prompt_seconds, made.seconds = first - started, now - first
+            if token in self.tokenizer.ends:
+                break
+            made.tokens.append(token)
+            if text.add(decode(token)):
+                break
+        made.text = text.finish()
+        return made
+
+
+class _Text:
+    """A text that grows, and ends before the first of some strings."""
+
+    def __init__(self, stop: Sequence[str], show: Callable[[str], object] | None):
+        self._stop, self._show = [each for each in stop if each], show
+        self._text, self._shown = "", 0
+
+    def add(self, part: str) -> bool:
+        """Adds a part; whether that is the end."""
+        searched = max(0, len(self._text) - max(map(len, self._stop), default=0))
+        self._text += part
+        places = [place for each in self._stop if (place := self._text.find(each, searched)) >= 0]
+        if places:
+            self._text = self._text[: min(places)]
+            return True
+        self._put(len(self._text) - self._held_back())
+        return False
+
+    def finish(self) -> str:
+        """The whole text."""
+        self._put(len(self._text))
+        return self._text
+
+    def _held_back(self) -> int:
+        """The length of the longest end of the text with which a stop string begins."""
+        lengths = (size for each in self._stop for size in range(1, len(each)) if self._text.endswith(each[:size]))
+        return max(lengths, default=0)
+
+    def _put(self, end: int) -> None:
+        if self._show is not None and end > self._shown:
+            self._show(self._text[self._shown : end])
+        self._shown = max(self._shown, end)

@@ -1,0 +1,177 @@
+"""The tokenizer and the chat template of a GGUF file, by the packages `tokenizers` and `jinja2`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
+
+_CONTROL, _USER_DEFINED = 3, 4
+"""Types of tokens that texts have as a whole."""
+
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,%d}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+    r"\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def _plain(library: Any) -> list[Any]:
+    return [library.pre_tokenizers.ByteLevel(add_prefix_space=False)]
+
+
+def _single_digits(library: Any) -> list[Any]:
+    return [library.pre_tokenizers.Digits(individual_digits=True), *_plain(library)]
+
+
+def _words(digits: int) -> Callable[[Any], list[Any]]:
+    def make(library: Any) -> list[Any]:
+        split = library.pre_tokenizers.Split(library.Regex(_WORDS % digits), "isolated")
+        return [split, library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+
+    return make
+
+
+SPLITS: Mapping[str, Callable[[Any], list[Any]]] = {
+    "default": _plain,
+    "gpt-2": _plain,
+    "smollm": _single_digits,
+    "qwen2": _words(1),
+    "llama-bpe": _words(3),
+}
+"""How a text is split before pairs are merged, by `tokenizer.ggml.pre`."""
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """Between texts and tokens."""
+
+    path: str
+    tokenizer: Any
+    bos: int | None
+    """The token in front of each text, if there is one."""
+    ends: frozenset[int]
+    """The tokens that end a text."""
+    template: str | None
+    special: Mapping[str, str]
+    """Tokens that templates name."""
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text, special ones written out in it included."""
+        tokens: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        starts = self.bos is not None and tokens[:1] != [self.bos]
+        return [self.bos, *tokens] if starts and self.bos is not None else tokens
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, without special ones."""
+        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+
+    def stream(self) -> Callable[[int], str]:
+        """What gives the text that each token adds; none while a character is not complete."""
+        stream = import_module("tokenizers.decoders").DecodeStream(skip_special_tokens=True)
+        return lambda token: stream.step(self.tokenizer, token) or ""
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """The text that asks for an answer to messages, `{"role": "user", "content": ".."}`, by the model's template.
+
+        `ValueError` if the file has no template, or it fails.
+        """
+        if self.template is None:
+            raise ValueError(f"{self.path} has no template for chats; give the whole text as the prompt")
+        try:
+            sandbox, errors = import_module("jinja2.sandbox"), import_module("jinja2.exceptions")
+        except ModuleNotFoundError as error:
+            raise _missing("templates of chats", error) from error
+
+        def refuse(message: str) -> None:
+            raise errors.TemplateError(message)
+
+        environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment.globals["raise_exception"] = refuse
+        try:
+            template = environment.from_string(self.template)
+            return template.render(messages=list(messages), add_generation_prompt=True, **self.special)
+        except (errors.TemplateError, TypeError, ArithmeticError, LookupError, ValueError, RecursionError) as error:
+            raise ValueError(f"{self.path}: the template for chats fails: {error}") from error
+
+
+def _missing(what: str, error: ModuleNotFoundError) -> ValueError:
+    return ValueError(f"{what} need the package {error.name}: pip install xdsl-relax[llm] ({error})")
+
+
+def tokenizer_of(file: GGUFFile) -> Tokenizer:
+    """The tokenizer in a file; `GGUFImportError` for a kind that is not known, and for one that makes no sense."""
+    kind, name = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre", "default")
+    if kind != "gpt2":
+        raise GGUFImportError(f"{file.path}: the tokenizer {kind!r} is not supported; known is gpt2 (byte-level BPE)")
+    if name not in SPLITS:
+        raise GGUFImportError(f"{file.path}: the tokenizer splits as {name!r}; known are {', '.join(SPLITS)}")
+    try:
+        library = import_module("tokenizers")
+    except ModuleNotFoundError as error:
+        raise _missing("texts", error) from error
+    tokens, merges = _texts(file, "tokenizer.ggml.tokens"), _texts(file, "tokenizer.ggml.merges")
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    pairs = [tuple(merge.split(" ")) for merge in merges]
+    if wrong := [merge for merge, pair in zip(merges, pairs, strict=True) if len(pair) != 2]:
+        raise GGUFImportError(f"{file.path}: expected pairs in tokenizer.ggml.merges, got {wrong[0][:40]!r}")
+    if unknown := [each for pair in pairs for each in (*pair, "".join(pair)) if each not in vocabulary]:
+        raise GGUFImportError(f"{file.path}: tokenizer.ggml.merges has {unknown[0][:40]!r}, which is no token")
+    tokenizer = library.Tokenizer(library.models.BPE(vocabulary, pairs, ignore_merges=name == "llama-bpe"))
+    if name == "qwen2":
+        tokenizer.normalizer = library.normalizers.NFC()
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(SPLITS[name](library))
+    tokenizer.decoder = library.decoders.ByteLevel()
+    tokenizer.add_special_tokens(_whole(file, tokens, library))
+    return Tokenizer(
+        file.path, tokenizer, _bos(file, tokens), _ends(file, tokens), _template(file), _named(file, tokens)
+    )
+
+
+def _texts(file: GGUFFile, key: str) -> list[str]:
+    found = file.metadata.get(key)
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise GGUFImportError(f"{file.path}: the metadata {key} expected a list of texts")
+    return [str(each) for each in found]
+
+
+def _whole(file: GGUFFile, tokens: Sequence[str], library: Any) -> list[Any]:
+    """The tokens that are found in texts before these are split."""
+    types = file.metadata.get("tokenizer.ggml.token_type")
+    if not isinstance(types, np.ndarray) or len(types) != len(tokens):
+        return []
+    wanted: list[int] = np.flatnonzero(np.isin(types, (_CONTROL, _USER_DEFINED))).tolist()
+    return [library.AddedToken(tokens[number], special=bool(types[number] == _CONTROL)) for number in wanted]
+
+
+def _token(file: GGUFFile, tokens: Sequence[str], name: str) -> int | None:
+    key = f"tokenizer.ggml.{name}_token_id"
+    return file.integer(key, most=len(tokens) - 1) if key in file.metadata else None
+
+
+def _bos(file: GGUFFile, tokens: Sequence[str]) -> int | None:
+    return _token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token") is True else None
+
+
+ENDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<end_of_turn>")
+"""Tokens that end an answer, besides those that the metadata names."""
+
+
+def _ends(file: GGUFFile, tokens: Sequence[str]) -> frozenset[int]:
+    named = (_token(file, tokens, name) for name in ("eos", "eot"))
+    known = (number for number, token in enumerate(tokens) if token in ENDS)
+    return frozenset((*(each for each in named if each is not None), *known))
+
+
+def _template(file: GGUFFile) -> str | None:
+    key = "tokenizer.chat_template"
+    return file.text(key) if key in file.metadata else None
+
+
+def _named(file: GGUFFile, tokens: Sequence[str]) -> dict[str, str]:
+    ids = {f"{name}_token": _token(file, tokens, name) for name in ("bos", "eos")}
+    return {name: tokens[number] for name, number in ids.items() if number is not None}

@@ -1,0 +1,159 @@
+"""Generation with a small random model: tokens, texts, templates, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+from lowering.generation.language_model import LanguageModel, _Text
+from lowering.generation.sampling import Sampling
+from lowering.generation.tokenizer import tokenizer_of
+from relax_dialect.frontend.gguf import GGUFImportError, read_file
+from tests.support import decoders
+from tools.relax_run import main
+
+CONTEXT = 24
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    found = tmp_path_factory.mktemp("model") / "model.gguf"
+    decoders.write_decoder(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def model(path: Path) -> LanguageModel:
+    return LanguageModel.load(path, context=CONTEXT)
+
+
+def test_greedy_tokens_are_those_of_numpy_until_the_context_is_full(model: LanguageModel, path: Path):
+    file = read_file(path)
+    prompt = model.tokenizer.encode("abc de")
+    found = list(model.tokens(prompt))
+    assert len(prompt) + len(found) == CONTEXT + 1
+    sequence = np.array([*prompt, *found])
+    logits = decoders.logits_of(file, sequence[:-1])
+    assert logits.argmax(-1)[len(prompt) - 1 :].tolist() == found
+    assert list(model.tokens(prompt)) == found, "a second text depends on the first"
+
+
+def test_sampling_is_repeatable(model: LanguageModel):
+    def tokens(seed: int) -> list[int]:
+        return list(model.tokens([5, 6], Sampling(temperature=3.0, top_k=50, top_p=0.99, seed=seed)))
+
+    assert tokens(1) == tokens(1) != tokens(2)
+
+
+def test_text_ends_at_a_stop_string(model: LanguageModel):
+    shown: list[str] = []
+    whole = model.generate("ab", max_tokens=12)
+    assert len(whole.text) >= 6
+    stop = whole.text[3:5]
+    cut = model.generate("ab", max_tokens=12, stop=[stop], show=shown.append)
+    assert cut.text == whole.text[: whole.text.find(stop)] == "".join(shown)
+    assert "tokens/s" in cut.summary()
+    assert model.generate("ab", max_tokens=3).tokens == whole.tokens[:3]
+
+
+def test_what_may_begin_a_stop_string_is_held_back():
+    shown: list[str] = []
+    text = _Text(["END", "NDX"], shown.append)
+    assert not text.add("abE")
+    assert shown == ["ab"]
+    assert not text.add("Nothing E")
+    assert shown == ["ab", "ENothing "]
+    assert text.add("NDX")
+    assert text.finish() == "abENothing "
+    assert "".join(shown) == "abENothing "
+
+
+def test_templates(model: LanguageModel):
+    text = model.tokenizer.chat([{"role": "user", "content": "hi"}])
+    assert text == "<|start|>user:hi<|end|><|start|>assistant:"
+    tokens = model.tokenizer.encode(text)
+    assert tokens[0] == tokens.index(1) + 1
+    assert tokens.count(0) == 1
+    assert model.tokenizer.decode(tokens) == "user:hiassistant:"
+    assert model.chat([{"role": "user", "content": "hi"}], max_tokens=2).prompt == tokens
+
+
+def test_tokens_of_texts(model: LanguageModel):
+    tokenizer = model.tokenizer
+    assert len(tokenizer.encode("abcab")) == 2
+    assert tokenizer.decode(tokenizer.encode("a b\nabc")) == "a b\nabc"
+    stream = tokenizer.stream()
+    assert "".join(stream(token) for token in tokenizer.encode("abc ab<|end|>")) == "abc ab"
+
+
+def test_what_is_refused(model: LanguageModel, path: Path):
+    with pytest.raises(ValueError, match="the prompt has 24 tokens, and there is room for 24"):
+        next(model.tokens([5] * CONTEXT))
+    with pytest.raises(ValueError, match="at least one token"):
+        next(model.tokens([]))
+    with pytest.raises(ValueError, match="expected tokens from 0 to 95"):
+        next(model.tokens([96]))
+    with pytest.raises(ValueError, match="expected tokens from 0 to 95"):
+        next(model.tokens([-1]))
+    with pytest.raises(ValueError, match="expected a context from 1 to 128 tokens, got 129"):
+        LanguageModel.load(path, context=129)
+    for wrong in ({"temperature": -1.0}, {"temperature": float("nan")}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 2.0}):
+        with pytest.raises(ValueError, match="expected a"):
+            Sampling(**wrong)
+
+
+def _tokenizer(path: Path, **changes: object) -> Path:
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model(str(changes.get("model", "gpt2")))
+    writer.add_tokenizer_pre(str(changes.get("pre", "qwen2")))
+    writer.add_token_list(changes.get("tokens", ["a", "b", "ab"]))
+    writer.add_token_merges(changes.get("merges", ["a b"]))
+    writer.add_eos_token_id(changes.get("eos", 0))
+    if "template" in changes:
+        writer.add_chat_template(str(changes["template"]))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "llama"}, "the tokenizer 'llama' is not supported; known is gpt2"),
+        ({"pre": "other"}, "splits as 'other'; known are default, gpt-2, smollm"),
+        ({"merges": ["a c"]}, "has 'c', which is no token"),
+        ({"merges": ["abc"]}, "expected pairs"),
+        ({"eos": 7}, "eos_token_id expected an integer from 0 to 2, got 7"),
+    ],
+)
+def test_tokenizers_that_make_no_sense(changes: dict[str, object], message: str, tmp_path: Path):
+    with pytest.raises(GGUFImportError, match=message):
+        tokenizer_of(read_file(_tokenizer(tmp_path / "some.gguf", **changes)))
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ messages[9]['role'] }}", "{{ raise_exception('no') }}", "{% if %}", "{{ 1 / 0 }}"]
+)
+def test_templates_that_fail(template: str, tmp_path: Path):
+    tokenizer = tokenizer_of(read_file(_tokenizer(tmp_path / "some.gguf", template=template)))
+    with pytest.raises(ValueError, match="the template for chats fails"):
+        tokenizer.chat([])
+    with pytest.raises(ValueError, match="has no template"):
+        tokenizer_of(read_file(_tokenizer(tmp_path / "other.gguf"))).chat([])
+
+
+def test_command_line(path: Path, model: LanguageModel, capsys: pytest.CaptureFixture[str]):
+    assert main([str(path), "--prompt", "abc", "--max-tokens", "5", "--context", str(CONTEXT)]) == 0
+    out, err = capsys.readouterr()
+    assert out == f"{model.generate('abc', max_tokens=5).text}\n"
+    assert "prompt: 1 tokens" in err
+    assert main([str(path)]) == 1
+    assert "expected --prompt TEXT or --ask TEXT" in capsys.readouterr().err
+    assert main([str(path), "--ask", "x", "--top-p", "3"]) == 1
+    assert "expected a top_p above 0" in capsys.readouterr().err
+    assert main(["x.mlir", "--prompt", "x"]) == 1
+    assert "--prompt and --ask are for language models" in capsys.readouterr().err
