@@ -13,7 +13,7 @@ from lowering.generation.sampling import Sampling
 from lowering.generation.tokenizer import tokenizer_of
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from tests.support import decoders
-from tools.relax_run import main
+from xdsl_relax.cli.relax_run import main
 
 CONTEXT = 24
 
