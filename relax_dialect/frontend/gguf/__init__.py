@@ -2,9 +2,10 @@
 
 ::
 
-    from relax_dialect.frontend.gguf import read_file, import_model
+    from relax_dialect.frontend.gguf import read_file
+    from relax_dialect.frontend.gguf.models import model_of
 
-    model = import_model("model.gguf")  # a module with `main(ids, past, keys0, values0, ...)`
+    module = model_of(read_file("model.gguf")).program(2048)  # `main(ids, past, keys0, values0, ...)`
 """
 
 from relax_dialect.frontend.gguf.errors import GGUFImportError

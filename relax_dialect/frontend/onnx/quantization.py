@@ -98,7 +98,8 @@ def _known_blocks(node: Node, dtype: Attribute) -> Expr | None:
 
 def packed_weights(node: Node, integers: Array, scale: Array, zero: Array, bits: int, size: int) -> Expr:
     """Rows of `(integers - zero) * scale`, blocks of `size` having one scale and zero, as packed weights."""
-    blocks = encode_integers(integers, *(np.repeat(each, size // 32, axis=-1) for each in (scale, zero)), bits)
+    scales, zeros = (np.repeat(each, size // 32, axis=-1) for each in (scale, zero))
+    blocks = encode_integers(integers, scales, zeros, bits)
     constant_ = node.bb.const(np.ascontiguousarray(blocks.packed))
     return node.bb.emit(DequantizeBlocksOp(constant_.value, blocks.block_format.name))
 

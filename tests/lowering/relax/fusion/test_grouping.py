@@ -41,6 +41,17 @@ def node(pattern: OpPattern, *inputs: int, edge: OpPattern | None = None, **fact
         pytest.param([node(J, moves=True), node(P, 0, contracts=True)], [[0, 1]], id="changed order"),
         pytest.param([node(E), node(J, 0, moves=True), node(P, 1, contracts=True)], [[0, 1]], id="no longer alone"),
         pytest.param([node(J, moves=True), node(P, 0)], [], id="no product"),
+        pytest.param([node(J, decodes=True), node(P, 0, contracts=True)], [[0, 1]], id="decoded"),
+        pytest.param(
+            [node(J, decodes=True), node(J, 0, moves=True), node(P, 1, contracts=True), node(E, 2)],
+            [[0, 1, 2, 3]],
+            id="decoded, in another order, with an epilogue",
+        ),
+        pytest.param([node(J), node(J, 0, decodes=True), node(P, 1, contracts=True)], [[1, 2]], id="only decoded"),
+        pytest.param([node(J, decodes=True, escapes=True), node(P, 0, contracts=True)], [], id="decoded for others"),
+        pytest.param(
+            [node(J, decodes=True), node(P, 0, contracts=True), node(P, 0, contracts=True)], [], id="decoded for two"
+        ),
         pytest.param([node(J), node(E, 0), node(E, 0), node(J, 1, 2, ends=True)], [[0, 1, 2, 3]], id="joined"),
         pytest.param([node(E), node(J, 0, ends=True), node(E, 1)], [[0, 1]], id="nothing follows"),
         pytest.param([node(E), node(J, 0, ends=True), node(E, 0, 1)], [], id="a way through what ends"),
@@ -72,7 +83,17 @@ def test_groups_can_be_computed_where_their_last_node_stands(seed: int):
     for index in range(rng.randint(2, 25)):
         inputs = rng.sample(range(index), min(index, rng.randint(0, 3)))
         pattern = rng.choice([E, E, E, B, J, R, P, X])
-        nodes.append(node(pattern, *inputs, escapes=rng.random() < 0.15, moves=pattern is J, contracts=pattern is P))
+        decodes = pattern is J and rng.random() < 0.5
+        nodes.append(
+            node(
+                pattern,
+                *inputs,
+                escapes=rng.random() < 0.15,
+                moves=pattern is J and not decodes,
+                contracts=pattern is P,
+                decodes=decodes,
+            )
+        )
     users = {
         index: {user for user, each in enumerate(nodes) for source, _ in each.inputs if source == index}
         for index in range(len(nodes))
