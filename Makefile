@@ -9,13 +9,17 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo minilm test test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs clean
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.runtime
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@
 
-demo: $(VENV)/.installed  ## compile and run a dynamic-shape program, step by step
+demo: $(VENV)/.runtime  ## compile and run a dynamic-shape program, step by step
 	$(BIN)/python examples/demo.py
 
 $(VENV)/.models: pyproject.toml $(VENV)/.installed

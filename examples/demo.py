@@ -85,6 +85,13 @@ def refuse_wrong_shapes(function: Callable[..., object]) -> None:
         print(f"ValueError: {error}")
 
 
+NEXT = """relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
+relax-opt examples/mvp.mlir -p legalize-ops
+relax-translate examples/mvp.mlir --emit asm
+python -c "import xdsl_relax as xr; print(xr.compile('examples/mvp.mlir'))"
+docs/tutorials/quickstart.ipynb, a notebook; docs/tutorials/walkthrough.md, one program stage by stage"""
+
+
 def main() -> int:
     """Runs the demonstration; 0 if everything agrees."""
     packed_functions.register()
@@ -109,6 +116,8 @@ def main() -> int:
     heading("Called with shapes that do not fit")
     refuse_wrong_shapes(function)
     print(f"\nOne artefact served {len(SHAPES)} shapes and refused the wrong one.")
+    heading("What to try next, after `source .venv/bin/activate`")
+    print(NEXT)
     return 0
 
 

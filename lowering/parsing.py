@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
+from lowering.parse_errors import explained
 from lowering.registry import dialect_factories
 from tir_dialect.name_hints import as_name_hint
 
@@ -107,7 +108,10 @@ class LocatedParser(Parser):
     def __init__(self, ctx: Context, text: str | bytes, name: str = "<text>", line_offset: int = 0) -> None:
         super().__init__(ctx, "", name)
         source = text.decode("utf-8") if isinstance(text, bytes) else text
-        self._parser_state = ParserState(LinearLexer(Input(source, name)))
+        try:
+            self._parser_state = ParserState(LinearLexer(Input(source, name)))
+        except ParseError as error:
+            raise explained(error, source, (), line_offset) from None
         self._line_offset = line_offset
         self._filename = StringAttr(name)
         self._op_start = 0
@@ -128,7 +132,10 @@ class LocatedParser(Parser):
         except ParseError as error:
             if self._misbound:  # from which others may follow
                 raise Misbound(self._misbound) from error
-            raise
+            better = explained(error, self.lexer.input.content, self.ssa_values, self._line_offset)
+            if better is error:
+                raise
+            raise better from None
         if self._misbound:
             raise Misbound(self._misbound)
         if not module.body.blocks:  # generic form, as MLIR reads it

@@ -193,12 +193,15 @@ class Inference(Properties):
         if answer is None:
             self.checks.append(check)
 
-    def require_equal(self, left: Dim | None, right: Dim | None, what: str) -> Dim | None:
-        """The dimension that both have to be; fails with `what` if they are not, or leaves a check for run time."""
+    def require_equal(self, left: Dim | None, right: Dim | None, what: str, message: str | None = None) -> Dim | None:
+        """The dimension that both have to be; fails with `what`, or with `message`, if they are not, or leaves a check
+        for run time.
+        """
         if left is None or right is None or left is right:
             return left if right is None else right
         answer = self.prover.equal(left, right)
-        self._note(answer, DimCheck(DimRelation.EQUAL, left, right, what), f"expected {what}, got {left} and {right}")
+        failure = message or f"expected {what}, got {left} and {right}"
+        self._note(answer, DimCheck(DimRelation.EQUAL, left, right, what), failure)
         return left if right.constant_value is None else right
 
     def require_divisible(self, dim: Dim | None, divisor: int, what: str) -> None:

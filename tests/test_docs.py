@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
+
+import xdsl_relax
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,6 +29,32 @@ def test_the_programs_of_the_kernels_page_run(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "".join(blocks)]
     output = subprocess.check_output(command, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert output.startswith(shown[0])
+
+
+def test_the_page_of_the_package_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "xdsl_relax.md").read_text()
+    program = "".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=tmp_path)
+    assert "<main(x: f32[n, 4], y: f32[n, 4]) -> (f32[n, 4], f32[n, 4])>" in output
+    assert "relax.call_tir @" in output
+
+
+def test_the_program_of_the_onnx_page_runs(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "howto" / "onnx.md").read_text()
+    program = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)[0]
+    given, wanted = (onnx.helper.make_tensor_value_info(name, 1, ["n", 4]) for name in ("input.1", "out"))
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Relu", ["input.1"], ["out"])], "g", [given], [wanted])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "model.onnx")
+    example = "import numpy as np\nx = np.float32([[-1, 0, 1, 2]])\n"
+    command = [sys.executable, "-c", f"{example}{program}\nprint(result, model({{'input.1': x}}))"]
+    assert subprocess.check_output(command, text=True, cwd=tmp_path) == "[[0. 0. 1. 2.]] [[0. 0. 1. 2.]]\n"
+
+
+def test_the_page_of_the_package_has_every_name() -> None:
+    page = (ROOT / "docs" / "reference" / "xdsl_relax.md").read_text()
+    missing = [name for name in xdsl_relax.__all__ if f"`{name}`" not in page and name != "__version__"]
+    assert not missing
 
 
 def test_the_backend_of_the_byoc_page_runs() -> None:
@@ -65,8 +95,8 @@ FOLDERS = (
     "benchmarks",
     "docs",
 )
-OF_THE_READER = {"model.py"}
-"""Files in examples of commands."""
+OF_THE_READER = {"model.py", "lowering.py"}
+"""Files of the reader, in examples."""
 
 
 def test_links_between_pages_lead_somewhere() -> None:

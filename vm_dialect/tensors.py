@@ -110,10 +110,14 @@ def from_numpy(array: Array) -> tvm_ffi.Tensor:
 
 def to_numpy(tensor: tvm_ffi.Tensor) -> Array:
     """The array on the memory of `tensor`, which it keeps alive. What NumPy lacks has a dtype of `ml_dtypes`."""
-    element = BY_FFI_NAME.get(tensor.dtype)
-    if element is not None and _is_foreign(element):
-        return _raw(tensor, element).view(numpy_dtype(element))
-    return np.from_dlpack(cast(Any, tensor))
+    try:
+        return np.from_dlpack(cast(Any, tensor))
+    except (BufferError, RuntimeError):
+        # Only now: asking a tensor for its dtype takes longer than all of the exchange.
+        element = BY_FFI_NAME.get(tensor.dtype)
+        if element is None or not _is_foreign(element):
+            raise
+    return _raw(tensor, element).view(numpy_dtype(element))
 
 
 def _raw(tensor: tvm_ffi.Tensor, element: ElementType) -> Array:

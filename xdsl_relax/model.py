@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import numpy as np
 import tvm_ffi
 
 from vm_dialect.callee import Callee, in_order
@@ -15,6 +15,7 @@ from vm_dialect.executable import Executable
 from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
 from vm_dialect.results import as_tuple
+from vm_dialect.tensors import to_numpy
 from xdsl_relax.loading import Source, is_executable, is_library, load, load_executable
 
 if TYPE_CHECKING:
@@ -85,10 +86,11 @@ class Model:
         names = cast("Callee", function).result_names
 
         def call(*arguments: Any, **named: Any) -> Any:
-            given = [*arguments, *named.values()]
-            if len(given) == 1 and isinstance(given[0], dict):
-                given = list(cast("dict[str, Any]", given[0]).values())
-            return as_kind(function(*arguments, **named), kind_of_arrays(given), names)
+            result = function(*arguments, **named)
+            kind = kind_of_arrays(arguments)
+            if kind == "numpy" and named:
+                kind = kind_of_arrays(named.values())
+            return as_kind(result, kind, names)
 
         return call
 
@@ -188,25 +190,37 @@ _MAKERS: Mapping[str, Sequence[str]] = {
 def kind_of_arrays(arguments: Iterable[Any]) -> str:
     """The package whose arrays a call gives: that of the first array of another package than NumPy."""
     for argument in arguments:
-        package = type(argument).__module__.partition(".")[0]
-        if package in _MAKERS:
-            return package
-        if isinstance(argument, tvm_ffi.Tensor):
-            return "tvm_ffi"
-        if isinstance(argument, tuple | list) and (inner := kind_of_arrays(cast("Sequence[Any]", argument))) != "numpy":
-            return inner
+        kind = _kind(cast("type[Any]", type(argument)))
+        if kind == "fields":
+            kind = kind_of_arrays(cast("Iterable[Any]", argument))
+        elif kind == "items":
+            kind = kind_of_arrays(cast("dict[Any, Any]", argument).values())
+        if kind != "numpy":
+            return kind
     return "numpy"
+
+
+@cache
+def _kind(cls: type[Any]) -> str:
+    if issubclass(cls, tuple | list):
+        return "fields"
+    if issubclass(cls, dict):
+        return "items"
+    package = cls.__module__.partition(".")[0]
+    return "tvm_ffi" if issubclass(cls, tvm_ffi.Tensor) else package if package in _MAKERS else "numpy"
 
 
 def as_kind(result: Any, kind: str, names: Sequence[str] = ()) -> Any:
     """A result of the machine with arrays of a package; memory is shared."""
+    if isinstance(result, tvm_ffi.Tensor):
+        if kind == "numpy":
+            return to_numpy(result)
+        if kind == "tvm_ffi":
+            return result
+        made: Any = sys.modules["jax" if kind == "jaxlib" else kind]
+        for attribute in _MAKERS[kind]:
+            made = getattr(made, attribute)
+        return made(result)
     if (fields := as_tuple(result)) is not None:
         return Outputs((as_kind(field, kind) for field in fields), names)
-    if not isinstance(result, tvm_ffi.Tensor) or kind == "tvm_ffi":
-        return result
-    if kind == "numpy":
-        return np.asarray(result)
-    made: Any = sys.modules["jax" if kind == "jaxlib" else kind]
-    for attribute in _MAKERS[kind]:
-        made = getattr(made, attribute)
-    return made(result)
+    return result

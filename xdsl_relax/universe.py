@@ -1,4 +1,4 @@
-"""The `xdsl.universe` entry point: with it, plain `xdsl-opt` and `xdsl-gui` know our dialects and passes."""
+"""The `xdsl.universe` entry point: with it, plain `xdsl-opt` knows our dialects and passes."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def _library() -> Any:
     try:
         import_module("safetensors.numpy")
     except ModuleNotFoundError as error:
-        advice = "pip install xdsl-relax[weights]"
+        advice = "pip install safetensors"
         raise WeightFileError(f"files of weights need the package safetensors: {advice} ({error})") from error
     return import_module("safetensors")
 

@@ -71,8 +71,31 @@ def declaration_error(op: Operation) -> VerifyException | None:
 _OPERAND = re.compile(r"operand '(\w+)' at position (\d+) does not verify:\n(.+) should be of base attribute (\S+)")
 
 
+_NO_TERMINATOR = re.compile(r"terminates block in single-block region but is not a terminator|contains empty block in")
+_TERMINATORS = {"relax.func": "relax.return", "relax.closure": "relax.return", "relax.dataflow": "relax.output"}
+"""How the regions of ops end."""
+
+
+def _without_terminator(op: Operation, message: str) -> str | None:
+    """What is said of a region that does not end with its terminator; `None` for another message of xDSL."""
+    if _NO_TERMINATOR.search(message) is None:
+        return None
+    around = op if "contains empty block" in message else op.parent_op()
+    terminator = None if around is None else _TERMINATORS.get(around.name)
+    if around is None or terminator is None:
+        return None
+    name = symbol_name(around)
+    what = f"the {around.name.partition('.')[2]}" if name is None else f"@{name}"
+    advice = f"add `{terminator} %value`"
+    if around is op:
+        return f"has no ops, but {what} has to end with '{terminator}': {advice}"
+    return f"is the last op of {what}, which has to end with '{terminator}': {advice}"
+
+
 def _reworded(op: Operation, message: str) -> str:
-    """What xDSL says of an operand of a wrong kind, in the words of the other errors."""
+    """What xDSL says of operands of a wrong kind and of missing terminators, in the words of the other errors."""
+    if (ending := _without_terminator(op, message)) is not None:
+        return ending
     return _OPERAND.sub(
         lambda found: f"'{op.name}' op operand #{found[2]} ({found[1]}) expected !{found[4]}, got {found[3]}", message
     )

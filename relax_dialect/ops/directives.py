@@ -63,7 +63,9 @@ class Operands(Directive):
         definitions = op.get_irdl_definition().operands
         variadic = any(isinstance(definition, VariadicDef) for _, definition in definitions)
         if not variadic and len(operands) != len(definitions):
-            message = f"'{op.name}' op expected {len(definitions)} operands, got {len(operands)}"
+            names = ", ".join(name for name, _ in definitions)
+            plural = "" if len(definitions) == 1 else "s"
+            message = f"'{op.name}' op expected {len(definitions)} operand{plural} ({names}), got {len(operands)}"
             parser.raise_error(message, read.start, read.start + 1)
         read.values = [operands]
 

@@ -22,7 +22,7 @@ from relax_dialect.ops.fields import integer, integers, optional_integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Checked
-from tir_dialect.dims import product
+from tir_dialect.dims import Dim, product
 from tir_dialect.ops.assembly_format import op_definition
 
 
@@ -68,7 +68,10 @@ class ReshapeOp(ViewOp):
         x, shape = inference.tensor(0), inference.sizes(1)  # C2
         old, new = x.known_dims, shape.known_dims
         if old is not None and new is not None:
-            inference.require_equal(product(old), product(new), "equally many elements")  # C1
+            count, wanted = product(old), product(new)
+            shapes = f"{_listed(old)} to {_listed(new)}"
+            got = f"cannot reshape {shapes}: expected equally many elements, got {count} and {wanted}"
+            inference.require_equal(count, wanted, f"reshape of {shapes} with equally many elements", got)  # C1
         return (x.with_shape(shape.dims),)
 
 
@@ -282,3 +285,7 @@ def fold_to_same_type(value: SSAValue, result: OpResult) -> tuple[SSAValue] | No
     info = value.type
     same = isinstance(info, TensorType) and info.known_dims is not None and info == result.type
     return (value,) if same else None
+
+
+def _listed(dims: Sequence[Dim]) -> str:
+    return f"[{', '.join(map(str, dims))}]"

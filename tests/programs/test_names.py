@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import MISSING, fields
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnx import TensorProto, helper
 from lowering import build
 from lowering.parsing import make_context, parse_module
 from lowering.pipelines import PipelinePass, RelaxToLLVMPass, RelaxToLLVMPlainPass
+from lowering.registry import PASSES, load_pass
 from lowering.vm_to_llvm.lowered_modules import public_functions
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op
@@ -178,3 +180,37 @@ def test_a_dictionary_may_be_the_value_of_the_only_parameter():
     identity = VirtualMachine(build(parse_module("relax.func @main(%x: !relax.object) { relax.return %x }")))["main"]
     assert dict(identity({"a": 1}).items()) == {"a": 1}
     assert identity({"x": 1}) == 1
+
+
+NAMED = """
+relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %w: !relax.tensor<[4, 4], f32>)
+    attributes {arg_names = ["x.2", "x.1"], result_names = ["out:0", "out:1"]} {
+  %g, %h = relax.dataflow {
+    %0 = relax.matmul %x, %w
+    %1 = relax.nn.relu %0
+    %2 = relax.add %1, %x
+    relax.output %1, %2
+  }
+  %3 = relax.tuple(%g, %h)
+  relax.return %3
+}
+"""
+EARLY = {"convert-relax-to-vm", "insert-kills"}
+"""Passes that refuse this module, as others have to run before."""
+TO_LLVM = {"relax-to-llvm", "relax-to-llvm-plain"}
+
+
+def test_passes_outside_of_the_pipelines_keep_the_names():
+    """All that need no options, each alone."""
+    done = 0
+    for name in PASSES.keys() - EARLY - TO_LLVM:
+        pass_class = load_pass(name)
+        if all(each.default is not MISSING or each.default_factory is not MISSING for each in fields(pass_class)):
+            module = parse_module(NAMED)
+            pass_class().apply(make_context(), module)
+            (func,) = (op for op in module.ops if isinstance(op, RelaxFuncOp | VMFuncOp) and op.sym_name.data == "main")
+            names = func.param_names if isinstance(func, RelaxFuncOp) else func.parameter_names
+            assert names == ("x.2", "x.1"), name
+            assert [each.data for each in func.result_names or ()] == ["out:0", "out:1"], name
+            done += 1
+    assert done > 60

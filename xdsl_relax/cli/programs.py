@@ -112,7 +112,7 @@ def read_onnx(path: str, shapes: GivenShapes = ()) -> ModuleOp:
     except OnnxImportError as error:
         raise ToolError(f"{path}: {error}") from error
     except ModuleNotFoundError as error:
-        raise ToolError(f"{path} needs the package onnx: pip install xdsl-relax[onnx] ({error})") from error
+        raise ToolError(f"{path} needs the package onnx: pip install onnx ({error})") from error
 
 
 def read_torch(path: str, shapes: GivenShapes = ()) -> ModuleOp:
@@ -128,7 +128,7 @@ def read_torch(path: str, shapes: GivenShapes = ()) -> ModuleOp:
     except TorchImportError as error:
         raise ToolError(f"{path}: {error}") from error
     except ModuleNotFoundError as error:
-        raise ToolError(f"{path} needs the package torch: pip install xdsl-relax[torch] ({error})") from error
+        raise ToolError(f"{path} needs the package torch: pip install torch ({error})") from error
 
 
 IMPORTERS: Mapping[str, Callable[[str, GivenShapes], ModuleOp]] = {".onnx": read_onnx, ".pt2": read_torch}

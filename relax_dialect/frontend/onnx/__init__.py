@@ -1,6 +1,6 @@
 """The ONNX importer: `import_model` makes a module of relax functions from an ONNX model.
 
-The package `onnx` has to be installed (`pip install xdsl-relax[onnx]`); it is loaded by the first import of a model.
+The package `onnx` has to be installed (`pip install onnx`); it is loaded by the first import of a model.
 """
 
 from __future__ import annotations

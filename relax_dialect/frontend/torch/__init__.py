@@ -1,6 +1,6 @@
 """The PyTorch importer: `from_exported_program` makes a module of relax functions from what `torch.export` gives.
 
-The package `torch` has to be installed (`pip install xdsl-relax[torch]`); nothing here loads it before a program is
+The package `torch` has to be installed (`pip install torch`); nothing here loads it before a program is
 imported.
 """
 

@@ -65,7 +65,7 @@ relax.func @add[%n](%x: !relax.tensor<[n], f32, "cpu">, %y: !relax.tensor<[n], f
 
 // -----
 
-// CHECK: 'relax.add' op expected 2 operands, got 1
+// CHECK: 'relax.add' op expected 2 operands (x, y), got 1
 relax.func @add[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.add %x
   relax.return %x

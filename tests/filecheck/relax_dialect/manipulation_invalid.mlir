@@ -1,6 +1,6 @@
 // RUN: RELAX_INVALID
 
-// CHECK: 'relax.reshape' op expected equally many elements, got 8 and 10
+// CHECK: 'relax.reshape' op cannot reshape [2, 4] to [2, 5]: expected equally many elements, got 8 and 10
 relax.func @reshape_c1(%x: !relax.tensor<[2, 4], f32>, %s: !relax.shape<[2, 5]>) -> !relax.object {
   %0 = relax.reshape %x, %s
   relax.return %x

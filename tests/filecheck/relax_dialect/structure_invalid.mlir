@@ -198,7 +198,7 @@ relax.func @return_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[_], 
 // -----
 
 // Values are written before they are used.
-// CHECK: value %y is used before its definition
+// CHECK: value %y is not defined
 relax.func @return(%x: !relax.object) -> !relax.object {
   relax.return %y
 }

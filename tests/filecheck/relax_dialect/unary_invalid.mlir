@@ -57,7 +57,7 @@ relax.func @exp(%x: !relax.tensor<[_], f32>, %n: !relax.prim<i64>) -> !relax.obj
 
 // -----
 
-// CHECK: 'relax.exp' op expected 1 operands, got 2
+// CHECK: 'relax.exp' op expected 1 operand (x), got 2
 relax.func @exp(%x: !relax.tensor<[_], f32>) -> !relax.object {
   %0 = relax.exp %x, %x
   relax.return %x

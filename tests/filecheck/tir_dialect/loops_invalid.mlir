@@ -35,7 +35,7 @@ tir.prim_func @f[%n]() {
 
 // -----
 
-// CHECK: value %m is used before its definition
+// CHECK: value %m is not defined
 tir.prim_func @f[%n]() {
   tir.for (%i) in (%m) {
   }

@@ -98,7 +98,7 @@ tir.prim_func @store_c5(%X: !tir.buffer<[], f32>, %Y: !tir.buffer<[4], f32>) {
 
 // -----
 
-// CHECK: value %Y is used before its definition
+// CHECK: value %Y is not defined
 tir.prim_func @f(%X: !tir.buffer<[], f32>) {
   %v = tir.load %Y[]
 }
