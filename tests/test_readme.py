@@ -66,3 +66,23 @@ def test_the_tree_is_the_one_there_is():
             assert package.exists(), line
         for name in names:
             assert (package / name).exists(), f"{line.strip()}: {name}"
+
+
+def test_the_demo_installs_the_run_time_only(tmp_path: Path):
+    plan = subprocess.run(
+        ["make", "-n", "demo", f"VENV={tmp_path / 'venv'}"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    (install,) = (line for line in plan.stdout.splitlines() if "pip install" in line)
+    assert install.endswith("-e .")
+
+
+def test_what_the_demo_advises_runs(checkout: Path):
+    text = (ROOT / "examples" / "demo.py").read_text()
+    *commands, pages = re.findall(r'^NEXT = """(.*?)"""', text, flags=re.MULTILINE | re.DOTALL)[0].splitlines()
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    for command in commands:
+        done = subprocess.run(
+            command, shell=True, capture_output=True, text=True, cwd=checkout, env=environment, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    assert all((ROOT / path).exists() for path in re.findall(r"docs/[\w/.]+\w", pages))

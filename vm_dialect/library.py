@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ import tvm_ffi
 
 from vm_dialect.arguments import read_signatures
 from vm_dialect.executable.library_constants import SIGNATURES
-from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind
+from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
 from vm_dialect.loading import NativeFunction
 
 
@@ -25,7 +25,8 @@ class Library:
         """As `tvm_ffi.load_module` gives it; results of functions must not outlive it."""
         try:
             facts: Mapping[str, object] = json.loads(text)
-            self._parameters = cast("Mapping[str, list[str]]", facts["parameters"])
+            said = cast("Mapping[str, list[Any]]", facts["functions"])
+            self._infos = {name: _info(name, *each) for name, each in said.items()}
             self._signatures = read_signatures(str(facts[SIGNATURES_NOTE]))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"the library does not say how its functions are called: {error}") from None
@@ -33,17 +34,34 @@ class Library:
 
     def __getitem__(self, name: str) -> NativeFunction:
         """The function of this name; `KeyError` lists those there are."""
-        if name not in self._parameters:
-            raise KeyError(f"no function {name}, the library has: {', '.join(self._parameters) or 'none'}")
+        if name not in self._infos:
+            raise KeyError(f"no function {name}, the library has: {', '.join(self._infos) or 'none'}")
         if name not in self._functions:
-            info = FunctionInfo(FunctionKind.NATIVE, name, tuple(self._parameters[name]))
             found = self.module.get_function(name)
-            self._functions[name] = NativeFunction.of(found, info, self._signatures.get(name))
+            self._functions[name] = NativeFunction.of(found, self._infos[name], self._signatures.get(name))
         return self._functions[name]
 
     def __contains__(self, name: str) -> bool:
         """Whether there is a function of this name."""
-        return name in self._parameters
+        return name in self._infos
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the functions."""
+        return tuple(self._infos)
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name}{info.signature}" for name, info in self._infos.items())
+        return f"<Library {listed or 'without functions'}>"
+
+
+def _info(
+    name: str, parameters: Sequence[str], results: Sequence[str], types: Sequence[str], result: str
+) -> FunctionInfo:
+    if len(types) not in (0, len(parameters)):
+        raise ValueError(f"function {name}: {len(types)} types for {len(parameters)} parameters")
+    said = SignatureTypes(tuple(types), result)
+    return FunctionInfo(FunctionKind.NATIVE, name, tuple(parameters), result_names=tuple(results), types=said)
 
 
 def load_library(path: str | PathLike[str]) -> Library:

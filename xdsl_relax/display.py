@@ -105,7 +105,7 @@ def shown(value: object) -> Shown:
             text = value.as_text()
             return Shown(text, as_html(text))
         case Model():
-            text = f"{value!r}\n{value.executable.stats()}"
+            text = repr(value) if value.executable is None else f"{value!r}\n{value.executable.stats()}"
             return Shown(text, f"<pre>{escape(text)}</pre>")
         case Profile():
             return Shown(value.as_text(), profile_html(value))

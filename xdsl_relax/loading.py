@@ -89,6 +89,11 @@ def is_executable(source: object) -> bool:
     return isinstance(source, str | PathLike) and fspath(cast("PathLike[str]", source)).endswith(EXECUTABLE_SUFFIX)
 
 
+def is_library(source: object) -> bool:
+    """Whether a path names a shared library."""
+    return isinstance(source, str | PathLike) and fspath(cast("PathLike[str]", source)).endswith(".so")
+
+
 def _path(source: object) -> Path | None:
     """The path that `source` is; `None` for anything else."""
     if isinstance(source, PathLike):

@@ -12,10 +12,11 @@ import tvm_ffi
 
 from vm_dialect.callee import Callee, in_order
 from vm_dialect.executable import Executable
+from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
 from vm_dialect.results import as_tuple
 from vm_dialect.tensors import to_numpy
-from xdsl_relax.loading import Source, is_executable, load, load_executable
+from xdsl_relax.loading import Source, is_executable, is_library, load, load_executable
 
 if TYPE_CHECKING:
     from lowering.compiler.build import Mode
@@ -39,11 +40,14 @@ def compile(
     """Compiles a model, or loads an executable: a callable.
 
     `source` is what `load` takes, with its options (`args`, `shapes`, `dynamic_shapes`, ...), an executable, or the
-    path of one. `entry` is the function that a call of the result means: `main`, or the only one, unless it is said.
+    path of one, or of a shared library of `save`. `entry` is the function that a call of the result means: `main`, or
+    the only one, unless it is said.
     `weights` are arrays by name, or a file (.safetensors) of them. The others are as in `lowering.build`.
     """
     if isinstance(source, Executable):
         return Model(source, entry)
+    if is_library(source):
+        return Model(load_library(cast("str", source)), entry)
     if is_executable(source):
         return Model(load_executable(cast("str", source), trust=trust), entry)
     from lowering import build
@@ -62,11 +66,12 @@ class Model:
     Arguments are given in order, by keyword, or as one dictionary. Several results are an `Outputs`.
     """
 
-    def __init__(self, executable: Executable, entry: str | None = None):
+    def __init__(self, compiled: Executable | Library, entry: str | None = None):
         """`ValueError` if `entry` is not said, and neither is there a function `main`, nor only one."""
-        self.executable = executable
-        self.machine = VirtualMachine(executable)
-        self.entry = default_entry(executable.entries) if entry is None else entry
+        self.executable = compiled if isinstance(compiled, Executable) else None
+        """`None` for a shared library."""
+        self.machine = VirtualMachine(compiled) if isinstance(compiled, Executable) else compiled
+        self.entry = default_entry(compiled.entries) if entry is None else entry
         self._function = self._callable(self.entry)
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
@@ -95,7 +100,9 @@ class Model:
         return cast("Callee", self.machine[self.entry])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes an executable (.rvm) or a shared library (.so); `ValueError` for another suffix."""
+        """Writes an executable (.rvm) or a shared library (.so); `ValueError` for another suffix, or from a library."""
+        if self.executable is None:
+            raise ValueError("save expected a model with an executable, this one is a shared library: copy the file")
         if fspath(path).endswith(".rvm"):
             self.executable.save(path)
         elif fspath(path).endswith(".so"):
@@ -104,7 +111,8 @@ class Model:
             raise ValueError(f"save expected a path that ends in .rvm or .so, got {fspath(path)}")
 
     def __repr__(self) -> str:
-        return f"<Model {self.function.__name__}{self.function.signature}, {self.executable.metadata.mode}>"
+        mode = "library" if self.executable is None else self.executable.metadata.mode
+        return f"<Model {self.function.__name__}{self.function.signature}, {mode}>"
 
 
 def interpret(

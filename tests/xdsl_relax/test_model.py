@@ -137,3 +137,18 @@ def test_the_function_that_is_meant():
     assert (model(3), model["f"](4)) == (3, 4)
     with pytest.raises(KeyError, match="no function h, the executable has: f, g"):
         model["h"]
+
+
+def test_libraries_keep_names_and_types(tmp_path: Path):
+    compiled = xr.compile(TEXT)
+    compiled.save(tmp_path / "m.so")
+    library = xr.compile(tmp_path / "m.so")
+    assert repr(library) == "<Model main(x.2: f32[n, 3], x.1: i64[]) -> (f32[n, 3], i64[]), library>"
+    assert repr(library.machine) == "<Library main(x.2: f32[n, 3], x.1: i64[]) -> (f32[n, 3], i64[])>"
+    results = library(**{"x.1": np.array(7), "x.2": np.zeros((1, 3), np.float32)})
+    assert results.names == ("out:0", "out:1")
+    assert results["out:1"] == 7
+    assert xr.Session(tmp_path / "m.so").get_inputs() == xr.Session(compiled).get_inputs()
+    assert xr.Session(library).get_outputs() == xr.Session(compiled).get_outputs()
+    with pytest.raises(ValueError, match="this one is a shared library: copy the file"):
+        library.save(tmp_path / "again.so")

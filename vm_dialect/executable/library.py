@@ -70,10 +70,12 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
 
 
 def _signatures(executable: Executable) -> str:
-    """How the functions are called, as JSON: the names of their parameters, and the note of the metadata."""
+    """How functions are called, as JSON: names and types of parameters and results, and the note of the metadata."""
     functions = (executable.functions[executable.function_index[name]] for name in executable.entries)
-    parameters = {function.name: function.parameters for function in functions}
-    return json.dumps({"parameters": parameters, SIGNATURES_NOTE: executable.metadata.notes.get(SIGNATURES_NOTE, "")})
+    said = {
+        each.name: (each.parameters, each.result_names, each.types.parameters, each.types.result) for each in functions
+    }
+    return json.dumps({"functions": said, SIGNATURES_NOTE: executable.metadata.notes.get(SIGNATURES_NOTE, "")})
 
 
 def linker() -> list[str]:

@@ -51,7 +51,9 @@ def reshape(node: Node) -> Result:
     wanted, allow_zero = node.dims(1), bool(node.integer("allowzero"))
     old = node.shape()
     if wanted is not None:
-        return op.reshape(node[0], reshaped(old, wanted, allow_zero))
+        dims = reshaped(old, wanted, allow_zero)
+        _require_fit(old, dims, "a constant of the model" if node.ints(1) is not None else "computed from sizes")
+        return op.reshape(node[0], dims)
     rank = node.shape(1)[0].constant_value
     hint = node.hint()
     if rank is None:
@@ -60,6 +62,16 @@ def reshape(node: Node) -> Result:
         raise Refusal("the rank of the result is not known while importing")
     dims = node.run_time_dims(_resolved(node, old, allow_zero), node.hinted_dims(rank))
     return op.reshape(node[0], dims)
+
+
+def _require_fit(old: Sequence[Dim], dims: Sequence[Dim], origin: str) -> None:
+    """`Refusal` that says where the shape comes from if it has another number of elements for all sizes."""
+    count, wanted = product(old), product(dims)
+    if DEFAULT_PROVER.equal(count, wanted) is False:
+        before, after = (f"[{', '.join(map(str, shape))}]" for shape in (old, dims))
+        raise Refusal(
+            f"cannot reshape {before}, {count} elements, to {after}, {wanted} elements; that shape is {origin}"
+        )
 
 
 def reshaped(old: Sequence[Dim], wanted: Sequence[Dim], allow_zero: bool = False) -> list[Dim]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.helper import np_dtype_to_tensor_dtype
 
-from relax_dialect.frontend.onnx import import_model
+from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.support.programs import MODES, as_plain, runner
 
 MOST, LEAST = 2**63 - 1, -(2**63)
@@ -177,3 +177,24 @@ def test_an_index_that_is_known_is_refused_while_importing():
 def test_functions_may_have_the_names_of_tables(mode: str):
     """Run-time slices have a kernel that is called `places`, as the table of the lines of backtraces."""
     np.testing.assert_array_equal(run(mode, "Slice", [X, i64(1), i64(3), i64(0), i64(1)]), X[1:])
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ([3, 4], "cannot reshape [3, 4], 12 elements, to [5, 2], 10 elements; that shape is a constant of the model"),
+        (
+            ["n", 4],
+            "cannot reshape [n, 4], 4 * n elements, to [5, 2], 10 elements; that shape is a constant of the model",
+        ),
+    ],
+)
+def test_a_shape_that_does_not_fit_says_who_fixed_it(shape: list[int | str], message: str):
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    target = numpy_helper.from_array(np.array([5, 2]), "target")
+    node = helper.make_node("Reshape", ["x", "target"], ["y"], name="flat")
+    graph = helper.make_graph([node], "g", inputs, outputs, [target])
+    with pytest.raises(OnnxImportError) as refused:
+        import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert str(refused.value) == f"the model has a node that is not supported:\n  Reshape (flat): {message}"
