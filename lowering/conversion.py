@@ -24,7 +24,8 @@ class ConversionRewriter(PatternRewriter):
 
     def apply_pattern(self, op: Operation) -> bool:
         """Converts one op by the first pattern that is about it; whether there is one."""
-        for pattern in self.patterns.of(op):
-            pattern.match_and_rewrite(op, self)
-            return True
-        return False
+        rewrite = self.patterns.rewrite_of(type(op))
+        if rewrite is None:
+            return False
+        rewrite(op, self)
+        return True

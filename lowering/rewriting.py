@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
-from typing import TypeVar, cast, get_args, get_type_hints
+from typing import TypeAlias, TypeVar, cast, get_args, get_type_hints
 
 from typing_extensions import override
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
@@ -33,6 +33,9 @@ from tir_dialect.dead_code import erase_dead
 PatternT = TypeVar("PatternT", bound=RewritePattern)
 OperationT = TypeVar("OperationT", bound=Operation)
 RewriterT = TypeVar("RewriterT", bound=PatternRewriter)
+
+Rewrite: TypeAlias = Callable[[Operation, PatternRewriter], None]
+"""`match_and_rewrite` of a pattern."""
 
 MAX_REWRITES_PER_OP = 64
 """Rewrites of a module per op that it began with, above which its patterns are taken to undo each other."""
@@ -122,6 +125,7 @@ class PatternIndex:
     def __init__(self, patterns: Iterable[RewritePattern]):
         self._patterns = tuple(patterns)
         self._by_class: dict[type[Operation], tuple[RewritePattern, ...]] = {}
+        self._rewrites: dict[type[Operation], Rewrite | None] = {}
 
     def of(self, op: Operation) -> tuple[RewritePattern, ...]:
         """The patterns that may match an op."""
@@ -133,6 +137,19 @@ class PatternIndex:
         found = tuple(pattern for pattern in self._patterns if may_match(pattern, op_class))
         self._by_class[op_class] = found
         return found
+
+
+    def rewrite_of(self, op_class: type[Operation]) -> Rewrite | None:
+        """What the first pattern that is about a class of ops does with one, which it need not check again."""
+        if op_class not in self._rewrites:
+            first = next(iter(self.of_class(op_class)), None)
+            self._rewrites[op_class] = None if first is None else _unchecked(first)
+        return self._rewrites[op_class]
+
+
+def _unchecked(pattern: RewritePattern) -> Rewrite:
+    rewrite = _annotated.get(type(pattern).match_and_rewrite)
+    return pattern.match_and_rewrite if rewrite is None else partial(cast("Callable[..., None]", rewrite), pattern)
 
 
 class _Worklist:
