@@ -8,6 +8,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect import te
 from tir_dialect.dtypes import is_float
 
 _SAME: dict[str, Callable[[Expr], Expr]] = {
@@ -67,10 +68,13 @@ def celu(node: Node) -> Result:
 
 
 def _elu(node: Node, x: Expr, above: float, below: float, inner: float) -> Expr:
-    scaled = x if inner == 1.0 else op.multiply(x, node.like(inner, x))
-    negative = op.multiply(op.subtract(op.exp(scaled), node.like(1, x)), node.like(below, x))
-    positive = x if above == 1.0 else op.multiply(x, node.like(above, x))
-    return op.where(op.greater(x, node.like(0, x)), positive, negative)
+    def kernel(x: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            return te.select(x[i] > 0, x[i] * above, te.expm1(te.minimum(x[i] * inner, 0)) * below)
+
+        return te.compute(x.shape, element, name="elu")
+
+    return node.te(kernel, x, name="elu")
 
 
 @converts("aten.gelu.default")
