@@ -21,6 +21,7 @@ BENCHMARKS = (
     "beyond",
     "models",
     "scheduled",
+    "collectives",
 )
 
 
