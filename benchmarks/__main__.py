@@ -23,6 +23,7 @@ BENCHMARKS = (
     "models",
     "scheduled",
     "torch_compile",
+    "collectives",
 )
 
 

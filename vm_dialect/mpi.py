@@ -55,9 +55,13 @@ class MPIGroup:
     def index(self) -> int:
         return self.comm.rank
 
+    @property
+    def checks(self) -> bool:
+        return self.check and self.comm.size > 1
+
     def agree(self, what: str) -> None:
         """`RuntimeError` on all workers unless they say the same; `TimeoutError` if some do not come."""
-        if not self.check or self.size == 1:
+        if not self.checks:
             return
         digest = int.from_bytes(sha256(what.encode()).digest()[:7], "little")
         mine = np.array([digest, -digest], np.int64)

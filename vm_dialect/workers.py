@@ -25,6 +25,11 @@ class Group(Protocol):
         """Which of them this is."""
         ...
 
+    @property
+    def checks(self) -> bool:
+        """Whether workers compare what they are about to do."""
+        ...
+
     def agree(self, what: str) -> None:
         """`RuntimeError` on all workers, before any data moves, unless all of them say the same."""
         ...
@@ -55,6 +60,7 @@ class _Alone:
 
     size = 1
     index = 0
+    checks = False
 
     def agree(self, what: str) -> None:
         return

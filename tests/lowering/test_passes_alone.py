@@ -23,6 +23,7 @@ from tests.support.corpus import texts, valid_module
 
 OPTIONS = {
     "bind-symbolic-vars": "{func=main n=4}",
+    "cut-constants": "{rank=0}",
     "fuse-ops-by-pattern": "{backend=blas}",
     "verify-stage": "{stage=relax}",
 }

@@ -20,8 +20,18 @@ def _tiles(size: int, workers: int) -> list[int]:
 
 def _agree(workers: Group, what: str, x: Array, *free: int) -> None:
     """All workers call the same with tensors of one dtype and shape, but for the free axes."""
+    if not workers.checks:
+        return
     shape = ", ".join("*" if axis in free else str(size) for axis, size in enumerate(x.shape))
     workers.agree(f"{what} of {x.dtype}[{shape}]")
+
+
+def _fit(x: Array, out: Array, *free: int) -> None:
+    """`ValueError` unless both have one dtype and shape, but for the free axes, of which there are some."""
+    shapes = ([size for at, size in enumerate(each.shape) if at not in free] for each in (x, out))
+    first, second = shapes
+    if x.dtype != out.dtype or x.ndim != out.ndim or first != second or not all(0 <= at < x.ndim for at in free):
+        raise ValueError(f"expected a result like {x.dtype}{list(x.shape)}, got {out.dtype}{list(out.shape)}")
 
 
 def _rows(x: Array, axis: int) -> Array:
@@ -48,15 +58,17 @@ def _require(found: int, expected: int, what: str) -> None:
 @builtin("ccl_allreduce", 5)
 def allreduce(name: str, workers: int, by: str, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """Combines the elements of all workers."""
-    found, array = group(name, workers), to_numpy(x)
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result)
     _agree(found, f"allreduce by {by}", array)
-    found.allreduce(array, to_numpy(out), by)
+    found.allreduce(array, result, by)
 
 
 @builtin("ccl_allgather", 5)
 def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """Joins the tensors of all workers along an axis."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result, axis)
     _agree(found, f"allgather along {axis} to {result.shape[axis]}", array, axis)
     tiles = _tiles(result.shape[axis], found.size)
     _require(array.shape[axis], tiles[found.index], "allgather")
@@ -70,6 +82,7 @@ def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ff
 def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """A tile of the combined elements of all workers."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result, axis)
     _agree(found, f"reduce_scatter by {by} along {axis}", array)
     tiles = _tiles(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "reduce_scatter")
@@ -83,6 +96,7 @@ def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tenso
 def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """Tiles along one axis become tiles along another."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result, axis, concat_axis)
     _agree(found, f"all_to_all from {concat_axis} to {axis}", array, concat_axis)
     cut, joined = _tiles(array.shape[axis], found.size), _tiles(result.shape[concat_axis], found.size)
     _require(result.shape[axis], cut[found.index], "all_to_all")
@@ -90,7 +104,7 @@ def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.
     rest = [size for at, size in enumerate(array.shape) if at not in (axis, concat_axis)]
     mine, each = array.shape[concat_axis], prod(rest)
     # What goes to a worker, and what comes from one, is contiguous, with both axes in front.
-    sent = np.ascontiguousarray(np.moveaxis(array, (axis, concat_axis), (0, 1)))
+    sent = np.ascontiguousarray(np.moveaxis(array, (axis, concat_axis), (0, 1))).reshape(-1)
     received = np.empty(sum(tile * cut[found.index] * each for tile in joined), array.dtype)
     counts = [tile * cut[found.index] * each for tile in joined]
     found.all_to_all(sent, received, [tile * mine * each for tile in cut], counts)
@@ -103,16 +117,18 @@ def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.
 @builtin("ccl_broadcast_from_worker0", 4)
 def broadcast(name: str, workers: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """The tensor of the first worker."""
-    found, array = group(name, workers), to_numpy(x)
+    found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result)
     _agree(found, "broadcast", array)
-    to_numpy(out)[...] = array
-    found.broadcast(to_numpy(out))
+    result[...] = array
+    found.broadcast(result)
 
 
 @builtin("ccl_scatter_from_worker0", 5)
 def scatter(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """A tile of the tensor of the first worker."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result, axis)
     _agree(found, f"scatter along {axis}", array)
     tiles = _tiles(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "scatter")
@@ -128,6 +144,7 @@ def scatter(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.
 def own_tile(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """A tile of the worker's own tensor."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
+    _fit(array, result, axis)
     tiles = _tiles(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "redistribute_replica_to_shard")
     begin = sum(tiles[: found.index])
