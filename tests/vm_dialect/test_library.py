@@ -1,79 +1,49 @@
-import shutil
-from pathlib import Path
+"""The packed functions that are there wherever programs run."""
 
-import llvmlite.binding as llvm
+from __future__ import annotations
+
+import numpy as np
 import pytest
-import tvm_ffi
 
-from vm_dialect import ExecBuilder, Executable
-from vm_dialect.executable import FunctionKind, Metadata, NativeObject
-from vm_dialect.executable.library import SYMBOL_PREFIX, linker
+from tests.support.programs import run_everywhere
+from vm_dialect.library import fft, linalg
+from vm_dialect.tensors import from_numpy, to_numpy
 
-# add_one(x), by the packed calling convention: the value of an argument is 8 bytes behind its type index; 1 is `int`.
-SOURCE = """
-define i32 @__tvm_ffi_add_one(ptr %self, ptr %args, i32 %count, ptr %result) {
-  %place = getelementptr i8, ptr %args, i64 8
-  %value = load i64, ptr %place
-  %sum = add i64 %value, 1
-  store i64 1, ptr %result
-  %out = getelementptr i8, ptr %result, i64 8
-  store i64 %sum, ptr %out
-  ret i32 0
+PROGRAM = """
+relax.func @main[%n](%x: !relax.tensor<[n, 3, 3], f32>)
+    -> !relax.tuple<!relax.tensor<[n, 3, 3], f32>, !relax.tensor<[n, 3, 2], f32>> {
+  %inv = relax.string "inv"
+  %y = relax.call_dps_packed "relax.linalg"(%inv, %x) : !relax.tensor<[n, 3, 3], f32>
+  %what = relax.string "r2c 2 backward"
+  %re, %im = relax.call_dps_packed "relax.fft"(%what, %x) : !relax.tensor<[n, 3, 2], f32>, !relax.tensor<[n, 3, 2], f32>
+  %both = relax.add %re, %im
+  %t = relax.tuple(%y, %both)
+  relax.return %t
 }
 """
 
 
-def native_code(source: str) -> bytes:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple().create_target_machine(reloc="pic")
-    return target.emit_object(llvm.parse_assembly(source))
+def test_in_all_modes():
+    x = (np.random.default_rng(0).standard_normal((2, 3, 3)) + 3 * np.eye(3)).astype(np.float32)
+    inverse, spectrum = run_everywhere(PROGRAM, "main", [x])
+    np.testing.assert_allclose(inverse @ x, np.broadcast_to(np.eye(3), x.shape), 1e-4, 1e-5)
+    found = np.fft.rfft(x)
+    np.testing.assert_allclose(spectrum, found.real + found.imag, 1e-4, 1e-5)
 
 
-def executable(*symbols: str) -> Executable:
-    ib = ExecBuilder()
-    ib.set_metadata(Metadata("native"))
-    ib.declare_function("add_one", FunctionKind.NATIVE, ["x"])
-    ib.add_native_object(NativeObject("host", "elf", native_code(SOURCE), symbols))
-    return ib.get()
+def test_errors_name_what_is_wrong():
+    x = from_numpy(np.zeros((2, 2), np.float32))
+    with pytest.raises(ValueError, match="inv: Singular matrix"):
+        linalg("inv", x, x)
+    with pytest.raises(ValueError, match="there is no nothing"):
+        linalg("nothing", x, x)
+    with pytest.raises(ValueError, match="zip"):
+        linalg("svd", x, x)
 
 
-def has_linker() -> bool:
-    return any(shutil.which(driver) for driver in ("cc", "gcc", "clang"))
-
-
-def test_a_library_is_opened_by_tvm_ffi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("CC", raising=False)
-    path = tmp_path / "m.so"
-    made = executable(f"{SYMBOL_PREFIX}add_one")
-    if has_linker():
-        made.export_library(path)
-        assert tvm_ffi.load_module(str(path)).add_one(41) == 42
-    else:
-        with pytest.raises(RuntimeError, match="export_library needs a linker"):
-            made.export_library(path)
-
-
-def test_what_is_missing_is_named(ib: ExecBuilder, tmp_path: Path):
-    with pytest.raises(ValueError, match="the native code has no symbol __tvm_ffi_add_one"):
-        executable("add_one").export_library(tmp_path / "m.so")
-    with pytest.raises(ValueError, match="the executable has no native code: build with mode native"):
-        ib.get().export_library(tmp_path / "m.so")
-    with ib.function("main"):
-        ib.emit_ret()
-    with pytest.raises(ValueError, match="no native code for main: build with mode native"):
-        ib.get().export_library(tmp_path / "m.so")
-
-
-def test_failures_of_the_linker_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    made = executable(f"{SYMBOL_PREFIX}add_one")
-    monkeypatch.setenv("CC", "false")
-    with pytest.raises(RuntimeError, match="the linker false failed"):
-        made.export_library(tmp_path / "m.so")
-    monkeypatch.setenv("CC", str(tmp_path / "nothing"))
-    with pytest.raises(RuntimeError, match="cannot run the linker"):
-        made.export_library(tmp_path / "m.so")
-    monkeypatch.delenv("CC")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RuntimeError, match="needs a linker: install one of cc, gcc, clang, or set CC"):
-        linker()
+def test_a_transform_there_and_back():
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    re, im, back = (from_numpy(np.zeros(shape)) for shape in ((3, 3), (3, 3), (3, 4)))
+    fft("r2c 0,1 ortho", from_numpy(x), re, im)
+    fft("c2r 0,1 ortho", re, im, back)
+    np.testing.assert_allclose(to_numpy(back), x)

@@ -1,4 +1,4 @@
-"""Architectures of other packages: those that are right stay so. See `architectures`, also for what has to be installed."""
+"""Architectures of other packages: those that are right stay so. See `architectures` for what has to be installed."""
 
 from __future__ import annotations
 
