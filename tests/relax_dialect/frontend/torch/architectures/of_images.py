@@ -23,11 +23,19 @@ SMALL_TIMM = """
 """
 """Small ones of other families."""
 
-CLASSIFIERS = (
-    "alexnet densenet121 efficientnet_b0 mnasnet0_5 mobilenet_v2 mobilenet_v3_small regnet_y_400mf resnet18"
-    " shufflenet_v2_x0_5 squeezenet1_1"
-).split()
-SEGMENTATION = "deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large".split()
+CLASSIFIERS = [
+    "alexnet",
+    "densenet121",
+    "efficientnet_b0",
+    "mnasnet0_5",
+    "mobilenet_v2",
+    "mobilenet_v3_small",
+    "regnet_y_400mf",
+    "resnet18",
+    "shufflenet_v2_x0_5",
+    "squeezenet1_1",
+]
+SEGMENTATION = ["deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large"]
 
 
 def _from_timm(name: str, size: int) -> Architecture:
@@ -62,7 +70,9 @@ def _segmentation(name: str) -> Architecture:
 
 def of_timm() -> list[Architecture]:
     """Those of timm."""
-    return [_from_timm(name, 64) for name in TIMM.split()] + [_from_timm(name, 224) for name in SMALL_TIMM.split()]
+    return [_from_timm(name, 160 if name == "test_vit3" else 64) for name in TIMM.split()] + [
+        _from_timm(name, 224) for name in SMALL_TIMM.split()
+    ]
 
 
 def of_torchvision() -> list[Architecture]:
