@@ -138,7 +138,6 @@ class PatternIndex:
         self._by_class[op_class] = found
         return found
 
-
     def rewrite_of(self, op_class: type[Operation]) -> Rewrite | None:
         """What the first pattern that is about a class of ops does with one, which it need not check again."""
         if op_class not in self._rewrites:

@@ -26,6 +26,7 @@ from relax_dialect.frontend.torch.program import (
     InputSpec,
     output_keys,
 )
+from relax_dialect.frontend.torch.recurrent import is_projected
 from relax_dialect.frontend.torch.registry import CONVERTERS
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of, symbols_in
 from relax_dialect.struct_info.base import StructInfo
@@ -90,7 +91,8 @@ class Importer:
                     if is_complex(node.meta.get("val")) and node.name in params:
                         importer.environment[node.name] = separated(importer.environment[node.name])
                 importer.seed = importer.environment.get(SEED) if self.seed is None else bb.prim(self.seed)
-                flat = not any(_inner_graphs(self.program.graph_module))
+                loops = any(map(is_projected, nodes))
+                flat = not loops and not any(_inner_graphs(self.program.graph_module))
                 results = self._in_dataflow(importer) if flat else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i32, i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.library import name_of
 from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.program import FxNode
 from relax_dialect.frontend.torch.random import kept
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import to_dim
 
 _LAYERS: dict[str, Any] = {"lstm": op.nn.lstm, "gru": op.nn.gru, "rnn_tanh": op.nn.rnn, "rnn_relu": op.nn.rnn}
 _GATES = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn_tanh": [0], "rnn_relu": [0]}
@@ -32,10 +36,59 @@ def recurrent(node: Node) -> Result:
         x = kept(node, x, dropped)[0] if layer and dropped else x
         start = layer * directions
         states = [op.strided_slice(each, [0], [start], [start + directions]) for each in given]
-        x, *ends = _layer(node, x, layer * directions, directions, states)
+        make = _projected_layer if is_projected(node.fx) else _layer
+        x, *ends = make(node, x, layer * directions, directions, states)
         last.append(ends)
     ends = [op.concat(each, 0) if layers > 1 else each[0] for each in zip(*last, strict=True)]
     return [x, *ends]
+
+
+def is_projected(node: FxNode) -> bool:
+    """Whether a node is an LSTM whose hidden states are projected, which is imported as a loop."""
+    if name_of(node.target) != "aten.lstm.input":
+        return False
+    hidden, cell = (each.meta["val"].shape[-1] for each in node.args[1])
+    return hidden != cell
+
+
+def _projected_layer(node: Node, x: Expr, first: int, directions: int, states: list[Expr]) -> list[Expr]:
+    """One layer of an LSTM whose hidden states are projected."""
+    batch_first = node.flag("batch_first")
+    x = op.permute_dims(x, [1, 0, 2]) if batch_first else x
+    found = [_projected(node, x, first + at, at, states, backward=at == 1) for at in range(directions)]
+    y, *ends = ([each[at] for each in found] for at in range(3))
+    joined = op.concat(y, 2) if directions > 1 else y[0]
+    joined = op.permute_dims(joined, [1, 0, 2]) if batch_first else joined
+    return [joined, *(op.stack(each, 0) for each in ends)]
+
+
+def _projected(node: Node, x: Expr, number: int, at: int, states: list[Expr], *, backward: bool) -> list[Expr]:
+    """One direction: the outputs by time, and the last states."""
+    count = 5 if node.flag("has_biases") else 3
+    w, r, *biases, projection = node.tensors("params")[number * count : (number + 1) * count]
+    assert x.shape is not None
+    assert projection.shape is not None
+    time, batch, units = x.shape[0], x.shape[1], projection.shape[0]
+    assert time is not None
+    assert batch is not None
+    assert units is not None
+    last = op.subtract(node.graph.dimension(to_dim(time), i64), node.const(1, i64))
+    gates = reduce(op.add, biases, op.matmul(x, op.permute_dims(w)))
+    h, c = (op.squeeze(op.strided_slice(each, [0], [at], [at + 1]), [0]) for each in states)
+    y = op.zeros([time, batch, units], node.dtype("input"))
+    with node.bb.while_({"t": node.const(0, i64), "h": h, "c": c, "y": y}) as loop:
+        with loop.condition() as (t, *_):
+            node.bb.yield_(op.less_equal(t, last))
+        with loop.body() as (t, h, c, y):
+            here = op.subtract(last, t) if backward else t
+            added = op.add(op.take(gates, here, 0), op.matmul(h, op.permute_dims(r)))
+            i, f, g, o = op.split(added, sections=4, axis=1)
+            c = op.add(op.multiply(op.sigmoid(f), c), op.multiply(op.sigmoid(i), op.tanh(g)))
+            h = op.matmul(op.multiply(op.sigmoid(o), op.tanh(c)), op.permute_dims(projection))
+            y = op.index_put(y, op.expand_dims(h, [0]), [op.reshape(here, [1])])
+            node.bb.yield_(op.add(t, node.const(1, i64)), h, c, y)
+    _, h, c, y = loop.results
+    return [y, h, c]
 
 
 def _layer(node: Node, x: Expr, first: int, directions: int, states: list[Expr]) -> list[Expr]:

@@ -3,4 +3,4 @@
 from importlib.util import find_spec
 
 collect_ignore_glob = [] if find_spec("torch") else ["*.py"]
-collect_ignore = [] if find_spec("torchvision") else ["test_vision.py"]
+collect_ignore = [] if find_spec("torchvision") else ["test_vision.py", "test_architectures.py"]

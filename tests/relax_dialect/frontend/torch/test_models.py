@@ -48,6 +48,19 @@ class Recurrent(nn.Module):
         return {"y": y, "states": [h, c, (z, last)], "cell": state, "gated": self.gated(state[0])}
 
 
+class Projected(nn.Module):
+    """LSTM layers whose hidden states are projected."""
+
+    def __init__(self):
+        super().__init__()
+        self.both = nn.LSTM(6, 5, 2, proj_size=3, bidirectional=True, batch_first=True)
+        self.one = nn.LSTM(6, 4, proj_size=2, bias=False, batch_first=True)
+
+    def forward(self, x: Tensor) -> Any:
+        y, states = self.both(x)
+        return self.one(y), states
+
+
 class Block(nn.Module):
     """A block of a decoder: causal attention, and a gated layer."""
 
@@ -144,6 +157,7 @@ MODELS: dict[str, tuple[Any, Any, list[Tensor]]] = {
     "convolutional": (convolutional, {0: BATCH}, [torch.randn(n, 3, 12, 12) for n in (2, 1, 0)]),
     "residual": (Residual, {0: BATCH}, [torch.randn(n, 4, 8, 8) for n in (2, 1)]),
     "recurrent": (Recurrent, {0: Dim.AUTO}, [torch.randn(n, 7, 6) for n in (3, 1)]),
+    "projected": (Projected, {0: Dim.AUTO}, [torch.randn(n, 4, 6) for n in (3, 1)]),
     "encoder": (encoder, {0: BATCH, 1: TIME}, [torch.randn(*size, WIDTH) for size in ((2, 5), (1, 3))]),
     "decoder": (Decoder, {0: BATCH, 1: TIME}, [_words(2, 5), _words(1, 1), _words(3, 2)]),
     "rotary": (Rotary, {0: BATCH, 1: TIME}, [torch.randn(2, 5, 8), torch.randn(1, 7, 8)]),

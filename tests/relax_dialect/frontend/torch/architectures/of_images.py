@@ -70,7 +70,9 @@ def _segmentation(name: str) -> Architecture:
 
 def of_timm() -> list[Architecture]:
     """Those of timm."""
-    return [_from_timm(name, 64) for name in TIMM.split()] + [_from_timm(name, 224) for name in SMALL_TIMM.split()]
+    return [_from_timm(name, 160 if name == "test_vit3" else 64) for name in TIMM.split()] + [
+        _from_timm(name, 224) for name in SMALL_TIMM.split()
+    ]
 
 
 def of_torchvision() -> list[Architecture]:

@@ -391,9 +391,9 @@ def _mask2former() -> torch.nn.Module:
     )
     config = transformers.Mask2FormerConfig(
         backbone_config=backbone,
-        feature_size=16,
-        mask_feature_size=16,
-        hidden_dim=16,
+        feature_size=32,
+        mask_feature_size=32,
+        hidden_dim=32,
         encoder_feedforward_dim=32,
         dim_feedforward=32,
         num_attention_heads=2,
