@@ -20,7 +20,6 @@ import tvm_ffi
 
 from vm_dialect import messages
 from vm_dialect.dtypes import ELEMENT_TYPES, ElementType, element_type
-from vm_dialect.executable.executable import Executable
 from vm_dialect.executable.model import SIGNATURES_NOTE
 from vm_dialect.messages import render
 from vm_dialect.tensors import Array, aligned_copy, array_element, from_dlpack, from_numpy, numpy_dtype, to_numpy
@@ -144,7 +143,7 @@ class _Argument:
         if hasattr(given, "__dlpack__") and not isinstance(given, np.generic):
             return self._tensor(from_dlpack(given))
         if isinstance(given, np.generic):
-            return self._new_tensor(np.asarray(cast("Any", given)), given, kind)
+            return self._new_tensor(np.asarray(cast("Any", given)), cast("object", given), kind)
         if kind == ANY_DTYPE or not isinstance(given, bool | int | float | list | tuple):
             return to_value(given)
         element = element_type(kind)
@@ -248,6 +247,6 @@ def _fits(natural: Array, made: Array, element: ElementType) -> bool:
     return low <= int(natural.min()) and int(natural.max()) < high
 
 
-def signatures(executable: Executable) -> Mapping[str, Signature]:
-    """The signatures of an executable's functions, as far as it has them; `ValueError` for a damaged note."""
-    return read_signatures(executable.metadata.notes.get(SIGNATURES_NOTE, ""))
+def signatures(notes: Mapping[str, str]) -> Mapping[str, Signature]:
+    """The signatures in the notes of an executable, as far as it has them; `ValueError` for a damaged note."""
+    return read_signatures(notes.get(SIGNATURES_NOTE, ""))

@@ -56,4 +56,4 @@ def load_library(path: str | PathLike[str]) -> Library:
         text = ctypes.c_char.in_dll(ctypes.CDLL(fspath(path)), SIGNATURES)
     except ValueError:
         raise ValueError(f"{fspath(path)}: no library of export_library: it has no symbol {SIGNATURES}") from None
-    return Library(tvm_ffi.load_module(path), ctypes.string_at(ctypes.addressof(text)).decode())
+    return Library(tvm_ffi.load_module(fspath(path)), ctypes.string_at(ctypes.addressof(text)).decode())

@@ -40,9 +40,10 @@ class Argument:
         if not isinstance(info, TensorType):
             return from_python(given)
         if isinstance(given, np.generic):
-            return self._new(np.asarray(cast("Any", given)), given)
+            return self._new(np.asarray(cast("Any", given)), cast("object", given))
         if info.dtype is not None and isinstance(given, bool | int | float | list | tuple):
-            return self._new(numbers(cast("object", given), info.dtype, self.place), given)
+            number = cast("object", given)
+            return self._new(numbers(number, info.dtype, self.place), number)
         value = from_python(given)
         return self._fit(self._supported(value, info)) if is_tensor(value) else value
 
