@@ -146,10 +146,8 @@ class _Argument:
             return self._new_tensor(np.asarray(cast("Any", given)), cast("object", given), kind)
         if kind == ANY_DTYPE or not isinstance(given, bool | int | float | list | tuple):
             return to_value(given)
-        element = element_type(kind)
-        return self._new_tensor(
-            numbers(cast("object", given), numpy_dtype(element), element, self.subject), given, kind
-        )
+        element, number = element_type(kind), cast("object", given)
+        return self._new_tensor(numbers(number, numpy_dtype(element), element, self.subject), number, kind)
 
     def _fields(self, given: Any, kinds: tuple[Kind, ...]) -> Any:
         if not isinstance(given, list | tuple | tvm_ffi.Array):
