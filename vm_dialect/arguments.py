@@ -20,7 +20,7 @@ import tvm_ffi
 
 from vm_dialect import messages
 from vm_dialect.dtypes import ELEMENT_TYPES, ElementType, element_type
-from vm_dialect.executable.model import SIGNATURES_NOTE, Metadata
+from vm_dialect.executable.model import SIGNATURES_NOTE
 from vm_dialect.messages import render
 from vm_dialect.tensors import Array, aligned_copy, array_element, from_dlpack, from_numpy, numpy_dtype, to_numpy
 from vm_dialect.values import kind_of, to_value
@@ -146,8 +146,7 @@ class _Argument:
             return self._new_tensor(np.asarray(cast("Any", given)), cast("object", given), kind)
         if kind == ANY_DTYPE or not isinstance(given, bool | int | float | list | tuple):
             return to_value(given)
-        element = element_type(kind)
-        number = cast("object", given)
+        element, number = element_type(kind), cast("object", given)
         return self._new_tensor(numbers(number, numpy_dtype(element), element, self.subject), number, kind)
 
     def _fields(self, given: Any, kinds: tuple[Kind, ...]) -> Any:
@@ -246,6 +245,6 @@ def _fits(natural: Array, made: Array, element: ElementType) -> bool:
     return low <= int(natural.min()) and int(natural.max()) < high
 
 
-def signatures(metadata: Metadata) -> Mapping[str, Signature]:
-    """The signatures of an executable's functions, as far as it has them; `ValueError` for a damaged note."""
-    return read_signatures(metadata.notes.get(SIGNATURES_NOTE, ""))
+def signatures(notes: Mapping[str, str]) -> Mapping[str, Signature]:
+    """The signatures in the notes of an executable, as far as it has them; `ValueError` for a damaged note."""
+    return read_signatures(notes.get(SIGNATURES_NOTE, ""))

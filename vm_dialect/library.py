@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, cast
 
@@ -75,4 +75,5 @@ def load_library(path: str | PathLike[str]) -> Library:
         text = ctypes.c_char.in_dll(ctypes.CDLL(fspath(path)), SIGNATURES)
     except ValueError:
         raise ValueError(f"{fspath(path)}: no library of export_library: it has no symbol {SIGNATURES}") from None
-    return Library(cast("Any", tvm_ffi).load_module(path), ctypes.string_at(ctypes.addressof(text)).decode())
+    load: Callable[[str], tvm_ffi.Module] = cast("Any", tvm_ffi).load_module
+    return Library(load(fspath(path)), ctypes.string_at(ctypes.addressof(text)).decode())

@@ -103,7 +103,7 @@ class VirtualMachine:
         closures = self._closures
         resolver = Resolver(self, callables, _checked(executable, callables), closures.make, closures.make_closure)
         self._codes = prepare(executable, resolver)
-        self._signatures = signatures(executable.metadata)
+        self._signatures = signatures(executable.metadata.notes)
         self._entries: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:

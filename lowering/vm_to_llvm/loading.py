@@ -40,7 +40,7 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
     functions = load_functions(load_objects(objects), constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
     table = {function.name: function for function in executable.functions}
-    known = signatures(executable.metadata)
+    known = signatures(executable.metadata.notes)
     return loading.LoadedCode(
         functions={
             name: loading.NativeFunction.of(function, table[name], known.get(name)) if name in table else function

@@ -35,33 +35,10 @@ UNARY = [
     *("HardSigmoid", "HardSwish", "LeakyRelu", "Erf", "Mish", "Identity", "Reciprocal", "Sqrt", "Not", "Gelu", "Selu"),
 ]
 BINARY = [
-    "Add",
-    "Sub",
-    "Mul",
-    "Max",
-    "Min",
-    "Greater",
-    "LessOrEqual",
-    "Equal",
-    "And",
-    "Or",
-    "Xor",
-    "PRelu",
-    "Mod",
-    "Div",
+    *("Add", "Sub", "Mul", "Max", "Min", "Greater", "LessOrEqual", "Equal", "And", "Or", "Xor", "PRelu", "Mod", "Div"),
     "Pow",
 ]
-REDUCTIONS = [
-    "ReduceSum",
-    "ReduceMean",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceSumSquare",
-    "ReduceLogSumExp",
-]
+REDUCTIONS = [f"Reduce{kind}" for kind in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSumExp")]
 
 
 class Graph:

@@ -105,9 +105,9 @@ def _of_width(node: Node, index: int, width: int) -> Expr:
 def one_hot_encoder(node: Node) -> Result:
     """For each category whether it is that."""
     operand, names = node.value(0), node.strings("cats_strings")
-    keys = list(names or node.integers("cats_int64s") or ())
+    keys = node.integers("cats_int64s") or ()
     if isinstance(operand, Strings):
-        table = np.array([keys.index(each) if each in keys else -1 for each in operand.vocabulary])
+        table = np.array([names.index(each) if each in names else -1 for each in operand.vocabulary])
         numbers = op.take(node.const(table, i64), operand.at, 0)
     elif names:
         raise Refusal("categories that are strings are those of strings")
@@ -117,4 +117,4 @@ def one_hot_encoder(node: Node) -> Result:
         message = "'OneHotEncoder': expected a category for each element, got the greatest of 1 for those without and"
         numbers = op.negative(numbers_at_most(node.bb, op.negative(numbers), constant(0), message))
     columns = op.expand_dims(numbers, [numbers.ndim or 0])
-    return op.astype(op.equal(columns, node.const(np.arange(len(keys)), i64)), f32)
+    return op.astype(op.equal(columns, node.const(np.arange(len(names or keys)), i64)), f32)

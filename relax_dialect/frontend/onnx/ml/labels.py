@@ -46,23 +46,29 @@ def _looked_up(x: te.Tensor, keys: te.Tensor, values: te.Tensor, lone: te.Tensor
     """Halves the keys, which are in order, until one is left."""
     count = keys.shape[0].constant_value or 1
     steps = max(count - 1, 1).bit_length()
-    at = te.compute(x.shape, lambda *i: te.const(0, "i64"), name="at")
+    found = te.compute(x.shape, lambda *i: te.const(0, "i64"), name="at")
     for step in reversed(range(steps)):
-
-        def further(*i: te.Expr, before: te.Tensor = at, width: int = 1 << step) -> te.Expr:
-            there = before[i] + width
-            inside = te.cast(te.minimum(there, count - 1), "index")
-            return te.select(te.logical_and(there < count, keys[inside] <= x[i]), there, before[i])
-
-        at = te.compute(x.shape, further, name="at")
-    found = at
+        found = _nearer(x, keys, found, 1 << step)
+    last = found
 
     def value(*i: te.Expr) -> te.Expr:
-        place = te.cast(found[i], "index")
+        place = te.cast(last[i], "index")
         other = lone[te.cast(te.cast(te.isnan(x[i]), "i64"), "index")] if _is_float(x) else lone[0]
         return te.select(keys[place] == x[i], values[place], other)
 
     return te.compute(x.shape, value, name="looked_up")
+
+
+def _nearer(x: te.Tensor, keys: te.Tensor, before: te.Tensor, width: int) -> te.Tensor:
+    """Places in the keys, each moved by a width if the key that is there is not greater."""
+    count = keys.shape[0].constant_value or 1
+
+    def element(*i: te.Expr) -> te.Expr:
+        there = before[i] + width
+        inside = te.cast(te.minimum(there, count - 1), "index")
+        return te.select(te.logical_and(there < count, keys[inside] <= x[i]), there, before[i])
+
+    return te.compute(x.shape, element, name="at")
 
 
 def _is_float(x: te.Tensor) -> bool:

@@ -185,7 +185,8 @@ def _member_sets(node: Node) -> Iterable[list[float]]:
     """The sets of `membership_values`, which end at a NaN each, in the order of the nodes that ask for them."""
     values = node.attribute("membership_values")
     members: list[float] = []
-    for value in [] if values is None else np.asarray(values).tolist():
+    listed: list[float] = [] if values is None else np.asarray(values).tolist()
+    for value in listed:
         if isnan(value):
             yield members
             members = []
