@@ -7,7 +7,7 @@ JOBS ?= 2
 # Tests start many processes, each of which would compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo minilm test test-llm test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs clean
+.PHONY: demo minilm test test-llm test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs site clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -84,6 +84,13 @@ bench: $(VENV)/.bench  ## figures as ratios against peers in one run
 
 docs: $(VENV)/.installed  ## regenerate the generated pages
 	$(BIN)/python docs/generate
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,docs]'
+	touch $@
+
+site: $(VENV)/.docs  ## the pages and the API reference as HTML, in build/site
+	$(BIN)/mkdocs build --quiet
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache
