@@ -167,7 +167,7 @@ def test_several_places_are_numpys(known: bool):
     ("index", "message"),
     [
         (2, "index 2 is out of bounds for axis 0 with size 2"),
-        ([0, -3], "places -3 to 0 are out of bounds for axis 0 with size 2"),
+        ([0, -3], "indices -3 to 0 are out of bounds for axis 0 with size 2"),
         (np.array([True] * 3), "expected a row of 2 truth values for axis 0"),
         (np.array([1.5]), "expected places that are integers"),
     ],
