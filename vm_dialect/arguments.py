@@ -156,7 +156,7 @@ class _Argument:
         if len(items) != len(kinds):
             return to_value(items)
         fields = [
-            _Argument(messages.field_place(self.subject, index), self.is_written).value(item, kind)
+            _Argument(messages.describe_field(self.subject, index), self.is_written).value(item, kind)
             for index, (item, kind) in enumerate(zip(items, kinds, strict=True))
         ]
         return tvm_ffi.Array(fields)
