@@ -14,13 +14,17 @@ import numpy as np
 import tvm_ffi
 from numpy.typing import NDArray
 
+from vm_dialect.numpy_library import LIBRARY
+
 Array = NDArray[Any]
 
 
 @cache
 def register_packed_functions() -> None:
-    """Enters the functions into the registry of tvm-ffi, where there is none of their names."""
-    for name, function in _FUNCTIONS.items():
+    """Enters the functions, and those of `vm_dialect.numpy_library`, into the registry of tvm-ffi, where there is none
+    of their names.
+    """
+    for name, function in {**_FUNCTIONS, **LIBRARY}.items():
         if tvm_ffi.get_global_func(name, allow_missing=True) is None:
             tvm_ffi.register_global_func(name, function)
 

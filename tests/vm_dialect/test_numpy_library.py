@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -29,6 +32,18 @@ def test_in_all_modes():
     np.testing.assert_allclose(inverse @ x, np.broadcast_to(np.eye(3), x.shape), 1e-4, 1e-5)
     found = np.fft.rfft(x)
     np.testing.assert_allclose(spectrum, found.real + found.imag, 1e-4, 1e-5)
+
+
+def test_the_interpreter_alone_knows_them():
+    code = f"""
+import sys
+import numpy as np
+from lowering.parsing import parse_module
+from relax_dialect.interpreter import run
+run(parse_module({PROGRAM!r}), "main", [np.eye(3, dtype=np.float32)[None]])
+assert "vm_dialect.machine" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_errors_name_what_is_wrong():
