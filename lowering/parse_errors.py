@@ -1,4 +1,4 @@
-"""What is said of a text that cannot be parsed, where xDSL's parser says little: names, braces, comments, types."""
+"""What is said about a text that cannot be parsed, where xDSL's parser says little: names, braces, comments, types."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ def _rounded_up(steps: Array, most: int) -> Array:
 
 def _signed_step(blocks: Array, half_range: int) -> Array:
     """The step with which the number of the greatest magnitude is exactly the least one of the range."""
-    place = np.abs(blocks).argmax(axis=-1, keepdims=True)
-    return np.take_along_axis(blocks, place, axis=-1) / np.float32(-half_range)
+    position = np.abs(blocks).argmax(axis=-1, keepdims=True)
+    return np.take_along_axis(blocks, position, axis=-1) / np.float32(-half_range)
 
 
 def _encode_q4_0(blocks: Array) -> Array:

@@ -23,7 +23,7 @@ class _Block:
         return self._packed[(*self._row, self._first + at)]
 
     def half(self, at: int) -> te.Expr:
-        low, high = (te.cast(self._byte(place), "ui16") for place in (at, at + 1))
+        low, high = (te.cast(self._byte(position), "ui16") for position in (at, at + 1))
         return te.cast(te.reinterpret(low | high << 8, "f16"), "f32")
 
     def single(self, at: int) -> te.Expr:
@@ -54,7 +54,7 @@ class _Block:
 
 
 def decoded(packed: te.Tensor, shape: Sequence[Dim], block_format: BlockFormat, dtype: str = "f32") -> te.Tensor:
-    """The numbers of rows of whole blocks; `shape` is that of the bytes with the columns in the last place."""
+    """The numbers of rows of whole blocks; `shape` is that of the bytes with the columns in the last position."""
 
     def element(*i: te.Expr) -> te.Expr:
         *row, column = i

@@ -132,8 +132,8 @@ def _scale_and_least(block: Bytes, group: Number) -> tuple[Number, Number]:
     """Eight times two numbers of six bits in 12 bytes: those of the first four groups and the upper bits of the others,
     then the lower bits of the others.
     """
-    place, is_first = group % 4, group < 4
-    scale, least, rest = block.byte(place + 4), block.byte(place + 8), block.byte(place + 12)
+    position, is_first = group % 4, group < 4
+    scale, least, rest = block.byte(position + 4), block.byte(position + 8), block.byte(position + 12)
     return (
         block.select(is_first, scale & 63, rest & 15 | scale >> 2 & 48),
         block.select(is_first, least & 63, rest >> 4 | least >> 2 & 48),

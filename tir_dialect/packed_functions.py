@@ -34,7 +34,7 @@ def _view(tensor: Any) -> Array:
 
 
 def _order(x: Array, axis: int, is_ascending: bool) -> Array:
-    """The places of the elements in order; equal ones stay in theirs."""
+    """The positions of the elements in order; equal ones stay in theirs."""
     if is_ascending:
         return np.argsort(x, axis, kind="stable")
     last = x.shape[axis] - 1
@@ -42,7 +42,7 @@ def _order(x: Array, axis: int, is_ascending: bool) -> Array:
 
 
 def argsort(x: Any, out: Any, axis: int, is_ascend: bool) -> None:
-    """`out` gets the places of the elements of `x` in order along an axis."""
+    """`out` gets the positions of the elements of `x` in order along an axis."""
     _view(out)[...] = _order(_view(x), axis, is_ascend)
 
 
@@ -72,10 +72,10 @@ def topk(x: Any, *arguments: Any) -> None:
     if len(outs) != len(wanted) or not set(wanted) <= {"values", "indices"}:
         raise ValueError(f"tvm.contrib.sort.topk expected ret_type both, values or indices, got {kind}")
     data = _view(x)
-    places = _order(data, axis, is_ascend)
-    places = np.take(places, range(k if k >= 1 else data.shape[axis]), axis)
+    positions = _order(data, axis, is_ascend)
+    positions = np.take(positions, range(k if k >= 1 else data.shape[axis]), axis)
     for out, name in zip(outs, wanted, strict=True):
-        _view(out)[...] = places if name == "indices" else np.take_along_axis(data, places, axis)
+        _view(out)[...] = positions if name == "indices" else np.take_along_axis(data, positions, axis)
 
 
 _FUNCTIONS = cast(

@@ -23,7 +23,7 @@ class Callee:
     """How what is given becomes what the function takes."""
 
     def describe(self, info: FunctionInfo, signature: Signature | None) -> None:
-        """Takes names and types from the function table, and what is known of the arguments."""
+        """Takes names and types from the function table, and what is known about the arguments."""
         self.__name__ = info.name
         self.parameters = info.parameters
         self.result_names = info.result_names

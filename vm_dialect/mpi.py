@@ -7,13 +7,14 @@ time-out is an error.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from mpi4py import MPI
@@ -140,7 +141,8 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
     return everyone
 
 
-def abort(message: str) -> None:
+def abort(message: str) -> NoReturn:
     """Ends all workers, with a message on the standard error of this one."""
     print(f"rank {MPI.COMM_WORLD.rank}: {message}", file=sys.stderr, flush=True)
     MPI.COMM_WORLD.Abort(1)
+    os._exit(1)  # MPICH asks its process manager to end this process, and comes back

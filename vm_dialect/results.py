@@ -95,7 +95,7 @@ class Results(tvm_ffi.Array[Any]):
 
     @classmethod
     def of(cls, fields: tvm_ffi.Array[Any], names: Sequence[str]) -> Results:
-        """The tuple with names for its fields; it takes the place of `fields`, which is empty then."""
+        """The tuple with names for its fields; it replaces `fields`, which is empty then."""
         made = cls.__new__(cls)
         made.__move_handle_from__(fields)
         made.names = tuple(names)

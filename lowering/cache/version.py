@@ -13,11 +13,13 @@ _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (
     "lowering/cache/",
     "lowering/compiler/kernels/",
+    "lowering/conversion.py",
     "lowering/kernels/",
     "lowering/llvm/",
     "lowering/locations.py",
     "lowering/pass_target.py",
     "lowering/pipelines.py",
+    "lowering/rewriting.py",
     "lowering/runtime/kernel/",
     "lowering/tir/",
     "lowering/tir_to_llvm/",

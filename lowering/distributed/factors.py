@@ -50,8 +50,8 @@ class Factors:
 
     def placements(self, factor: str | None) -> Choice:
         """What operands and results are, if workers share the work along a factor; without one, all do everything."""
-        operands = tuple(_place(labels, factor) for labels in self.operands)
-        results = tuple(_place(labels, factor) for labels in self.results)
+        operands = tuple(_placement(labels, factor) for labels in self.operands)
+        results = tuple(_placement(labels, factor) for labels in self.results)
         if factor is not None and factor in self.reduced:
             results = tuple(Partial(self.reduced[factor]) for _ in self.results)
         return Choice(factor, operands, results)
@@ -66,7 +66,7 @@ class Choice:
     results: tuple[Placement, ...]
 
 
-def _place(labels: Labels, factor: str | None) -> Placement:
+def _placement(labels: Labels, factor: str | None) -> Placement:
     return Shard(labels.index(factor)) if factor is not None and factor in labels else REPLICATE
 
 
@@ -89,7 +89,7 @@ def shards(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
 
 
 def factors_of(op: Operation) -> Factors | None:
-    """The factors of an op; `None` if nothing is known of it, or the rank of one of its tensors is not."""
+    """The factors of an op; `None` if nothing is known about it, or the rank of one of its tensors is not."""
     rule = RULES[type(op)] if isinstance(op, Operator) else None
     if rule is None or any(isinstance(v.type, TensorType) and v.type.rank is None for v in (*op.operands, *op.results)):
         return None

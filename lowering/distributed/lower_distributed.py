@@ -141,8 +141,8 @@ class _LocalFunction:
         for witness, each in zip(witnesses, symbols, strict=True):
             witness.name_hint = each.symbol.data
         self.values.update(zip(func.witnesses, witnesses[len(indices) :], strict=True))
-        place = [dim for axis in self.mesh.mesh for dim in (axis.size, self.shapes.indices[axis.name])]
-        workers = ShapeType([*place, *(each.symbol.data for each in old.symbols)])
+        coordinates = [dim for axis in self.mesh.mesh for dim in (axis.size, self.shapes.indices[axis.name])]
+        workers = ShapeType([*coordinates, *(each.symbol.data for each in old.symbols)])
         params: list[StructInfo] = [workers, *(self.shapes.exactly(info) for info in old.params)]
         arguments = [self.block.insert_arg(info, len(self.block.args)) for info in params]
         for argument, name in zip(arguments, (WORKERS, *names), strict=True):

@@ -57,8 +57,8 @@ class Distribution:
         if len(whole) != len(self.type.params):
             raise ValueError(f"@{self.name} expected {len(self.type.params)} arguments, got {len(whole)}")
         at, symbols = coordinates(self.mesh, rank), self._symbols(whole)
-        place = [number for name, size in self.mesh.items() for number in (size, at[name])]
-        workers = Shape([*place, *(symbols[name] for name in self.type.symbol_names)])
+        numbers = [number for name, size in self.mesh.items() for number in (size, at[name])]
+        workers = Shape([*numbers, *(symbols[name] for name in self.type.symbol_names)])
         return [workers, *(self._tile(*pair, at) for pair in zip(whole, self.type.params, strict=True))]
 
     def _symbols(self, whole: Sequence[Value]) -> Mapping[str, int]:
@@ -94,16 +94,16 @@ class Distribution:
         if not shards:
             return values[0]
         dims = {axis.name: dim for dim, axis in shards.items()}
-        by_place = dict(zip(product(*map(range, self.mesh.values())), values, strict=True))
+        by_coordinates = dict(zip(product(*map(range, self.mesh.values())), values, strict=True))
 
-        def join(place: tuple[int, ...], axes: Sequence[str]) -> Array:
-            """All tiles of the workers whose place begins so."""
+        def join(coordinates: tuple[int, ...], axes: Sequence[str]) -> Array:
+            """All tiles of the workers whose coordinates begin so."""
             if not axes:
-                return by_place[place]
+                return by_coordinates[coordinates]
             name, *rest = axes
             if name not in dims:
-                return join((*place, 0), rest)
-            return np.concatenate([join((*place, index), rest) for index in range(self.mesh[name])], dims[name])
+                return join((*coordinates, 0), rest)
+            return np.concatenate([join((*coordinates, index), rest) for index in range(self.mesh[name])], dims[name])
 
         return join((), list(self.mesh))
 

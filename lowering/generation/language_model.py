@@ -151,9 +151,9 @@ class _Text:
         """Adds a part; whether that is the end."""
         searched = max(0, len(self._text) - max(map(len, self._stop), default=0))
         self._text += part
-        places = [place for each in self._stop if (place := self._text.find(each, searched)) >= 0]
-        if places:
-            self._text = self._text[: min(places)]
+        ends = [end for each in self._stop if (end := self._text.find(each, searched)) >= 0]
+        if ends:
+            self._text = self._text[: min(ends)]
             return True
         self._put(len(self._text) - self._held_back())
         return False

@@ -53,7 +53,7 @@ class Tokenizer:
     path: str
     tokenizer: Any
     bos: int | None
-    """The token in front of each text, if there is one."""
+    """The token before each text, if there is one."""
     ends: frozenset[int]
     """The tokens that end a text."""
     template: str | None

@@ -77,7 +77,7 @@ _TERMINATORS = {"relax.func": "relax.return", "relax.closure": "relax.return", "
 
 
 def _without_terminator(op: Operation, message: str) -> str | None:
-    """What is said of a region that does not end with its terminator; `None` for another message of xDSL."""
+    """What is said about a region that does not end with its terminator; `None` for another message of xDSL."""
     if _NO_TERMINATOR.search(message) is None:
         return None
     around = op if "contains empty block" in message else op.parent_op()

@@ -36,7 +36,7 @@ def indices_within(
     With several extents the last dimension has an index for each. Errors begin with `where`.
     """
     several = len(extents) > 1
-    place_of = "counted from 1 at its end" if from_back else f"counted from 1, {_NEGATIVE} for a negative one"
+    position_of = "counted from 1 at its end" if from_back else f"counted from 1, {_NEGATIVE} for a negative one"
 
     def furthest(positions: te.Tensor) -> te.Tensor:
         axes = [te.reduce_axis(extent, "r") for extent in (positions.shape[:-1] if several else positions.shape)]
@@ -55,7 +55,7 @@ def indices_within(
     found = _numbers(bb, furthest, indices, len(extents), "place")
     for at, (number, extent) in enumerate(zip(found, extents, strict=True)):
         part = f"{where}, coordinate {at}" if several else where
-        message = f"{part}: expected each within {of}, got the place, {place_of}, and how many there are"
+        message = f"{part}: expected each within {of}, got the place, {position_of}, and how many there are"
         indices = dim_at_most(bb, indices, number, extent, message)
     return indices
 

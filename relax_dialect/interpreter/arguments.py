@@ -26,7 +26,7 @@ _LOG = logging.getLogger("relax_dialect")
 class Argument:
     """An argument of a function, or a field of one."""
 
-    place: str
+    subject: str
     """What errors call it."""
     is_written: bool
     """Whether the function may write into it."""
@@ -43,7 +43,7 @@ class Argument:
             return self._new(np.asarray(cast("Any", given)), cast("object", given))
         if info.dtype is not None and isinstance(given, bool | int | float | list | tuple):
             number = cast("object", given)
-            return self._new(numbers(number, info.dtype, self.place), number)
+            return self._new(numbers(number, info.dtype, self.subject), number)
         value = from_python(given)
         return self._fit(self._supported(value, info)) if is_tensor(value) else value
 
@@ -51,14 +51,14 @@ class Argument:
         if len(given) != len(info.fields):
             return from_python(list(given))
         return tuple(
-            Argument(f"{self.place} field {index}", self.is_written).value(item, field)
+            Argument(f"{self.subject} field {index}", self.is_written).value(item, field)
             for index, (item, field) in enumerate(zip(given, info.fields, strict=True))
         )
 
     def _new(self, array: Array, given: object) -> Array:
         if self.is_written:
             got = kind_of(from_python(given))
-            raise TypeError(f"{self.place}: expected a tensor, got {got}: the function writes into it")
+            raise TypeError(f"{self.subject}: expected a tensor, got {got}: the function writes into it")
         return array
 
     def _supported(self, array: Array, info: TensorType) -> Array:
@@ -67,7 +67,7 @@ class Argument:
             from_numpy(array.dtype.newbyteorder("="))
         except ValueError:
             expected = "any number" if info.dtype is None else str(numpy_dtype(info.dtype))
-            raise TypeError(f"{self.place}: expected dtype {expected}, got {array.dtype}") from None
+            raise TypeError(f"{self.subject}: expected dtype {expected}, got {array.dtype}") from None
         return array
 
     def _fit(self, array: Array) -> Array:
@@ -76,8 +76,8 @@ class Argument:
             return array
         if self.is_written:
             hint = "pass a new array, and read the result there"
-            raise ValueError(f"{self.place}: is written, so that it cannot be copied, but {why}: {hint}")
-        _LOG.debug("%s: %s: copied", self.place, why)
+            raise ValueError(f"{self.subject}: is written, so that it cannot be copied, but {why}: {hint}")
+        _LOG.debug("%s: %s: copied", self.subject, why)
         return array.astype(array.dtype.newbyteorder("="))
 
 
@@ -92,7 +92,7 @@ def _unfit(array: Array) -> str | None:
     return None if array.flags.writeable else "is read-only"
 
 
-def numbers(given: object, dtype: Attribute, place: str) -> Array:
+def numbers(given: object, dtype: Attribute, subject: str) -> Array:
     """The array of a number, or of nested sequences of them, of a dtype that has these values.
 
     `TypeError` for what holds other things than numbers, has rows of several lengths or numbers of another kind,
@@ -101,19 +101,19 @@ def numbers(given: object, dtype: Attribute, place: str) -> Array:
     row, wanted = lookup(dtype), numpy_dtype(dtype)
     strange = _strange_item(given, wanted)
     if strange is not None:
-        raise TypeError(f"{place}: expected dtype {wanted}, got {strange}")
+        raise TypeError(f"{subject}: expected dtype {wanted}, got {strange}")
     try:
         natural: Array = np.asarray(given)
     except ValueError:
-        raise TypeError(f"{place}: expected rows of one length, got a {type(given).__name__} of several") from None
+        raise TypeError(f"{subject}: expected rows of one length, got a {type(given).__name__} of several") from None
     kind = natural.dtype.kind
     if natural.size and ((kind == "f" and not row.is_float) or (kind in "iu" and row.is_bool)):
-        raise TypeError(f"{place}: expected dtype {wanted}, got {kind_of(natural.flat[0].item())}")
+        raise TypeError(f"{subject}: expected dtype {wanted}, got {kind_of(natural.flat[0].item())}")
     with np.errstate(all="ignore"):
         made = natural.astype(wanted) if kind != "O" else natural
         fits = kind != "O" and (not natural.size or row.is_bool or kind == "b" or _fits(natural, made, dtype))
     if not fits:
-        raise ValueError(f"{place}: expected numbers that fit into {wanted}")
+        raise ValueError(f"{subject}: expected numbers that fit into {wanted}")
     return made
 
 

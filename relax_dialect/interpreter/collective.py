@@ -48,7 +48,7 @@ def tile_of(array: Array, axis: int, workers: int, index: int) -> Array:
     return array[(slice(None),) * axis + (slice(begin, end),)]
 
 
-def exchanged(frame: Frame, op: CollectiveOp, free: Sequence[int] = ()) -> tuple[Sequence[Array], int]:
+def collected(frame: Frame, op: CollectiveOp, free: Sequence[int] = ()) -> tuple[Sequence[Array], int]:
     """What the workers of the group bring to an op, and the index of this one among them.
 
     They agree on the op, its properties and the shape, but for the axes in `free`. `ValueError` if the op says another
@@ -81,21 +81,21 @@ def _set(frame: Frame, op: CollectiveOp, value: Array) -> None:
 @runs(AllReduceOp)
 def allreduce(frame: Frame, op: AllReduceOp) -> None:
     """The elements of all workers, combined."""
-    values, _ = exchanged(frame, op)
+    values, _ = collected(frame, op)
     _set(frame, op, combine(values, op.op_type.data))
 
 
 @runs(AllGatherOp)
 def allgather(frame: Frame, op: AllGatherOp) -> None:
     """The tensors of all workers, joined."""
-    values, _ = exchanged(frame, op, [op.along])
+    values, _ = collected(frame, op, [op.along])
     _set(frame, op, np.concatenate(values, op.along))
 
 
 @runs(ReduceScatterOp)
 def reduce_scatter(frame: Frame, op: ReduceScatterOp) -> None:
     """A tile of the combined elements."""
-    values, index = exchanged(frame, op)
+    values, index = collected(frame, op)
     _set(frame, op, tile_of(combine(values, op.op_type.data), op.along, len(values), index))
 
 
@@ -103,7 +103,7 @@ def reduce_scatter(frame: Frame, op: ReduceScatterOp) -> None:
 def all_to_all(frame: Frame, op: AllToAllOp) -> None:
     """A tile of each worker's tensor, joined."""
     joined = op.concat_axis.value.data % (op.result.type.rank or 1)
-    values, index = exchanged(frame, op, [joined])
+    values, index = collected(frame, op, [joined])
     tiles = [tile_of(value, op.along, len(values), index) for value in values]
     _set(frame, op, np.concatenate(tiles, joined))
 
@@ -111,12 +111,12 @@ def all_to_all(frame: Frame, op: AllToAllOp) -> None:
 @runs(BroadcastFromWorker0Op)
 def broadcast(frame: Frame, op: BroadcastFromWorker0Op) -> None:
     """The tensor of the first worker."""
-    values, _ = exchanged(frame, op)
+    values, _ = collected(frame, op)
     _set(frame, op, values[0])
 
 
 @runs(ScatterFromWorker0Op)
 def scatter(frame: Frame, op: ScatterFromWorker0Op) -> None:
     """A tile of the first worker's tensor."""
-    values, index = exchanged(frame, op)
+    values, index = collected(frame, op)
     _set(frame, op, tile_of(values[0], op.along, len(values), index))

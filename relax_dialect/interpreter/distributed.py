@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relax_dialect.interpreter.collective import exchanged, tile_of
+from relax_dialect.interpreter.collective import collected, tile_of
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.operand_checks import make_checks
 from relax_dialect.interpreter.sizes import evaluate
@@ -34,7 +34,7 @@ def view(frame: Frame, op: PlacementOp) -> None:
 def own_tile(frame: Frame, op: RedistributeReplicaToShardOp) -> None:
     """The tile of the worker that the op names, or of the one that this is."""
     if op.index is None:
-        values, index = exchanged(frame, op)
+        values, index = collected(frame, op)
         x, workers = frame.get(op.x), len(values)
     else:
         make_checks(frame, op)

@@ -55,10 +55,10 @@ class Function:
 
     def taken(self, given: Sequence[Any]) -> list[Value]:
         """Arguments from a caller that knows nothing of the interpreter as values that its parameters take."""
-        places = argument_names(self.name, self.op.param_names, 0)
+        names = argument_names(self.name, self.op.param_names, 0)
         written = written_parameters(self.op) if isinstance(self.op, FuncOp) else frozenset[int]()
         params = self.type.params
-        taken = (Argument(place, index in written) for index, place in enumerate(places))
+        taken = (Argument(name, index in written) for index, name in enumerate(names))
         values = [each.value(*pair) for each, *pair in zip(taken, given, params, strict=False)]
         return [*values, *map(from_python, given[len(values) :])]
 

@@ -41,7 +41,7 @@ def test_most_changes_reach_the_program():
         except ValueError:
             continue
         accepted += 1
-    assert accepted > 15
+    assert accepted > 10
 
 
 @pytest.mark.parametrize("mode", ["native", "bytecode"])

@@ -26,7 +26,7 @@ REFUSALS = (DiagnosticException, ParseError, ValueError)
 
 MOST_CHARACTERS = 6000
 
-NEEDS_OPTIONS = {"apply-schedule", "fuse-ops-by-pattern", "verify-stage"}
+NEEDS_OPTIONS = {"apply-schedule", "cut-constants", "fuse-ops-by-pattern", "verify-stage"}
 MAKES_CODE = {"relax-to-llvm", "relax-to-llvm-plain", "tir-to-llvm"}
 """Pipelines that take long on large texts; their passes run alone."""
 

@@ -11,7 +11,10 @@ from lowering.registry import PASSES, load_pass
 from lowering.verify.module import verify_module
 from tests.support.programs import run_pipeline
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mlir"))
+EXAMPLES = sorted(
+    path for path in (Path(__file__).parents[2] / "examples").glob("*.mlir") if path.stem != "tensor_parallel"
+)
+"""Programs for one worker; `tests/lowering/distributed` has those for several."""
 
 PIPELINES = [cls for name in PASSES if issubclass(cls := load_pass(name), PipelinePass)]
 each_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda cls: cls.name)

@@ -63,7 +63,7 @@ class FunctionInfo:
     result_names: tuple[str, ...] = ()
     """What the model calls the result, or each field of it if it is a tuple; empty if it does not say."""
     types: SignatureTypes = UNTYPED
-    """What is said of the types of parameters and result."""
+    """What is said about the types of parameters and result."""
 
     @property
     def signature(self) -> str:

@@ -34,5 +34,5 @@ def attention(op: AttentionOp | AttentionBiasOp) -> Factors:
                 for label, dim in zip(order[len(order) - len(bias) :], bias, strict=True)
             )
         )
-    heads = [dims(value)[places.index("h")] for value, places in zip((op.q, op.k), operands, strict=False)]
+    heads = [dims(value)[named.index("h")] for value, named in zip((op.q, op.k), operands, strict=False)]
     return Factors(operands, [labels(out, queries)], even=frozenset() if heads[0] == heads[1] else frozenset("h"))

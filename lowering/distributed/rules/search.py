@@ -14,7 +14,7 @@ shards(WhereOp)(elementwise)  # S1
 
 
 @shards(ArgmaxOp, ArgminOp)
-def place_of_extremum(op: ArgmaxOp | ArgminOp) -> Factors | None:
+def position_of_extremum(op: ArgmaxOp | ArgminOp) -> Factors | None:
     """S2."""
     if op.axis is None:
         return None

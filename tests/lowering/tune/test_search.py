@@ -61,7 +61,7 @@ def test_the_tile_that_is_chosen():
     assert chosen_tile(host) == (3, (4, 2), 2)
     assert chosen_tile(Target.parse("x86-64-v3 tile-rows=1")) == (2, (1,), 4)
     assert chosen_tile(Target.parse("x86-64-v4 tile-rows=9")) == (2, (9, 8, 4), 2)
-    assert [tiling(host, 4, tile=chosen_tile(host)).width, tiling(host, 4).width] == [24, 16]
+    assert [tiling(host, 4, tile=chosen_tile(host)).nr, tiling(host, 4).nr] == [24, 16]
 
 
 def test_mixtures_are_made_of_what_changes_something():

@@ -9,6 +9,7 @@ from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op, tensor
+from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.types import ShapeType
 from tests.support.structure import assert_same_program
 from tir_dialect import te
@@ -80,7 +81,18 @@ def shape_function(text: ModuleOp) -> ModuleOp:
     return bb.get()
 
 
-BUILT = {build.__name__: build for build in (user_facing, cross_level, mvp, data_dependent, shape_function)}
+def tensor_parallel(text: ModuleOp) -> ModuleOp:
+    (func,) = (each for each in text.ops if isinstance(each, FuncOp))
+    x, up, down = func.function_type.params
+    bb = BlockBuilder()
+    with bb.function("main", {"x": x, "up": up, "down": down}) as (x, up, down):
+        bb.emit_func_output(bb.emit(op.nn.gelu(x @ up) @ down + x))
+    return bb.get()
+
+
+BUILT = {
+    build.__name__: build for build in (user_facing, cross_level, mvp, data_dependent, shape_function, tensor_parallel)
+}
 
 
 def test_every_example_is_here():

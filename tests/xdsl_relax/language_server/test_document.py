@@ -105,7 +105,7 @@ def test_functions_are_listed():
 @pytest.mark.parametrize(
     ("old", "new", "marked", "message"),
     [
-        ("%0)", "%z)", "%z", "%z is used before its definition"),
+        ("%0)", "%z)", "%z", "%z is not defined"),
         ("relax.flatten", "relax.flaten", "relax.flaten", "did you mean 'relax.flatten'"),
         ("[n * m], f32> {", "[n, m], f32> {", "relax.return %1", "expected"),
     ],

@@ -77,7 +77,7 @@ def test_an_editor_is_answered():
         client.text_document_did_change(types.DidChangeTextDocumentParams(changed, [wrong]))
         assert await client.text_document_hover_async(types.HoverParams(where, use)) is None
         (error,) = published
-        assert "%y is used before its definition" in error.message
+        assert "%y is not defined" in error.message
         assert error.range.start.line == 1
 
     conversation(talk)

@@ -198,7 +198,7 @@ def _q4_1(block: Block, number: int) -> Group:
 
 
 def _fifth(block: Block, at: int) -> list[SSAValue]:
-    """Integers of five bits, of which the upper ones are in front of the lower ones."""
+    """Integers of five bits, of which the upper ones precede the lower ones."""
     pairs = zip(block.nibbles(at + 4, 16), block.fifth_bits(at), strict=True)
     return [block.joined(low, high, 4) for low, high in pairs]
 

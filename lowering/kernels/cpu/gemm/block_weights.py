@@ -191,8 +191,11 @@ def emit_decoding(gemm: Gemm, decoding: Decoding) -> None:
             code.loop(upper, "row", lower=lower) as row,
             code.loop(code.index(blocks), "block") as number,
         ):
-            place = code.add(code.mul(row, blocks), number)
-            block, first = Block(memory, code.mul(place, block_format.bytes)), code.mul(place, block_format.elements)
+            position = code.add(code.mul(row, blocks), number)
+            block, first = (
+                Block(memory, code.mul(position, block_format.bytes)),
+                code.mul(position, block_format.elements),
+            )
             for group in range(count):
                 unpacked = unpack(block, group)
                 for i, integers in enumerate(unpacked.integers):

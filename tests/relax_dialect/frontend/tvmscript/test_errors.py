@@ -47,7 +47,10 @@ RELAX_ERRORS = {
     "return R.ccl.allreduce(x, 'median')": ("expected op_type to be one of sum, prod", 12),
     "return R.dist.redistribute(x, 'mesh[0]', 'R')": ('expected a mesh of I.module_global_infos, got "mesh', 35),
     "return R.dist.redistribute(x, R.device_mesh((2,), [0]), 'R')": ("expected 2 devices for a mesh of", 55),
-    "return R.dist.redistribute(x, R.device_mesh((2,), [0, 1]), 'S[2]')": ("axis 2 is out of range for rank 2", 12),
+    "return R.dist.redistribute(x, R.device_mesh((2,), [0, 1]), 'S[2]')": (
+        "expected a placement within rank 2, got S[2]",
+        12,
+    ),
     "return R.to_vdevice(x, 'cuda:1')": ("R.to_vdevice expected a CPU, got cuda:1: programs are compiled for the", 28),
     "return R.to_vdevice(x, 'vdevice:1')": ('expected a device of I.module_global_infos, got "vdevice:1"', 28),
     "return R.hint_on_device(x, R.metal(0))": ("R.hint_on_device expected a CPU, got metal:0", 32),

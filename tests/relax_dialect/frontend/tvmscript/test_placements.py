@@ -148,5 +148,5 @@ def test_placements_in_signatures_are_not_lost(parameter: str, result: str):
     assert "relax.dist.annotate_sharding" in str(module)
     for mode in MODES:
         if mode != "interpret":
-            with pytest.raises(InvalidModule, match="has dimension 0 in 2 parts for as many workers"):
+            with pytest.raises(InvalidModule, match="has dimension 0 in 2 tiles for as many workers"):
                 build(module.clone(), mode=mode)
