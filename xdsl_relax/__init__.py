@@ -21,13 +21,13 @@ from xdsl_relax.own_packages import find_own_packages
 
 if TYPE_CHECKING:
     from lowering.compiler.build import build
-    from relax_dialect import patterns
+    from relax_dialect import nn, patterns
     from relax_dialect.builder import BlockBuilder, op, tensor
-    from relax_dialect.builder.op import nn
     from tir_dialect import te
     from tir_dialect.schedule import Schedule
     from tir_dialect.target import Target
     from vm_dialect import ExecBuilder, Executable, VirtualMachine
+    from xdsl_relax import distributed, llm
     from xdsl_relax.display import show
     from xdsl_relax.loading import load, parse
     from xdsl_relax.model import Model, compile, interpret
@@ -49,8 +49,10 @@ __all__ = [
     "__version__",
     "build",
     "compile",
+    "distributed",
     "interpret",
     "list_passes",
+    "llm",
     "load",
     "nn",
     "op",
@@ -83,10 +85,12 @@ _NAMES = LazyNames(
         "__version__": "xdsl_relax.version:VERSION",
         "build": "lowering:build",
         "compile": "xdsl_relax.model:compile",
+        "distributed": "xdsl_relax.distributed",
         "interpret": "xdsl_relax.model:interpret",
         "list_passes": "xdsl_relax.passes:list_passes",
+        "llm": "xdsl_relax.llm",
         "load": "xdsl_relax.loading:load",
-        "nn": "relax_dialect.builder.op:nn",
+        "nn": "relax_dialect.nn",
         "op": "relax_dialect.builder.op",
         "parse": "xdsl_relax.loading:parse",
         "patterns": "relax_dialect.patterns",

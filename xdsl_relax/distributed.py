@@ -1,0 +1,27 @@
+"""Sharded programs: `xr.distributed.ShardedProgram(module, {"x": 4})` in a script that `mpiexec -n 4` starts."""
+
+from lowering.distributed.plans import (
+    BERT,
+    LLAMA,
+    LLAMA_CACHE,
+    annotate,
+    data_parallel,
+    sequence_parallel,
+    tensor_parallel,
+)
+from lowering.distributed.program import ShardedProgram
+from lowering.distributed.shard import shard
+from relax_dialect.interpreter.workers import run_workers
+
+__all__ = [
+    "BERT",
+    "LLAMA",
+    "LLAMA_CACHE",
+    "ShardedProgram",
+    "annotate",
+    "data_parallel",
+    "run_workers",
+    "sequence_parallel",
+    "shard",
+    "tensor_parallel",
+]

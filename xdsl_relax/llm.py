@@ -1,0 +1,9 @@
+"""Language models from one file: `xr.llm.load("model.gguf").generate("Once upon")`."""
+
+from lowering.generation.language_model import Generation, LanguageModel
+from lowering.generation.sampling import Sampling
+
+__all__ = ["Generation", "LanguageModel", "Sampling", "load"]
+
+load = LanguageModel.load
+"""The model of a GGUF file, compiled; its weights stay in the file."""
