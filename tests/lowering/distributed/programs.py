@@ -26,7 +26,7 @@ class Program:
     lines: list[str] = field(default_factory=list[str])
 
     def pick(self, options: object) -> object:
-        return self.draw(st.sampled_from(list(options)))  # type: ignore
+        return self.draw(st.sampled_from(list(options)))
 
     def placement(self, rank: int) -> list[str]:
         """A random placement for each axis, no dimension twice."""
@@ -52,7 +52,7 @@ class Program:
 
     def step(self) -> None:
         """One more op on a value that is there."""
-        name, shape = self.pick(self.values)  # type: ignore
+        name, shape = self.pick(self.values)
         kind = self.pick(_STEPS)
         _STEPS[str(kind)](self, name, shape)
 
@@ -91,7 +91,7 @@ def _matmul(program: Program, name: str, shape: Shape) -> None:
             return
         program.values.insert(0, (f"%p{len(program.params) - 1}", program.params[-1]))
         fitting = [program.values[0]]
-    other, second = program.pick(fitting)  # type: ignore
+    other, second = program.pick(fitting)
     product = f"relax.matmul {name}, {other}"
     program.emit(product, (*shape[:-1], second[1]))
     # What is large is scaled, so that errors of sums stay small.
@@ -114,12 +114,12 @@ def _softmax(program: Program, name: str, shape: Shape) -> None:
 
 def _permute(program: Program, name: str, shape: Shape) -> None:
     axes = program.draw(st.permutations(range(len(shape))))
-    program.emit(f"relax.permute_dims {name} axes = {list(axes)}", tuple(shape[axis] for axis in axes))  # type: ignore
+    program.emit(f"relax.permute_dims {name} axes = {list(axes)}", tuple(shape[axis] for axis in axes))
 
 
 def _expand(program: Program, name: str, shape: Shape) -> None:
     if len(shape) < 4:
-        axis = int(program.draw(st.integers(0, len(shape))))  # type: ignore
+        axis = int(program.draw(st.integers(0, len(shape))))
         program.emit(f"relax.expand_dims {name} axes = [{axis}]", (*shape[:axis], "1", *shape[axis:]))
 
 
@@ -180,15 +180,15 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
 def programs(draw: Callable[[st.SearchStrategy[object]], object]) -> tuple[str, list[object]]:
     """The text of a program, and arguments for it."""
     mesh = draw(st.sampled_from(MESHES))
-    program = Program(dict(mesh), draw)  # type: ignore
+    program = Program(dict(mesh), draw)
     for at in range(2):
-        shape = tuple(str(program.pick(DIMS)) for _ in range(int(draw(st.integers(1, 3)))))  # type: ignore
+        shape = tuple(str(program.pick(DIMS)) for _ in range(int(draw(st.integers(1, 3)))))
         program.params.append(shape)
         program.values.append((f"%p{at}", shape))
-    for _ in range(int(draw(st.integers(1, 7)))):  # type: ignore
+    for _ in range(int(draw(st.integers(1, 7)))):
         program.step()
     text = program.text
-    sizes = {name: int(draw(st.integers(1, 7))) for name in SYMBOLS}  # type: ignore
+    sizes = {name: int(draw(st.integers(1, 7))) for name in SYMBOLS}
     rng = np.random.default_rng(0)
     arrays = [
         (rng.integers(-4, 5, [int(eval(dim, {}, sizes)) for dim in shape]) / 4).astype(np.float32)
