@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from typing_extensions import override
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
-from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.distributed.local_shapes import LocalShapes
-from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh, shardings_in
+from lowering.distributed.mesh import shardings_in
+from lowering.distributed.mesh_pass import MeshPass
 from lowering.distributed.redistribution import FEWEST, STEPS, collective, sharding_of
 from lowering.locations import inherit_location
-from lowering.passes import Pass
 from lowering.relax.substitution import all_symbols
-from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from lowering.rewriting import apply_patterns
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.creation import FilledOp, FullOp
@@ -57,7 +52,7 @@ WORKERS = "workers"
 
 
 @dataclass(frozen=True)
-class LowerDistributedPass(Pass):
+class LowerDistributedPass(MeshPass):
     """Makes the program of one worker out of one whose tensors workers share: every worker runs the same function.
 
     Before:
@@ -93,29 +88,11 @@ class LowerDistributedPass(Pass):
 
     name = "lower-distributed"
 
-    mesh: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Sizes of axes."""
-
     @override
-    @classmethod
-    def from_spec(cls, spec: ArgSpec) -> Self:
-        """Every option is an axis; raises `ValueError` for a size that is no number of workers."""
-        return cls(mesh_option(cls.name, spec.parameters))
-
-    @override
-    def spec(self, *, include_default: bool = False) -> ArgSpec:
-        return ArgSpec(self.name, {name: (size,) for name, size in self.mesh.items()})
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Lowers every function that has shardings."""
-        ToNonDataflowPass().apply(ctx, op)
-        for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
-            mesh = mesh_of(func)
-            if mesh is not None:
-                mesh = on_mesh(func, mesh, self.mesh)
-                apply_patterns(func, FEWEST)
-                apply_patterns(func, STEPS)
-                _LocalFunction(func, mesh).make()
+    def rewrite(self, func: FuncOp, mesh: ShardingAttr) -> None:
+        apply_patterns(func, FEWEST)
+        apply_patterns(func, STEPS)
+        _LocalFunction(func, mesh).make()
 
 
 class _LocalFunction:

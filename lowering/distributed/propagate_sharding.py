@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from typing_extensions import override
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
-from xdsl.utils.arg_spec import ArgSpec
 
 from lowering.diagnostics import refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, estimate, redistribution, work
 from lowering.distributed.demands import Demands, is_stored
 from lowering.distributed.factors import Choice, Factors, choices
-from lowering.distributed.mesh import mesh_of, mesh_option, on_mesh
+from lowering.distributed.mesh_pass import MeshPass
 from lowering.locations import inherit_location
-from lowering.passes import Pass
-from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from relax_dialect.ops.distributed import LocalViewOp, PlacementOp, RedistributeOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard
+from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 
 
 @dataclass(frozen=True)
-class PropagateShardingPass(Pass):
+class PropagateShardingPass(MeshPass):
     """Decides how workers share every tensor of a function, from the shardings of some parameters and annotations.
 
     Before:
@@ -74,28 +69,11 @@ class PropagateShardingPass(Pass):
 
     name = "propagate-sharding"
 
-    mesh: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Sizes of axes."""
-
     @override
-    @classmethod
-    def from_spec(cls, spec: ArgSpec) -> Self:
-        """Every option is an axis; raises `ValueError` for a size that is no number of workers."""
-        return cls(mesh_option(cls.name, spec.parameters))
-
-    @override
-    def spec(self, *, include_default: bool = False) -> ArgSpec:
-        return ArgSpec(self.name, {name: (size,) for name, size in self.mesh.items()})
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Decides for every function that has shardings."""
-        ToNonDataflowPass().apply(ctx, op)
-        for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
-            mesh = mesh_of(func)
-            if mesh is not None:
-                demands = Demands(func, on_mesh(func, mesh, self.mesh))
-                refuse(demands.findings)
-                _Propagation(demands).run()
+    def rewrite(self, func: FuncOp, mesh: ShardingAttr) -> None:
+        demands = Demands(func, mesh)
+        refuse(demands.findings)
+        _Propagation(demands).run()
 
 
 class _Propagation:
