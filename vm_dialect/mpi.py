@@ -141,8 +141,13 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
     return everyone
 
 
+_FORWARDING = 0.5
+"""Seconds for the process manager to pass on what was printed; what it has not read when it aborts is lost."""
+
+
 def abort(message: str) -> NoReturn:
     """Ends all workers, with a message on the standard error of this one."""
     print(f"rank {MPI.COMM_WORLD.rank}: {message}", file=sys.stderr, flush=True)
+    time.sleep(_FORWARDING)
     MPI.COMM_WORLD.Abort(1)
     os._exit(1)  # MPICH asks its process manager to end this process, and comes back
