@@ -13,7 +13,7 @@ __all__ = ["build"]
 
 def __getattr__(name: str) -> object:
     if name == "build":
-        from tir_dialect.startup.garbage import importing
+        from tir_dialect.garbage import importing
 
         with importing():
             from lowering.llvm.binding import load_ahead

@@ -23,22 +23,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
-from xdsl.universe import XDSL_UNIVERSE
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
+from lowering.context import make_context
 from lowering.parse_errors import explained
-from lowering.registry import dialect_factories
 from tir_dialect.name_hints import as_name_hint
-
-
-def make_context() -> Context:
-    """A context that knows our dialects and xDSL's; a dialect is imported when its first op or type is met."""
-    ctx = Context()
-    for name, factory in (XDSL_UNIVERSE.all_dialects | dialect_factories()).items():
-        ctx.register_dialect(name, factory)
-    return ctx
 
 
 def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) -> ModuleOp:

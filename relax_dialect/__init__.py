@@ -17,7 +17,7 @@ _LAZY = {"BlockBuilder": "relax_dialect.builder", "Relax": "relax_dialect.dialec
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        from tir_dialect.startup.garbage import importing
+        from tir_dialect.garbage import importing
 
         with importing():
             return getattr(import_module(_LAZY[name]), name)

@@ -5,25 +5,8 @@ from __future__ import annotations
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
-from relax_dialect.loading import FAMILIES, family_ops
-from relax_dialect.ops.guard import RelationAttr
+from relax_dialect.loading import ATTRIBUTES, FAMILIES, attribute_class, family_ops
 from relax_dialect.ops.materialize import materialize_constant
-from relax_dialect.struct_info.base import PartialShapeAttr
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.sharding import ShardingAttr
-from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-
-_ATTRIBUTES: list[type[Attribute]] = [
-    FuncType,
-    ObjectType,
-    PartialShapeAttr,
-    PrimType,
-    RelationAttr,
-    ShapeType,
-    ShardingAttr,
-    TensorType,
-    TupleType,
-]
 
 
 class _Constants(ConstantMaterializationInterface):
@@ -33,4 +16,9 @@ class _Constants(ConstantMaterializationInterface):
         return materialize_constant(value, type)
 
 
-Relax = Dialect("relax", [op for family in FAMILIES for op in family_ops(family)], _ATTRIBUTES, [_Constants()])
+Relax = Dialect(
+    "relax",
+    [op for family in FAMILIES for op in family_ops(family)],
+    [attribute_class(name) for name in ATTRIBUTES],
+    [_Constants()],
+)

@@ -13,7 +13,7 @@ from inspect import isclass
 from typing import TypeVar
 
 from typing_extensions import override
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.index import OPERATORS, OTHER_OPS
@@ -22,6 +22,19 @@ _OPS = "relax_dialect.ops"
 
 FAMILIES: Mapping[str, str] = dict(sorted({**OPERATORS, **OTHER_OPS}.items()))
 """The modules of ops, with the names of their ops, in the order of the alphabet."""
+
+ATTRIBUTES: Mapping[str, str] = {
+    "relax.func": "struct_info.functions:FuncType",
+    "relax.object": "struct_info.types:ObjectType",
+    "relax.partial_shape": "struct_info.base:PartialShapeAttr",
+    "relax.prim": "struct_info.types:PrimType",
+    "relax.relation": "ops.guard:RelationAttr",
+    "relax.shape": "struct_info.types:ShapeType",
+    "relax.sharding": "struct_info.sharding:ShardingAttr",
+    "relax.tensor": "struct_info.types:TensorType",
+    "relax.tuple": "struct_info.types:TupleType",
+}
+"""From the names of attributes and types to `module:Class` in this package."""
 
 VALUES: Mapping[str, str] = {family: OTHER_OPS[family] for family in ("effects", "shapes", "values")}
 """Those of ops that are made from values and properties like operators, and have no kernels."""
@@ -113,6 +126,18 @@ class OpClasses(LazyTable[type[IRDLOperation]]):
 def operator_classes() -> Mapping[str, type[IRDLOperation]]:
     """The operators and the ops that make values, by name: what the builder has functions for."""
     return OpClasses({**OPERATORS, **VALUES})
+
+
+@cache
+def op_classes() -> Mapping[str, type[IRDLOperation]]:
+    """All ops of the dialect, by name."""
+    return OpClasses(FAMILIES)
+
+
+def attribute_class(name: str) -> type[Attribute]:
+    """The attribute or type of the dialect with this name; `KeyError` if there is none."""
+    module, _, attribute = ATTRIBUTES[name].partition(":")
+    return getattr(import_module(f"{__package__}.{module}"), attribute)
 
 
 class FamilyRules(dict[type[Operation], RuleT | None]):

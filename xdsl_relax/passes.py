@@ -15,12 +15,11 @@ from xdsl.transforms import get_all_passes
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
-from lowering.parsing import make_context
+from lowering.context import make_context
 from lowering.pipelines import expand, for_target
 from lowering.registry import PASSES, pass_factories
 from lowering.verify.module import verify_module
-from tir_dialect.startup.garbage import few_collections
-from tir_dialect.startup.on_demand import definitions_on_demand
+from tir_dialect.garbage import few_collections
 from tir_dialect.target import Target
 from xdsl_relax.cli.failures import bad_options, pass_failure, unknown_pass
 
@@ -114,7 +113,7 @@ def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> Mo
     if context.verify:
         verify_module(module)
     result, xdsl_context = module.clone(), make_context()
-    with few_collections(), definitions_on_demand():
+    with few_collections():
         for each in steps:
             for instrument in context.instruments:
                 instrument.before_pass(each.name, result)

@@ -24,7 +24,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 
 from lowering import build
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 
 ROOT = Path(__file__).parents[2]

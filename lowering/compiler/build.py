@@ -14,8 +14,7 @@ from lowering.cache.program_cache import ProgramCache
 from lowering.compiler.debug import Debug, debug_level
 from lowering.compiler.modules import require_module
 from lowering.tune.stamp import tuning_stamp
-from tir_dialect.startup.garbage import few_collections, importing
-from tir_dialect.startup.on_demand import definitions_on_demand
+from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 from vm_dialect.values import to_value
@@ -60,7 +59,7 @@ def build(
             from lowering.compiler.compilation import compile_program
             from lowering.compiler.kernels.kernel_lowering import KernelOptions
 
-        with few_collections(), definitions_on_demand():  # passes are imported when they are needed
+        with few_collections():  # passes are imported when they are needed
             options = KernelOptions(opt_level=opt_level)
             return compile_program(
                 module,

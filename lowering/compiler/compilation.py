@@ -32,8 +32,8 @@ from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.runtime_objects import common_runtime
 from tir_dialect.dtypes import dtype_name
+from tir_dialect.garbage import collect_young
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.startup.garbage import collect_young
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 from vm_dialect.codegen import ConstantPool, emit_executable

@@ -116,7 +116,7 @@ def load_compiler() -> None:
 def serve() -> None:
     """What the process does: it calls what it reads, and writes what that gives, until the end."""
     # Not at the top: a process that compiles text needs none of it, and this file is loaded by every build.
-    from tir_dialect.startup.garbage import few_collections, importing
+    from tir_dialect.garbage import few_collections, importing
 
     with few_collections():
         while True:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from xdsl.printer import Printer
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.registry import DIALECTS, load_dialect
 from tests.support.rules import each
 

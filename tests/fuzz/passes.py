@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.compiler.build import build_uncached
 from lowering.compiler.validation import Validation, ValueChanged
-from lowering.parsing import make_context
+from lowering.context import make_context
 from lowering.registry import PASSES, load_pass
 from lowering.verify.module import verify_module
 from tests.fuzz.texts import MAKES_CODE, NEEDS_OPTIONS

@@ -9,7 +9,8 @@ from functools import cache
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.registry import PASSES, load_pass
 from lowering.verify.module import verify_module
 from tests.support.corpus import texts

@@ -94,7 +94,8 @@ def test_message(name: str):
 
 
 def test_lines_are_those_of_the_file():
-    from lowering.parsing import LocatedParser, make_context
+    from lowering.context import make_context
+    from lowering.parsing import LocatedParser
 
     with pytest.raises(ParseError, match=r"the '{' of line 11 is not closed"):
         LocatedParser(make_context(), HEAD + "\n  relax.return %x\n", "f.mlir", 10).parse_module()

@@ -5,8 +5,9 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, Stri
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
+from lowering.context import make_context
 from lowering.locations import source_position
-from lowering.parsing import LocatedParser, make_context, parse_module
+from lowering.parsing import LocatedParser, parse_module
 from relax_dialect.ops.structure import FuncOp
 
 TEXT = """\

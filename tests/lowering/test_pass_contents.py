@@ -7,8 +7,9 @@ from pathlib import Path
 
 from xdsl.utils.exceptions import ParseError
 
+from lowering.context import make_context
 from lowering.index import INDEX
-from lowering.parsing import make_context, parse_module
+from lowering.parsing import parse_module
 from lowering.pipelines import Contents, RelaxToVMPass
 from lowering.registry import load_pass
 from relax_dialect.loading import FAMILIES, family_ops, names_in

@@ -14,7 +14,8 @@ from xdsl.passes import ModulePass, PassPipeline
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.pipelines import expand
 from lowering.registry import PASSES, pass_factories
 from lowering.verify.module import verify_module

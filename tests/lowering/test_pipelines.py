@@ -5,7 +5,8 @@ import pytest
 from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
 from xdsl.printer import Printer
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.pipelines import PipelinePass, expand
 from lowering.registry import PASSES, load_pass
 from lowering.verify.module import verify_module

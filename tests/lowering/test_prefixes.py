@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from lowering import build
+from lowering.context import make_context
 from lowering.diagnostics import InvalidModule
-from lowering.parsing import make_context, parse_module
+from lowering.parsing import parse_module
 from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass
 from lowering.registry import load_pass
 from tests.support.programs import Tolerance, as_arguments, as_plain, assert_same, run_with_copies, runner

@@ -4,7 +4,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 
-from lowering.parsing import make_context
+from lowering.context import make_context
 from lowering.registry import ALIASES, PASSES, load_pass, pass_factories
 
 

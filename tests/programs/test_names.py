@@ -12,7 +12,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from lowering import build
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.pipelines import PipelinePass, RelaxToLLVMPass, RelaxToLLVMPlainPass
 from lowering.registry import PASSES, load_pass
 from lowering.vm_to_llvm.lowered_modules import public_functions

@@ -11,7 +11,8 @@ import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.verify.module import verify_module
 from vm_dialect.tensors import from_numpy, to_numpy

@@ -23,8 +23,7 @@ from lowering.compiler.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
 from lowering.llvm.errors import CodegenError
 from lowering.parsing import Misbound
-from tir_dialect.startup.garbage import few_collections
-from tir_dialect.startup.on_demand import definitions_on_demand
+from tir_dialect.garbage import few_collections
 
 INTERRUPTED = 130
 """The status of what Ctrl-C ended, as shells have it."""
@@ -57,7 +56,7 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
     if own_process:
         atexit.register(gc.freeze)
     try:
-        with few_collections(), definitions_on_demand(), warnings.catch_warnings():
+        with few_collections(), warnings.catch_warnings():
             if own_process:
                 _show_warnings(name)
             action()

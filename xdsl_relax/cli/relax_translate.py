@@ -40,7 +40,7 @@ def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
     """The module after the pipeline that builds of this level run: functions of the machine, kernels and entries in one
     llvm module.
     """
-    from lowering.parsing import make_context
+    from lowering.context import make_context
     from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass
 
     verify_module(module)

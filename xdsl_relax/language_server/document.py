@@ -22,8 +22,9 @@ from xdsl.utils.exceptions import ParseError
 from xdsl.utils.lexer import Span
 from xdsl.utils.mlir_lexer import MLIRToken, MLIRTokenKind
 
+from lowering.context import make_context
 from lowering.diagnostics import InvalidModule
-from lowering.parsing import LocatedParser, Misbound, make_context
+from lowering.parsing import LocatedParser, Misbound
 from lowering.registry import dialect_factories, load_dialect
 from lowering.verify.module import verify_module
 

@@ -10,13 +10,13 @@ from importlib import import_module
 from xdsl.context import Context
 
 from lowering.compiler.kernels.kernel_lowering import KernelOptions, code_key, lower_kernel, tir_passes
+from lowering.context import make_context
 from lowering.llvm.binding import llvm
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.parsing import make_context, parse_module
+from lowering.parsing import parse_module
 from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.garbage import release
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.startup.garbage import release
-from tir_dialect.startup.on_demand import definitions_on_demand
 from tir_dialect.target import Target
 
 
@@ -55,14 +55,13 @@ def compile_kernel(kernel: KernelText, known: frozenset[str]) -> KernelCode:
 
     Raises `ValueError` if the text has lost something that the code depends on.
     """
-    with definitions_on_demand():
-        module = parse_module(kernel.text, ctx=_context())
-        group = [op for op in module.ops if isinstance(op, PrimFuncOp)]
-        if code_key(group, kernel.salt, None, Fingerprint()) != kernel.key:
-            raise ValueError("the text of a kernel is read as another one")
-        lowered = lower_kernel(group, kernel.symbol, kernel.target, kernel.options)
-        text = lowered.text
-        routines = {symbol: give() for symbol, give in lowered.routines.items() if symbol not in known}
+    module = parse_module(kernel.text, ctx=_context())
+    group = [op for op in module.ops if isinstance(op, PrimFuncOp)]
+    if code_key(group, kernel.salt, None, Fingerprint()) != kernel.key:
+        raise ValueError("the text of a kernel is read as another one")
+    lowered = lower_kernel(group, kernel.symbol, kernel.target, kernel.options)
+    text = lowered.text
+    routines = {symbol: give() for symbol, give in lowered.routines.items() if symbol not in known}
     lowered.release()
     release(module)
     return KernelCode(compile_object(text, kernel.target, CompileOptions(kernel.options.opt_level)), routines)

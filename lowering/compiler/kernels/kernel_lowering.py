@@ -14,8 +14,8 @@ from xdsl.passes import ModulePass
 from lowering.cache.code_cache import cache_key
 from lowering.llvm.text.llvm_text import llvm_text, spent_text
 from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.garbage import release
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.startup.garbage import release
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.llvm.text.instructions import EMITTERS
 from lowering.llvm.text.module_text import ModuleText
-from tir_dialect.startup.garbage import release
+from tir_dialect.garbage import release
 
 
 def llvm_text(module: ModuleOp) -> str:

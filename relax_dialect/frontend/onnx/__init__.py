@@ -9,8 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.onnx.errors import OnnxImportError, UnsupportedNode
-from tir_dialect.startup.garbage import few_collections, importing
-from tir_dialect.startup.on_demand import definitions_on_demand
+from tir_dialect.garbage import few_collections, importing
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -50,5 +49,5 @@ def import_model(
         from relax_dialect.frontend.onnx.importer import Importer
         from relax_dialect.frontend.onnx.model import load_model
 
-    with few_collections(), definitions_on_demand():  # converters are imported when they are needed
+    with few_collections():  # converters are imported when they are needed
         return Importer(load_model(model), dynamic=dynamic, shapes=shapes, seed=seed).module(entry)

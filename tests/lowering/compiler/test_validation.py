@@ -14,7 +14,8 @@ from xdsl.rewriter import Rewriter
 from lowering import build
 from lowering.compiler.build import build_uncached
 from lowering.compiler.validation import Validation, ValueChanged, difference
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.pipelines import RelaxToLLVMPass
 from lowering.relax.rewrites.simplify_arithmetic import SimplifyArithmeticPass
 from lowering.tir.lower_blocks import LowerBlocksPass

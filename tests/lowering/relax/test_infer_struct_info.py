@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lowering.context import make_context
 from lowering.diagnostics import InvalidModule
-from lowering.parsing import make_context, parse_module
+from lowering.parsing import parse_module
 from lowering.relax.infer_struct_info import InferStructInfoPass
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run

@@ -11,8 +11,9 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 
+from lowering.context import make_context
 from lowering.locations import named_location
-from lowering.parsing import make_context, parse_module
+from lowering.parsing import parse_module
 from lowering.pipelines import expand
 from lowering.registry import pass_factories
 from lowering.view import dot

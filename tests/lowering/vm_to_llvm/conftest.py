@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import tvm_ffi
 
+from lowering.context import make_context
 from lowering.llvm.compiler import compile_object
 from lowering.llvm.loading.loader import LoadedCode, load_objects
 from lowering.llvm.text.llvm_text import llvm_text
-from lowering.parsing import make_context, parse_module
+from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.vm_to_llvm.loading import load_functions

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.pipelines import RelaxToVMPass
 from lowering.verify.module import verify_module
 from relax_dialect.ops.calls import CallClosureOp, MakeClosureOp

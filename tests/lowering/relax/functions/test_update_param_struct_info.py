@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from xdsl.passes import PassPipeline
 
-from lowering.parsing import make_context, parse_module
+from lowering.context import make_context
+from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.relax.functions.update_param_struct_info import UpdateParamStructInfoPass
 from lowering.verify.module import verify_module

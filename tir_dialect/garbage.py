@@ -8,8 +8,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tir_dialect.startup.on_demand import definitions_on_demand
-
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
 
@@ -37,13 +35,13 @@ def collect_young() -> None:
 
 @contextmanager
 def importing() -> Generator[None]:
-    """As `few_collections` and `definitions_on_demand`, for imports: what is there then is left to full collections.
+    """As `few_collections`, for imports: what is there then is left to full collections.
 
     The next one of young objects would look at all that was imported, which stays. Where nothing was, nothing is done:
     to ask for frozen objects is to count them.
     """
     before = len(sys.modules)
-    with few_collections(), definitions_on_demand():
+    with few_collections():
         yield
         if len(sys.modules) != before and gc.isenabled() and not gc.get_freeze_count():
             gc.freeze()

@@ -9,7 +9,7 @@ import pytest
 from xdsl.ir import Block, Operation
 
 from lowering.parsing import parse_module
-from tir_dialect.startup.garbage import collect_young, few_collections, importing, release
+from tir_dialect.garbage import collect_young, few_collections, importing, release
 
 
 def test_thresholds_are_put_back():

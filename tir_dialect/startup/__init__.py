@@ -1,1 +1,0 @@
-"""Quick starts: parts of classes that are made on demand, and garbage collection that leaves out what stays."""
