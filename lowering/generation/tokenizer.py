@@ -105,16 +105,28 @@ def _missing(what: str, error: ModuleNotFoundError) -> ValueError:
 
 def tokenizer_of(file: GGUFFile) -> Tokenizer:
     """The tokenizer in a file; `GGUFImportError` for a kind that is not known, and for one that makes no sense."""
-    kind, name = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre", "default")
-    if kind != "gpt2":
-        raise GGUFImportError(f"{file.path}: the tokenizer {kind!r} is not supported; known is gpt2 (byte-level BPE)")
-    if name not in SPLITS:
-        raise GGUFImportError(f"{file.path}: the tokenizer splits as {name!r}; known are {', '.join(SPLITS)}")
+    kind = file.text("tokenizer.ggml.model")
+    if kind not in KINDS:
+        raise GGUFImportError(f"{file.path}: the tokenizer {kind!r} is not supported; known are {', '.join(KINDS)}")
     try:
         library = import_module("tokenizers")
     except ModuleNotFoundError as error:
         raise _missing("texts", error) from error
-    tokens, merges = _texts(file, "tokenizer.ggml.tokens"), _texts(file, "tokenizer.ggml.merges")
+    tokens = _texts(file, "tokenizer.ggml.tokens")
+    tokenizer = KINDS[kind](file, tokens, library)
+    tokenizer.add_special_tokens(_whole(file, tokens, library, _CONTROL))
+    tokenizer.add_tokens(_whole(file, tokens, library, _USER_DEFINED))
+    return Tokenizer(
+        file.path, tokenizer, _bos(file, tokens), _ends(file, tokens), _template(file), _named(file, tokens)
+    )
+
+
+def _byte_level(file: GGUFFile, tokens: Sequence[str], library: Any) -> Any:
+    """Byte-pair encoding of bytes, each of which is a printable character."""
+    name = file.text("tokenizer.ggml.pre", "default")
+    if name not in SPLITS:
+        raise GGUFImportError(f"{file.path}: the tokenizer splits as {name!r}; known are {', '.join(SPLITS)}")
+    merges = _texts(file, "tokenizer.ggml.merges")
     vocabulary = {token: number for number, token in enumerate(tokens)}
     pairs = [tuple(merge.split(" ")) for merge in merges]
     if wrong := [merge for merge, pair in zip(merges, pairs, strict=True) if len(pair) != 2]:
@@ -126,10 +138,52 @@ def tokenizer_of(file: GGUFFile) -> Tokenizer:
         tokenizer.normalizer = library.normalizers.NFC()
     tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(SPLITS[name](library))
     tokenizer.decoder = library.decoders.ByteLevel()
-    tokenizer.add_special_tokens(_whole(file, tokens, library))
-    return Tokenizer(
-        file.path, tokenizer, _bos(file, tokens), _ends(file, tokens), _template(file), _named(file, tokens)
+    return tokenizer
+
+
+SPACE = "\u2581"
+"""What a space is in the tokens of SentencePiece."""
+
+
+def _sentence_piece(file: GGUFFile, tokens: Sequence[str], library: Any) -> Any:
+    """Byte-pair encoding of characters as SentencePiece does it: of neighbours that are a token when they are joined,
+    those with the highest score first; characters that are no token are bytes, `<0x0A>`.
+    """
+    scores = file.metadata.get("tokenizer.ggml.scores")
+    if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or len(scores) != len(tokens):
+        raise GGUFImportError(f"{file.path}: the metadata tokenizer.ggml.scores expected {len(tokens)} numbers")
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    pairs = _splits(vocabulary, tokens, np.nan_to_num(scores))
+    unknown = file.integer("tokenizer.ggml.unknown_token_id", 0, most=len(tokens) - 1)
+    tokenizer = library.Tokenizer(
+        library.models.BPE(vocabulary, pairs, unk_token=tokens[unknown], fuse_unk=True, byte_fallback=True)
     )
+    normalizers, decoders = library.normalizers, library.decoders
+    has_prefix = file.metadata.get("tokenizer.ggml.add_space_prefix", True) is True
+    prefix = [normalizers.Prepend(SPACE)] if has_prefix else []
+    tokenizer.normalizer = normalizers.Sequence([*prefix, normalizers.Replace(" ", SPACE)])
+    strip = [decoders.Strip(" ", 1, 0)] if has_prefix else []
+    parts = [decoders.Replace(SPACE, " "), decoders.ByteFallback(), decoders.Fuse(), *strip]
+    tokenizer.decoder = decoders.Sequence(parts)
+    return tokenizer
+
+
+def _splits(vocabulary: Mapping[str, int], tokens: Sequence[str], scores: Any) -> list[tuple[str, str]]:
+    """All pairs of tokens that are a token when they are joined, that of the highest score first."""
+    ranks = np.argsort(-scores, kind="stable").tolist()
+    found: list[tuple[str, str]] = []
+    for number in ranks:
+        token = tokens[number]
+        pairs = [(token[:at], token[at:]) for at in range(1, len(token))]
+        found += sorted(
+            (pair for pair in pairs if pair[0] in vocabulary and pair[1] in vocabulary),
+            key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]),
+        )
+    return found
+
+
+KINDS: Mapping[str, Callable[[GGUFFile, Sequence[str], Any], Any]] = {"gpt2": _byte_level, "llama": _sentence_piece}
+"""By the names in `tokenizer.ggml.model`: byte-level BPE, and SentencePiece's."""
 
 
 def _texts(file: GGUFFile, key: str) -> list[str]:
@@ -139,13 +193,13 @@ def _texts(file: GGUFFile, key: str) -> list[str]:
     return [str(each) for each in found]
 
 
-def _whole(file: GGUFFile, tokens: Sequence[str], library: Any) -> list[Any]:
-    """The tokens that are found in texts before these are split."""
+def _whole(file: GGUFFile, tokens: Sequence[str], library: Any, kind: int) -> list[Any]:
+    """The tokens of a kind, which are found in texts before these are split."""
     types = file.metadata.get("tokenizer.ggml.token_type")
     if not isinstance(types, np.ndarray) or len(types) != len(tokens):
         return []
-    wanted: list[int] = np.flatnonzero(np.isin(types, (_CONTROL, _USER_DEFINED))).tolist()
-    return [library.AddedToken(tokens[number], special=bool(types[number] == _CONTROL)) for number in wanted]
+    wanted: list[int] = np.flatnonzero(types == kind).tolist()
+    return [library.AddedToken(tokens[number], special=kind == _CONTROL, normalized=False) for number in wanted]
 
 
 def _token(file: GGUFFile, tokens: Sequence[str], name: str) -> int | None:
@@ -154,7 +208,8 @@ def _token(file: GGUFFile, tokens: Sequence[str], name: str) -> int | None:
 
 
 def _bos(file: GGUFFile, tokens: Sequence[str]) -> int | None:
-    return _token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token") is True else None
+    usual = file.metadata.get("tokenizer.ggml.model") == "llama"
+    return _token(file, tokens, "bos") if file.metadata.get("tokenizer.ggml.add_bos_token", usual) is True else None
 
 
 ENDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<end_of_turn>")

@@ -14,21 +14,30 @@
     module = nn.export(block, {"x": tensor(("n", 64))})
 """
 
-from relax_dialect.nn.attention import Attention, KVCache, RotaryEmbedding
-from relax_dialect.nn.layers import Embedding, GatedMLP, Linear, RMSNorm
+from relax_dialect.nn.attention import Attention, KVCache
+from relax_dialect.nn.decoder import Decoder, DecoderConfig
+from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
 from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
+from relax_dialect.nn.rotary import LinearScaling, Llama3Scaling, RotaryEmbedding, YarnScaling
 
 __all__ = [
+    "MLP",
     "Attention",
+    "Decoder",
+    "DecoderConfig",
     "Embedding",
     "GatedMLP",
     "KVCache",
+    "LayerNorm",
     "Linear",
+    "LinearScaling",
+    "Llama3Scaling",
     "Module",
     "ModuleList",
     "Parameter",
     "RMSNorm",
     "RotaryEmbedding",
     "StateError",
+    "YarnScaling",
     "export",
 ]

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from relax_dialect.builder import Expr, op, tensor
 from relax_dialect.builder.tensor_expressions import emit_te
 from relax_dialect.nn.layers import Linear, RMSNorm
 from relax_dialect.nn.module import Module, current_builder, known_shape
+from relax_dialect.nn.rotary import RotaryEmbedding
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim
@@ -57,22 +56,34 @@ def _append(memory: Expr, new: Expr, past: Dim) -> Expr:
     return current_builder().call_tir_inplace(func, [new, memory], [1], [memory.type], {"past": past})[0]
 
 
-def _attended(queries: Expr, cache: KVCache, scale: float, window: int | None) -> Expr:
+@dataclass(frozen=True)
+class Scoring:
+    """How much a query attends to a key."""
+
+    scale: float
+    """What the dot product is multiplied by."""
+    window: int | None = None
+    """How many positions a token sees, itself included; all before it unless said."""
+    softcap: float | None = None
+    """Between which numbers scores are, if they are bounded."""
+
+
+def _attended(queries: Expr, cache: KVCache, scoring: Scoring) -> Expr:
     """The mean of the values that each query sees."""
 
     def attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor) -> te.Tensor:
-        return _attend(q, keys, values, cache.past, scale, window)
+        return _attend(q, keys, values, cache.past, scoring)
 
     found = emit_te(current_builder(), attend, [queries, cache.keys, cache.values], {}, "cached_attention")
     assert isinstance(found, Expr)  # one tensor
     return found
 
 
-def _attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor, past: Dim, scale: float, window: int | None) -> te.Tensor:
+def _attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor, past: Dim, scoring: Scoring) -> te.Tensor:
     """The mean of the values that each query sees; queries are `(new, heads of keys, queries of each, features)`."""
     count, heads, group, features = q.shape
     rows = (heads, group, count)
-    total = past + count
+    total, window = past + count, scoring.window
     c = te.reduce_axis(features, "c")
     r, t, s = (te.reduce_axis(total, name) for name in ("r", "t", "s"))
 
@@ -82,6 +93,13 @@ def _attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor, past: Dim, scale: 
 
     def product(h: te.Expr, g: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         return te.sum(q[i, h, g, c] * keys[h, j, c], c)
+
+    def score(*i: te.Expr) -> te.Expr:
+        scaled = products[i] * te.const(scoring.scale, "f32")
+        if scoring.softcap is None:
+            return scaled
+        cap = te.const(scoring.softcap, "f32")
+        return te.tanh(scaled / cap) * cap
 
     def greatest(h: te.Expr, g: te.Expr, i: te.Expr) -> te.Expr:
         return te.max(scores[h, g, i, r], r, where=seen(i, r))
@@ -96,48 +114,12 @@ def _attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor, past: Dim, scale: 
         return totals[i, h, g, d] / sums[h, g, i]
 
     products = te.compute((*rows, total), product, name="products")
-    scores = te.compute((*rows, total), lambda *i: products[i] * te.const(scale, "f32"), name="scores")
+    scores = te.compute((*rows, total), score, name="scores")
     top = te.compute(rows, greatest, name="top")
     powers = te.compute((*rows, total), power, name="powers")
     sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
     totals = te.compute((count, heads, group, features), weighted, name="totals")
     return te.compute((count, heads, group, features), mean, name="attention")
-
-
-class RotaryEmbedding(Module):
-    """Rotation of pairs of features by angles that grow with the position (Su et al., 2021).
-
-    Pairs are the halves of a head, or features side by side if it is `interleaved`, as in GGUF files of Llama.
-    """
-
-    def __init__(self, features: int, base: float = 10000.0, *, interleaved: bool = False, scale: float = 1.0):
-        self._features, self._base, self._scale, self._interleaved = features, base, scale, interleaved
-
-    def angles(self, past: Dim, count: Dim) -> tuple[Expr, Expr]:
-        """Cosine and sine for new positions, `(new, 1, features / 2)`."""
-        half = self._features // 2
-        frequencies = self._scale * self._base ** (-np.arange(half) / half)
-        positions = op.arange(past, past + count, 1, dtype="i64").astype("f32")
-        angle = op.reshape(positions, (count, 1, 1)) * current_builder().const(frequencies.astype(np.float32))
-        return op.cos(angle), op.sin(angle)
-
-    def forward(self, x: Expr, angles: tuple[Expr, Expr]) -> Expr:
-        """`(new, heads, features)` rotated."""
-        rotated = emit_te(current_builder(), self._rotated, [x, *angles], {}, "rotate")
-        assert isinstance(rotated, Expr)  # one tensor
-        return rotated
-
-    def _rotated(self, x: te.Tensor, cos: te.Tensor, sin: te.Tensor) -> te.Tensor:
-        half = self._features // 2
-
-        def element(i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
-            first, pair = (d % 2 == 0, d // 2) if self._interleaved else (d < half, d % half)
-            step = 1 if self._interleaved else half
-            partner = te.select(first, d + step, d - step)
-            turned = te.select(first, -x[i, h, partner], x[i, h, partner])
-            return x[i, h, d] * cos[i, 0, pair] + turned * sin[i, 0, pair]
-
-        return te.compute(x.shape, element, name="rotate")
 
 
 class Attention(Module):
@@ -149,38 +131,49 @@ class Attention(Module):
         heads: int,
         kv_heads: int,
         features: int,
-        rope: RotaryEmbedding,
+        rope: RotaryEmbedding | None,
         *,
         bias: bool = False,
+        output_bias: bool = False,
         norm_epsilon: float | None = None,
+        norm_whole: bool = False,
         window: int | None = None,
         scale: float | None = None,
+        softcap: float | None = None,
     ):
-        """Biases are those of queries, keys and values; `norm_epsilon` is that of a norm of queries and keys, if there
-        is one. With a `window` a token sees so many positions, itself included.
+        """Biases are those of queries, keys and values, and of the output.
+
+        `norm_epsilon` is that of a norm of queries and keys, if there is one: of each head, or of all of them together
+        (`norm_whole`). With a `window` a token sees so many positions, itself included. With a `softcap` scores are
+        `softcap * tanh(score / softcap)`.
         """
         if heads % kv_heads:
             raise ValueError(f"expected heads in multiples of {kv_heads}, got {heads}")
         self.q_proj = Linear(hidden, heads * features, bias=bias)
         self.k_proj, self.v_proj = (Linear(hidden, kv_heads * features, bias=bias) for _ in range(2))
-        self.o_proj = Linear(heads * features, hidden)
+        self.o_proj = Linear(heads * features, hidden, bias=output_bias)
         if norm_epsilon is not None:
-            self.q_norm, self.k_norm = (RMSNorm(features, norm_epsilon) for _ in range(2))
-        self._has_norm = norm_epsilon is not None
+            sizes = (heads * features, kv_heads * features) if norm_whole else (features, features)
+            self.q_norm, self.k_norm = (RMSNorm(size, norm_epsilon) for size in sizes)
+        self._has_norm, self._norm_whole = norm_epsilon is not None, norm_whole
         self._sizes = heads, kv_heads, features
-        self._rope, self._window = rope, window
-        self._scale = features**-0.5 if scale is None else scale
+        self._rope = rope
+        self._scoring = Scoring(features**-0.5 if scale is None else scale, window, softcap)
 
-    def forward(self, x: Expr, cache: KVCache, angles: tuple[Expr, Expr]) -> Expr:
-        """`(new, hidden)`; the cache is written."""
+    def forward(self, x: Expr, cache: KVCache, angles: tuple[Expr, ...] = ()) -> Expr:
+        """`(new, hidden)`; the cache is written. `angles` are cosine and sine of the new positions, if it rotates."""
         heads, kv_heads, features = self._sizes
         count = known_shape(x)[0]
-        q = op.reshape(self.q_proj(x), (count, heads, features))
-        k, v = (op.reshape(each(x), (count, kv_heads, features)) for each in (self.k_proj, self.v_proj))
-        if self._has_norm:
+        q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if self._has_norm and self._norm_whole:
             q, k = self.q_norm(q), self.k_norm(k)
-        q, k = self._rope(q, angles), self._rope(k, angles)
+        q = op.reshape(q, (count, heads, features))
+        k, v = (op.reshape(each, (count, kv_heads, features)) for each in (k, v))
+        if self._has_norm and not self._norm_whole:
+            q, k = self.q_norm(q), self.k_norm(k)
+        if self._rope is not None:
+            q, k = self._rope(q, *angles), self._rope(k, *angles)
         filled = cache.appended(k, v)
         grouped = op.reshape(q, (count, kv_heads, heads // kv_heads, features))
-        seen = _attended(grouped, filled, self._scale, self._window)
+        seen = _attended(grouped, filled, self._scoring)
         return self.o_proj(op.reshape(seen, (count, heads * features)))

@@ -1,24 +1,36 @@
-"""Decoders of the Llama family: the modules, and the program with a cache that is written in place."""
+"""Decoders of language models: the modules, and the program with a cache that is written in place.
+
+One configuration describes the families: what is normalised, where, and how; which layers see a window; how positions
+are known; what is scaled or bounded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
+from typing_extensions import override
 from xdsl.dialects.builtin import ModuleOp, i64
 
-from relax_dialect.builder import BlockBuilder, Expr, tensor
+from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from relax_dialect.builder.types import InfoLike
-from relax_dialect.nn.attention import Attention, KVCache, RotaryEmbedding
-from relax_dialect.nn.layers import Embedding, GatedMLP, Linear, RMSNorm
-from relax_dialect.nn.module import Functions, Module, ModuleList, known_shape
+from relax_dialect.nn.attention import Attention, KVCache
+from relax_dialect.nn.layers import ACTIVATIONS, MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
+from relax_dialect.nn.module import Functions, Module, ModuleList, StateError, known_shape
+from relax_dialect.nn.rotary import RopeScaling, RotaryEmbedding
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import symbol
+
+if TYPE_CHECKING:
+    from relax_dialect.nn.module import Elements
+
+Norms = Literal["before", "after", "both", "parallel"]
 
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """Sizes of a decoder; names are those of Hugging Face's `config.json`."""
+    """Sizes of a decoder, and what its family differs in; names are those of Hugging Face's `config.json`."""
 
     hidden_size: int
     num_hidden_layers: int
@@ -28,23 +40,67 @@ class DecoderConfig:
     intermediate_size: int
     vocab_size: int
     max_position_embeddings: int
+
+    norms: Norms = "before"
+    """Where attention and feed-forward are normalised: before them, after them, on both sides, or before both of them
+    at once, whose results are added (`parallel`)."""
+    layer_norm: bool = False
+    """Whether norms subtract the mean and have biases."""
     rms_norm_eps: float = 1e-5
-    rope_theta: float = 10000.0
+    qk_norm: Literal["none", "head", "all"] = "none"
+    """Whether each head of queries and keys is normalised, or all heads together."""
+
+    rope_theta: float | None = 10000.0
+    """The base of rotary embeddings; positions are learned (`embed_positions`) without one."""
+    rope_scaling: RopeScaling | None = None
+    rotary_features: int | None = None
+    """How many features of a head are rotated, if not all."""
     interleaved_rope: bool = False
     """Whether features side by side are rotated together, and not those of both halves."""
+    unrotated_layers: frozenset[int] = frozenset()
+    """Layers that do not know positions."""
+
+    windows: tuple[int | None, ...] = ()
+    """How many positions each layer sees, if not all."""
+    local_rope_theta: float | None = None
+    """The base of rotary embeddings in layers with a window, without scaling, if it is another one."""
+
     attention_bias: bool = False
     """Whether queries, keys and values have biases."""
-    qk_norm: bool = False
-    """Whether each head of queries and keys is normalised."""
+    output_bias: bool = False
+    """Whether the output of attention has a bias."""
+    attention_scale: float | None = None
+    """What scores are multiplied by, if not `head_dim ** -0.5`."""
+    attn_logit_softcapping: float | None = None
+
+    hidden_act: str = "silu"
+    gated_mlp: bool = True
+    mlp_bias: bool = False
+
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    """What attention and feed-forward are multiplied by before they are added."""
+    logit_scale: float = 1.0
+    final_logit_softcapping: float | None = None
     tie_word_embeddings: bool = False
     """Whether the output head is the table of the embedding."""
+    head_bias: bool = False
+
+    def window(self, layer: int) -> int | None:
+        """How many positions a layer sees, if not all."""
+        return self.windows[layer] if self.windows else None
+
+    def norm(self) -> RMSNorm | LayerNorm:
+        """A norm of the hidden features."""
+        return (LayerNorm if self.layer_norm else RMSNorm)(self.hidden_size, self.rms_norm_eps)
 
 
 class DecoderLayer(Module):
-    """Attention and feed-forward, each after a norm and added to its input."""
+    """Attention and feed-forward, normalised and added to their inputs."""
 
-    def __init__(self, config: DecoderConfig, rope: RotaryEmbedding):
-        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+    def __init__(self, config: DecoderConfig, number: int, rope: RotaryEmbedding | None):
+        if config.norms != "after":
+            self.input_layernorm = config.norm()
         self.self_attn = Attention(
             config.hidden_size,
             config.num_attention_heads,
@@ -52,29 +108,72 @@ class DecoderLayer(Module):
             config.head_dim,
             rope,
             bias=config.attention_bias,
-            norm_epsilon=config.rms_norm_eps if config.qk_norm else None,
+            output_bias=config.output_bias,
+            norm_epsilon=None if config.qk_norm == "none" else config.rms_norm_eps,
+            norm_whole=config.qk_norm == "all",
+            window=config.window(number),
+            scale=config.attention_scale,
+            softcap=config.attn_logit_softcapping,
         )
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.mlp = GatedMLP(config.hidden_size, config.intermediate_size)
+        if config.norms != "parallel":
+            self.post_attention_layernorm = config.norm()
+        if config.norms == "both":
+            self.pre_feedforward_layernorm = config.norm()
+        if config.norms in ("after", "both"):
+            self.post_feedforward_layernorm = config.norm()
+        inner, activation = config.intermediate_size, ACTIVATIONS[config.hidden_act]
+        feed = GatedMLP if config.gated_mlp else MLP
+        self.mlp = feed(config.hidden_size, inner, activation, bias=config.mlp_bias)
+        self._norms, self._residual_scale = config.norms, config.residual_scale
+        self.rope = rope
+        self._window = config.window(number)
 
-    def forward(self, x: Expr, keys: Expr, values: Expr, past: Expr, cos: Expr, sin: Expr) -> Expr:
-        """`(new, hidden)`; the cache is written."""
-        cache = KVCache(keys, values, past.dim)
-        x = x + self.self_attn(self.input_layernorm(x), cache, (cos, sin))
-        return x + self.mlp(self.post_attention_layernorm(x))
+    @override
+    def variant(self) -> Hashable:
+        return self._window, self.rope
+
+    def forward(self, x: Expr, keys: Expr, values: Expr, past: Expr, *angles: Expr) -> Expr:
+        """`(new, hidden)`; the cache is written. `angles` are cosine and sine, if it rotates."""
+
+        def attend(y: Expr) -> Expr:
+            return self.self_attn(y, KVCache(keys, values, past.dim), angles)
+
+        match self._norms:
+            case "before":
+                x = self._added(x, attend(self.input_layernorm(x)))
+                return self._added(x, self.mlp(self.post_attention_layernorm(x)))
+            case "after":
+                x = self._added(x, self.post_attention_layernorm(attend(x)))
+                return self._added(x, self.post_feedforward_layernorm(self.mlp(x)))
+            case "both":
+                x = self._added(x, self.post_attention_layernorm(attend(self.input_layernorm(x))))
+                fed = self.mlp(self.pre_feedforward_layernorm(x))
+                return self._added(x, self.post_feedforward_layernorm(fed))
+            case "parallel":
+                y = self.input_layernorm(x)
+                return self._added(self._added(x, attend(y)), self.mlp(y))
+
+    def _added(self, x: Expr, y: Expr) -> Expr:
+        return x + _scaled(y, self._residual_scale)
+
+
+def _scaled(x: Expr, scale: float) -> Expr:
+    return x if scale == 1 else x * scale
 
 
 class Decoder(Module):
-    """A language model of the Llama family."""
+    """A language model."""
 
     def __init__(self, config: DecoderConfig):
         self.config = config
-        self._rope = RotaryEmbedding(config.head_dim, config.rope_theta, interleaved=config.interleaved_rope)
         self.embed_tokens = Embedding(config.vocab_size, config.hidden_size)
-        self.layers = ModuleList(DecoderLayer(config, self._rope) for _ in range(config.num_hidden_layers))
-        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        if config.rope_theta is None:
+            self.embed_positions = Embedding(config.max_position_embeddings, config.hidden_size)
+        ropes = _ropes(config)
+        self.layers = ModuleList(DecoderLayer(config, number, rope) for number, rope in enumerate(ropes))
+        self.norm = config.norm()
         if not config.tie_word_embeddings:
-            self.lm_head = Linear(config.hidden_size, config.vocab_size)
+            self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=config.head_bias)
 
     def forward(self, ids: Expr, past: Expr, *caches: Expr) -> Expr:
         """The logits of the token that follows each one, `(new, vocabulary)`; the caches are written."""
@@ -82,16 +181,23 @@ class Decoder(Module):
 
     def hidden(self, ids: Expr, past: Expr, caches: Sequence[Expr], apply: Callable[..., Expr]) -> Expr:
         """What the last layer gives; `apply` calls a layer with its inputs."""
-        x = self.embed_tokens(ids)
-        angles = self._rope.angles(past.dim, known_shape(ids)[0])
+        count = known_shape(ids)[0]
+        x = _scaled(self.embed_tokens(ids), self.config.embedding_scale)
+        if self.config.rope_theta is None:
+            x = x + self.embed_positions(op.arange(past.dim, past.dim + count, 1, dtype="i64"))
+        angles: dict[RotaryEmbedding | None, tuple[Expr, ...]] = {None: ()}
         for number, layer in enumerate(self.layers):
-            x = apply(layer, x, caches[2 * number], caches[2 * number + 1], past, *angles)
+            if layer.rope is not None and layer.rope not in angles:
+                angles[layer.rope] = layer.rope.angles(past.dim, count)
+            x = apply(layer, x, caches[2 * number], caches[2 * number + 1], past, *angles[layer.rope])
         return x
 
     def logits(self, x: Expr) -> Expr:
         """The logits of some tokens."""
         x = self.norm(x)
-        return self.embed_tokens.logits(x) if self.config.tie_word_embeddings else self.lm_head(x)
+        x = self.embed_tokens.logits(x) if self.config.tie_word_embeddings else self.lm_head(x)
+        x, cap = _scaled(x, self.config.logit_scale), self.config.final_logit_softcapping
+        return x if cap is None else op.tanh(x * (1 / cap)) * cap
 
     def program(self, capacity: int, *, every_position: bool = False) -> ModuleOp:
         """`main(ids, past, keys0, values0, ...)` for one sequence of at most `capacity` tokens.
@@ -104,18 +210,12 @@ class Decoder(Module):
         self.name_parameters()
         cache = KVCache.type(config.num_key_value_heads, capacity, config.head_dim)
         past = PrimType(i64, symbol("past"))
-        angle = tensor(("new", 1, config.head_dim // 2))
-        inputs: dict[str, InfoLike] = {
-            "x": tensor(("new", config.hidden_size)),
-            "keys": cache,
-            "values": cache,
-            "past": past,
-            "cos": angle,
-            "sin": angle,
-        }
+        inputs: dict[str, InfoLike] = {"x": tensor(("new", config.hidden_size)), "keys": cache, "values": cache}
         functions = Functions(builder)
         for layer in self.layers:
-            functions.define(layer, inputs, "layer", pure=False)
+            angle = None if layer.rope is None else tensor(("new", 1, layer.rope.pairs))
+            angles: dict[str, InfoLike] = {} if angle is None else {"cos": angle, "sin": angle}
+            functions.define(layer, {**inputs, "past": past, **angles}, "layer", pure=False)
         caches = [f"{kind}{layer}" for layer in range(config.num_hidden_layers) for kind in ("keys", "values")]
         params = {"ids": tensor(("new",), "i64"), "past": past, **dict.fromkeys(caches, cache)}
         with builder.function("main", params, pure=False) as function:
@@ -123,3 +223,50 @@ class Decoder(Module):
             x = self.hidden(ids, filled, memory, functions.call)
             builder.emit_func_output(self.logits(x if every_position else x[known_shape(x)[0] - 1 :]))
         return builder.get()
+
+
+def _ropes(config: DecoderConfig) -> list[RotaryEmbedding | None]:
+    """The rotary embedding of each layer; layers with equal ones have the same."""
+    if config.rope_theta is None:
+        return [None] * config.num_hidden_layers
+
+    def rope(base: float, scaling: RopeScaling | None) -> RotaryEmbedding:
+        return RotaryEmbedding(
+            config.head_dim,
+            base,
+            interleaved=config.interleaved_rope,
+            scaling=scaling,
+            rotated=config.rotary_features,
+        )
+
+    everywhere = rope(config.rope_theta, config.rope_scaling)
+    local = everywhere if config.local_rope_theta is None else rope(config.local_rope_theta, None)
+    return [
+        None if number in config.unrotated_layers else everywhere if config.window(number) is None else local
+        for number in range(config.num_hidden_layers)
+    ]
+
+
+def split_fused(state: Mapping[str, Elements], config: DecoderConfig) -> dict[str, Elements]:
+    """A state whose fused projections are split: `self_attn.qkv_proj` and `mlp.gate_up_proj`, by their rows."""
+    features, inner = config.head_dim, config.intermediate_size
+    queries, keys = config.num_attention_heads * features, config.num_key_value_heads * features
+    fused = {
+        "self_attn.qkv_proj": (("q_proj", queries), ("k_proj", keys), ("v_proj", keys)),
+        "mlp.gate_up_proj": (("gate_proj", inner), ("up_proj", inner)),
+    }
+    found: dict[str, Elements] = {}
+    for name, elements in state.items():
+        owner, _, kind = name.rpartition(".")
+        parts = next((parts for each, parts in fused.items() if owner.endswith(each)), None)
+        if parts is None:
+            found[name] = elements
+            continue
+        rows = sum(size for _, size in parts)
+        if elements.shape[:1] != (rows,):
+            raise StateError(f"'{name}' expected {rows} rows, got the shape {list(elements.shape)}")
+        first = 0
+        for part, size in parts:
+            found[f"{owner.rpartition('.')[0]}.{part}.{kind}"] = elements[first : first + size]
+            first += size
+    return found

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from relax_dialect.builder import Expr, op
 from relax_dialect.nn.module import Module, Parameter
+
+ACTIVATIONS: Mapping[str, Callable[[Expr], Expr]] = {
+    "silu": op.nn.silu,
+    "gelu": op.nn.gelu,
+    "gelu_new": op.nn.gelu_tanh,
+    "gelu_pytorch_tanh": op.nn.gelu_tanh,
+    "relu": op.nn.relu,
+}
+"""Activations by the names that `config.json` of Hugging Face has."""
 
 
 class Linear(Module):
@@ -53,12 +62,42 @@ class RMSNorm(Module):
         return op.nn.rms_norm(x, self.weight.value(), axes=[-1], epsilon=self._epsilon)
 
 
+class LayerNorm(Module):
+    """Division of what deviates from the mean by the standard deviation, then weights and bias (Ba et al., 2016)."""
+
+    def __init__(self, features: int, epsilon: float = 1e-5, *, bias: bool = True):
+        self.weight = Parameter((features,))
+        self.bias = Parameter((features,)) if bias else None
+        self._features, self._epsilon = features, epsilon
+
+    def forward(self, x: Expr) -> Expr:
+        """The last axis normalised."""
+        bias = op.zeros((self._features,), "f32") if self.bias is None else self.bias.value()
+        return op.nn.layer_norm(x, self.weight.value(), bias, axes=[-1], epsilon=self._epsilon)
+
+
+class MLP(Module):
+    """`down(activation(up(x)))`."""
+
+    def __init__(
+        self, features: int, inner: int, activation: Callable[[Expr], Expr] = op.nn.gelu, *, bias: bool = True
+    ):
+        self.up_proj, self.down_proj = Linear(features, inner, bias=bias), Linear(inner, features, bias=bias)
+        self._activation = activation
+
+    def forward(self, x: Expr) -> Expr:
+        """The same shape."""
+        return self.down_proj(self._activation(self.up_proj(x)))
+
+
 class GatedMLP(Module):
     """`down(activation(gate(x)) * up(x))` (Shazeer, 2020)."""
 
-    def __init__(self, features: int, inner: int, activation: Callable[[Expr], Expr] = op.nn.silu):
-        self.gate_proj, self.up_proj = Linear(features, inner), Linear(features, inner)
-        self.down_proj = Linear(inner, features)
+    def __init__(
+        self, features: int, inner: int, activation: Callable[[Expr], Expr] = op.nn.silu, *, bias: bool = False
+    ):
+        self.gate_proj, self.up_proj = (Linear(features, inner, bias=bias) for _ in range(2))
+        self.down_proj = Linear(inner, features, bias=bias)
         self._activation = activation
 
     def forward(self, x: Expr) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -128,6 +128,10 @@ class Module(ABC):
             if isinstance(value, Module | Parameter):
                 yield name, value
 
+    def variant(self) -> Hashable:
+        """What it computes besides its weights: equal for modules that can be one function (`Functions`)."""
+        return None
+
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """Its parameters and those of its parts; one that several have is there under its first name."""
         seen = set[int]()
@@ -172,16 +176,19 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     return [f"{what}: {shown}"] if names else []
 
 
-class ModuleList(Module):
+ModuleT = TypeVar("ModuleT", bound=Module)
+
+
+class ModuleList(Module, Generic[ModuleT]):
     """Modules one after the other, named by their numbers; `forward` passes a value through all of them."""
 
-    def __init__(self, modules: Iterable[Module]):
+    def __init__(self, modules: Iterable[ModuleT]):
         self.modules = list(modules)
 
     def children(self) -> Iterator[tuple[str, Module | Parameter]]:
         return ((str(number), module) for number, module in enumerate(self.modules))
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[ModuleT]:
         return iter(self.modules)
 
     def __len__(self) -> int:
@@ -225,7 +232,7 @@ class Functions:
         return self._builder.call(self._names[self._key(module)], *inputs, *weights)
 
     def _key(self, module: Module) -> Hashable:
-        return type(module), tuple((name, each.signature) for name, each in module.named_parameters())
+        return type(module), module.variant(), tuple((name, each.signature) for name, each in module.named_parameters())
 
 
 def export(

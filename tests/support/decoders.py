@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import numpy as np
 from gguf import GGMLQuantizationType as Kind
 
 from relax_dialect.frontend.gguf.file import GGUFFile
+from relax_dialect.frontend.gguf.models import model_of
+from relax_dialect.nn.decoder import Decoder, DecoderConfig
 from tir_dialect.block_arrays import BlockArray
 
 VOCABULARY = 96
@@ -84,52 +87,142 @@ def add_tokenizer(writer: gguf.GGUFWriter) -> None:
     )
 
 
-def numbers_of(file: GGUFFile) -> Mapping[str, np.ndarray]:
-    """All tensors decoded, in `f64`."""
+def logits_of(file: GGUFFile, ids: np.ndarray) -> np.ndarray:
+    """The logits of the model in a file after each token of a sequence; `f64`."""
+    model = model_of(file)
+    return logits(model.config, weights_of(model), ids)
+
+
+def weights_of(model: Decoder) -> Mapping[str, np.ndarray]:
+    """All weights of a model, decoded, in `f64`."""
+    found = dict[str, np.ndarray]()
+    for name, parameter in model.named_parameters():
+        elements = parameter.elements
+        assert elements is not None
+        array = elements.decoded() if isinstance(elements, BlockArray) else elements
+        found[name] = array.astype(np.float64)
+    return found
+
+
+def random_weights(model: Decoder) -> Mapping[str, np.ndarray]:
+    """Weights of a size that keeps all activations near one."""
+    rng = np.random.default_rng(0)
     return {
-        name: (each.decoded() if isinstance(each, BlockArray) else each).astype(np.float64)
-        for name, each in file.tensors.items()
+        name: (
+            rng.standard_normal(each.shape) * 2 / np.sqrt(each.shape[-1])
+            if len(each.shape) > 1
+            else float(name.endswith("weight")) + rng.standard_normal(each.shape) / 8
+        ).astype(np.float32)
+        for name, each in model.named_parameters()
     }
 
 
-def logits_of(file: GGUFFile, ids: np.ndarray) -> np.ndarray:
-    """The logits after each token of a sequence; `f64`."""
-    weights = numbers_of(file)
-    name = file.text("general.architecture")
-    epsilon = file.number(f"{name}.attention.layer_norm_rms_epsilon")
-    heads, kv_heads = (file.integer(f"{name}.attention.{key}") for key in ("head_count", "head_count_kv"))
-    features = weights["blk.0.attn_q.weight"].shape[0] // heads
-    count, half = len(ids), features // 2
+def logits(config: DecoderConfig, weights: Mapping[str, np.ndarray], ids: np.ndarray) -> np.ndarray:
+    """The logits after each token of a sequence, by the formulas of the papers; `f64`."""
+    return _Reference(config, weights).logits(ids)
 
-    def norm(x: np.ndarray, key: str) -> np.ndarray:
-        return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * weights[f"{key}.weight"]
 
-    def linear(x: np.ndarray, key: str) -> np.ndarray:
-        return x @ weights[f"{key}.weight"].T + weights.get(f"{key}.bias", 0)
+class _Reference:
+    """A decoder in NumPy: the whole sequence at once, without a cache."""
 
-    angle = np.arange(count)[:, None, None] * file.number(f"{name}.rope.freq_base") ** (-np.arange(half) / half)
-    cos, sin = np.cos(angle), np.sin(angle)
+    def __init__(self, config: DecoderConfig, weights: Mapping[str, np.ndarray]):
+        self.config, self.weights = config, weights
 
-    def rotate(x: np.ndarray) -> np.ndarray:
-        first, second = (x[..., ::2], x[..., 1::2]) if name == "llama" else (x[..., :half], x[..., half:])
-        pair = first * cos - second * sin, second * cos + first * sin
-        return np.stack(pair, -1).reshape(x.shape) if name == "llama" else np.concatenate(pair, -1)
+    def norm(self, x: np.ndarray, name: str) -> np.ndarray:
+        centred = x - x.mean(-1, keepdims=True) if self.config.layer_norm and "self_attn" not in name else x
+        scaled = centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + self.config.rms_norm_eps)
+        return scaled * self.weights[f"{name}.weight"] + self.weights.get(f"{name}.bias", 0)
 
-    x = weights["token_embd.weight"][ids]
-    visible = np.tril(np.ones((count, count), bool))
-    for layer in range(file.integer(f"{name}.block_count")):
-        block, y = f"blk.{layer}", norm(x, f"blk.{layer}.attn_norm")
-        q, k, v = (linear(y, f"{block}.attn_{part}").reshape(count, -1, features) for part in "qkv")
-        if f"{block}.attn_q_norm.weight" in weights:
-            q, k = norm(q, f"{block}.attn_q_norm"), norm(k, f"{block}.attn_k_norm")
-        q, k = rotate(q), rotate(k)
-        k, v = (each.repeat(heads // kv_heads, axis=1) for each in (k, v))
-        scores = np.where(visible, np.einsum("ihd,jhd->hij", q, k) / np.sqrt(features), -np.inf)
+    def linear(self, x: np.ndarray, name: str) -> np.ndarray:
+        return x @ self.weights[f"{name}.weight"].T + self.weights.get(f"{name}.bias", 0)
+
+    def rotate(self, x: np.ndarray, layer: int) -> np.ndarray:
+        config = self.config
+        if config.rope_theta is None or layer in config.unrotated_layers:
+            return x
+        is_local = config.window(layer) is not None and config.local_rope_theta is not None
+        base = config.local_rope_theta if is_local else config.rope_theta
+        scaling = None if is_local else config.rope_scaling
+        size = config.rotary_features or config.head_dim
+        half, turned = size // 2, x[..., :size]
+        steps = base ** (-np.arange(half) / half)
+        if scaling is not None:
+            steps = steps / scaling.divisors(steps, base)
+        angle = np.arange(len(x))[:, None, None] * steps
+        cos, sin = np.cos(angle), np.sin(angle)
+        if scaling is not None:
+            cos, sin = cos * scaling.magnitude, sin * scaling.magnitude
+        pairs = (turned[..., ::2], turned[..., 1::2]) if config.interleaved_rope else np.split(turned, 2, -1)
+        first, second = pairs[0] * cos - pairs[1] * sin, pairs[1] * cos + pairs[0] * sin
+        made = (
+            np.stack((first, second), -1).reshape(turned.shape)
+            if config.interleaved_rope
+            else np.concatenate((first, second), -1)
+        )
+        return np.concatenate((made, x[..., size:]), -1)
+
+    def attention(self, x: np.ndarray, layer: int) -> np.ndarray:
+        config, name, count = self.config, f"layers.{layer}.self_attn", len(x)
+        q, k, v = (self.linear(x, f"{name}.{part}_proj") for part in "qkv")
+        if config.qk_norm == "all":
+            q, k = self.norm(q, f"{name}.q_norm"), self.norm(k, f"{name}.k_norm")
+        q, k, v = (each.reshape(count, -1, config.head_dim) for each in (q, k, v))
+        if config.qk_norm == "head":
+            q, k = self.norm(q, f"{name}.q_norm"), self.norm(k, f"{name}.k_norm")
+        q, k = self.rotate(q, layer), self.rotate(k, layer)
+        k, v = (each.repeat(q.shape[1] // k.shape[1], axis=1) for each in (k, v))
+        scale = config.head_dim**-0.5 if config.attention_scale is None else config.attention_scale
+        scores, cap = np.einsum("ihd,jhd->hij", q, k) * scale, config.attn_logit_softcapping
+        scores = scores if cap is None else np.tanh(scores / cap) * cap
+        distance = np.arange(count)[:, None] - np.arange(count)
+        seen = (distance >= 0) & (distance < (config.window(layer) or count))
+        scores = np.where(seen, scores, -np.inf)
         powers = np.exp(scores - scores.max(-1, keepdims=True))
-        seen = np.einsum("hij,jhd->ihd", powers / powers.sum(-1, keepdims=True), v)
-        x = x + linear(seen.reshape(count, -1), f"{block}.attn_output")
-        y = norm(x, f"{block}.ffn_norm")
-        gate = linear(y, f"{block}.ffn_gate")
-        x = x + linear(gate / (1 + np.exp(-gate)) * linear(y, f"{block}.ffn_up"), f"{block}.ffn_down")
-    head = weights.get("output.weight", weights["token_embd.weight"])
-    return norm(x, "output_norm") @ head.T
+        found = np.einsum("hij,jhd->ihd", powers / powers.sum(-1, keepdims=True), v)
+        return self.linear(found.reshape(count, -1), f"{name}.o_proj")
+
+    def feed_forward(self, x: np.ndarray, layer: int) -> np.ndarray:
+        name = f"layers.{layer}.mlp"
+        if not self.config.gated_mlp:
+            return self.linear(self.activation(self.linear(x, f"{name}.up_proj")), f"{name}.down_proj")
+        gate = self.activation(self.linear(x, f"{name}.gate_proj"))
+        return self.linear(gate * self.linear(x, f"{name}.up_proj"), f"{name}.down_proj")
+
+    def activation(self, x: np.ndarray) -> np.ndarray:
+        match self.config.hidden_act:
+            case "silu":
+                return x / (1 + np.exp(-x))
+            case "relu":
+                return np.maximum(x, 0)
+            case "gelu":
+                return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+            case _:
+                return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+    def layer(self, x: np.ndarray, layer: int) -> np.ndarray:
+        name, scale = f"layers.{layer}", self.config.residual_scale
+        before = x if self.config.norms == "after" else self.norm(x, f"{name}.input_layernorm")
+        attended = self.attention(before, layer)
+        match self.config.norms:
+            case "parallel":
+                return x + scale * attended + scale * self.feed_forward(before, layer)
+            case "before":
+                x = x + scale * attended
+                return x + scale * self.feed_forward(self.norm(x, f"{name}.post_attention_layernorm"), layer)
+            case norms:
+                x = x + scale * self.norm(attended, f"{name}.post_attention_layernorm")
+                y = x if norms == "after" else self.norm(x, f"{name}.pre_feedforward_layernorm")
+                return x + scale * self.norm(self.feed_forward(y, layer), f"{name}.post_feedforward_layernorm")
+
+    def logits(self, ids: np.ndarray) -> np.ndarray:
+        config, weights = self.config, self.weights
+        x = weights["embed_tokens.weight"][ids] * config.embedding_scale
+        if config.rope_theta is None:
+            x = x + weights["embed_positions.weight"][: len(ids)]
+        for layer in range(config.num_hidden_layers):
+            x = self.layer(x, layer)
+        x = self.norm(x, "norm")
+        tied = config.tie_word_embeddings
+        x = x @ weights["embed_tokens.weight"].T if tied else self.linear(x, "lm_head")
+        x, cap = x * config.logit_scale, config.final_logit_softcapping
+        return x if cap is None else np.tanh(x / cap) * cap

@@ -120,10 +120,53 @@ def _tokenizer(path: Path, **changes: object) -> Path:
     return path
 
 
+def _sentence_piece(path: Path, *, prefix: bool = True, scores: int | None = None) -> Path:
+    """A vocabulary as SentencePiece makes one: control tokens, bytes, words by falling scores."""
+    words = ["\u2581a", "bc", "ca", "abc", "\u2581abc", "\u2581", "a", "b", "c", "\n\n"]
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *words]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * 259 + [float(-number) for number in range(len(words))][:scores])
+    writer.add_token_types([2, 3, 3] + [6] * 256 + [1] * 9 + [4])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    if not prefix:
+        writer.add_add_space_prefix(False)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def test_tokens_of_sentence_piece(tmp_path: Path):
+    found = tokenizer_of(read_file(_sentence_piece(tmp_path / "model.gguf")))
+    named = found.tokenizer.id_to_token
+    cases = {
+        "abc abc": ["<s>", "\u2581abc", "\u2581abc"],
+        "bca": ["<s>", "\u2581", "bc", "a"],  # the higher score first: not b, ca
+        "a\u00e9</s>": ["<s>", "\u2581a", "<0xC3>", "<0xA9>", "</s>"],
+        "a\n\n\n": ["<s>", "\u2581a", "\n\n", "\u2581", "<0x0A>"],
+    }
+    for text, expected in cases.items():
+        tokens = found.encode(text)
+        assert [named(each) for each in tokens] == expected
+    tokens = found.encode("abc \u00e9 abc")
+    assert found.decode(tokens) == "abc \u00e9 abc"
+    add = found.stream()
+    assert "".join(map(add, tokens[1:])) == "abc \u00e9 abc"
+    assert found.ends == {2}
+    without = tokenizer_of(read_file(_sentence_piece(tmp_path / "plain.gguf", prefix=False)))
+    assert [named(each) for each in without.encode("a a")] == ["<s>", "a", "\u2581a"]
+    with pytest.raises(GGUFImportError, match=r"tokenizer.ggml.scores expected 269 numbers"):
+        tokenizer_of(read_file(_sentence_piece(tmp_path / "short.gguf", scores=4)))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "llama"}, "the tokenizer 'llama' is not supported; known is gpt2"),
+        ({"model": "t5"}, "the tokenizer 't5' is not supported; known are gpt2, llama"),
         ({"pre": "other"}, "splits as 'other'; known are default, gpt-2, smollm"),
         ({"merges": ["a c"]}, "has 'c', which is no token"),
         ({"merges": ["abc"]}, "expected pairs"),

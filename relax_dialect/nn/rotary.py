@@ -1,0 +1,175 @@
+"""Rotary position embeddings: pairs of features are rotated by angles that grow with the position."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from relax_dialect.builder import Expr, op
+from relax_dialect.builder.tensor_expressions import emit_te
+from relax_dialect.nn.module import Module, current_builder
+from tir_dialect import te
+from tir_dialect.dims import Dim
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Llama3Scaling:
+    """Longer contexts for Llama 3: low frequencies are divided, high ones stay, those between are interpolated."""
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_max_position_embeddings: int
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by."""
+        turns = self.original_max_position_embeddings * frequencies / (2 * math.pi)
+        between = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        kept = np.clip(between, 0, 1)
+        return 1 / ((1 - kept) / self.factor + kept)
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class LinearScaling:
+    """All positions divided by a factor."""
+
+    factor: float
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by."""
+        return np.full_like(frequencies, self.factor)
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class YarnScaling:
+    """YaRN (Peng et al., 2023): as for Llama 3 with a linear ramp over the features, and larger rotated features."""
+
+    factor: float
+    original_max_position_embeddings: int
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float | None = None
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by."""
+
+        def feature(turns: float) -> float:
+            """The pair of features that turns so often within the original context."""
+            angle = self.original_max_position_embeddings / (turns * 2 * math.pi)
+            return len(frequencies) * math.log(angle) / math.log(base)
+
+        low = max(math.floor(feature(self.beta_fast)), 0)
+        high = min(math.ceil(feature(self.beta_slow)), 2 * len(frequencies) - 1)
+        divided = np.clip((np.arange(len(frequencies)) - low) / max(high - low, 0.001), 0, 1)
+        return 1 / (divided / self.factor + (1 - divided))
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
+
+
+@dataclass(frozen=True, eq=False)
+class DivisorScaling:
+    """Frequencies divided by numbers of the checkpoint, one for each pair of features."""
+
+    numbers: NDArray[Any]
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by; `ValueError` if these are not as many."""
+        if self.numbers.shape != frequencies.shape:
+            raise ValueError(f"expected divisors of {len(frequencies)} frequencies, got {list(self.numbers.shape)}")
+        return self.numbers.astype(np.float64)
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 1.0
+
+
+RopeScaling = Llama3Scaling | LinearScaling | YarnScaling | DivisorScaling
+"""How a model reads contexts that are longer than those it was first trained with."""
+
+
+class RotaryEmbedding(Module):
+    """Rotation of pairs of features by angles that grow with the position (Su et al., 2021).
+
+    Pairs are the halves of a head, or features side by side if it is `interleaved`, as in GGUF files of Llama. If only
+    the first `rotated` features are, the others stay as they are.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        base: float = 10000.0,
+        *,
+        interleaved: bool = False,
+        scale: float = 1.0,
+        scaling: RopeScaling | None = None,
+        rotated: int | None = None,
+    ):
+        self._rotated_features = features if rotated is None else rotated
+        if not 0 < self._rotated_features <= features or self._rotated_features % 2:
+            raise ValueError(f"expected an even number of at most {features} rotated features, got {rotated}")
+        self._interleaved = interleaved
+        self._magnitude = 1.0 if scaling is None else scaling.magnitude
+        self._frequencies = scale * frequencies(self._rotated_features, base, scaling)
+
+    @property
+    def pairs(self) -> int:
+        """The number of angles at a position."""
+        return self._rotated_features // 2
+
+    def angles(self, past: Dim, count: Dim) -> tuple[Expr, Expr]:
+        """Cosine and sine for new positions, `(new, 1, pairs)`, times the magnitude of scaled embeddings."""
+        positions = op.arange(past, past + count, 1, dtype="i64").astype("f32")
+        steps = current_builder().const(self._frequencies.astype(np.float32))
+        angle = op.reshape(positions, (count, 1, 1)) * steps
+        cos, sin = op.cos(angle), op.sin(angle)
+        return (cos, sin) if self._magnitude == 1 else (cos * self._magnitude, sin * self._magnitude)
+
+    def forward(self, x: Expr, cos: Expr, sin: Expr) -> Expr:
+        """`(new, heads, features)` rotated."""
+        rotated = emit_te(current_builder(), self._rotated, [x, cos, sin], {}, "rotate")
+        assert isinstance(rotated, Expr)  # one tensor
+        return rotated
+
+    def _rotated(self, x: te.Tensor, cos: te.Tensor, sin: te.Tensor) -> te.Tensor:
+        size, half = self._rotated_features, self._rotated_features // 2
+
+        def element(i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
+            first, pair = (d % 2 == 0, d // 2) if self._interleaved else (d < half, d % half)
+            step = 1 if self._interleaved else half
+            partner = te.select(first, d + step, d - step)
+            turned = te.select(first, -x[i, h, partner], x[i, h, partner])
+            return x[i, h, d] * cos[i, 0, pair] + turned * sin[i, 0, pair]
+
+        if x.shape[-1] == size:
+            return te.compute(x.shape, element, name="rotate")
+        # The angles of features that stay would be out of bounds.
+        return te.compute(
+            x.shape, lambda i, h, d: te.if_then_else(d < size, element(i, h, d), x[i, h, d]), name="rotate"
+        )
+
+
+def frequencies(features: int, base: float, scaling: RopeScaling | None = None) -> NDArray[Any]:
+    """By which angle each pair of features is rotated from one position to the next; `f64`, `features / 2` of them."""
+    half = features // 2
+    plain = base ** (-np.arange(half) / half)
+    return plain if scaling is None else plain / scaling.divisors(plain, base)

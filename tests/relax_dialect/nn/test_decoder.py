@@ -1,0 +1,142 @@
+"""Decoders of every family against NumPy with `f64`: whole, and step by step with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowering import build
+from lowering.verify.module import verify_module
+from relax_dialect.interpreter import run
+from relax_dialect.nn import Decoder, DecoderConfig, LinearScaling, Llama3Scaling, StateError, YarnScaling
+from relax_dialect.nn.decoder import split_fused
+from relax_dialect.nn.rotary import DivisorScaling
+from tests.support import decoders
+from vm_dialect import VirtualMachine
+
+IDS = np.array([5, 40, 3, 7, 5, 5, 31, 20, 12, 33, 8], np.int64)
+CAPACITY = 13
+SIZES: Mapping[str, Any] = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "intermediate_size": 20,
+    "vocab_size": 48,
+    "max_position_embeddings": 64,
+    "rope_theta": 100.0,
+}
+FAMILIES: Mapping[str, Mapping[str, Any]] = {
+    "llama 3": {"rope_scaling": Llama3Scaling(4.0, 1.0, 4.0, 16), "tie_word_embeddings": True},
+    "gemma 2": {
+        "norms": "both",
+        "windows": (3, None),
+        "attn_logit_softcapping": 2.0,
+        "final_logit_softcapping": 3.0,
+        "attention_scale": 0.3,
+        "hidden_act": "gelu_pytorch_tanh",
+        "embedding_scale": 24**0.5,
+    },
+    "gemma 3": {
+        "norms": "both",
+        "qk_norm": "head",
+        "windows": (4, None),
+        "local_rope_theta": 10.0,
+        "rope_scaling": LinearScaling(8.0),
+    },
+    "olmo 2": {"norms": "after", "qk_norm": "all"},
+    "smollm 3": {"unrotated_layers": frozenset({1}), "interleaved_rope": True},
+    "granite": {"embedding_scale": 3.0, "residual_scale": 0.5, "attention_scale": 0.2, "logit_scale": 0.25},
+    "qwen 2 with YaRN": {"attention_bias": True, "rope_scaling": YarnScaling(4.0, 16)},
+    "stablelm": {"layer_norm": True, "rotary_features": 4, "attention_bias": True},
+    "interleaved halves": {"rotary_features": 4, "interleaved_rope": True, "norms": "parallel"},
+    "gpt 2": {
+        "layer_norm": True,
+        "rope_theta": None,
+        "hidden_act": "gelu_new",
+        "gated_mlp": False,
+        "attention_bias": True,
+        "output_bias": True,
+        "mlp_bias": True,
+    },
+    "phi 2": {
+        "layer_norm": True,
+        "norms": "parallel",
+        "hidden_act": "relu",
+        "gated_mlp": False,
+        "mlp_bias": True,
+        "head_bias": True,
+        "rotary_features": 6,
+    },
+    "falcon": {
+        "layer_norm": True,
+        "norms": "parallel",
+        "hidden_act": "gelu",
+        "gated_mlp": False,
+        "num_key_value_heads": 1,
+        "rope_scaling": DivisorScaling(np.array([1.0, 2.0, 1.5, 4.0])),
+    },
+}
+NATIVE = ("llama 3", "gemma 2", "gpt 2", "interleaved halves")
+"""Those that are compiled in the quick run."""
+
+
+def _model(family: str) -> Decoder:
+    model = Decoder(DecoderConfig(**{**SIZES, **FAMILIES[family]}))
+    model.load_state_dict(decoders.random_weights(model))
+    return model
+
+
+def _caches(model: Decoder) -> list[np.ndarray]:
+    sizes = model.config
+    shape = (sizes.num_key_value_heads, CAPACITY, sizes.head_dim)
+    return [np.full(shape, np.nan, np.float32) for _ in range(2 * sizes.num_hidden_layers)]
+
+
+def _near(found: object, expected: np.ndarray) -> None:
+    assert np.abs(np.asarray(found) - expected).max() < 2e-5 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_interpreted_logits_are_those_of_numpy(family: str):
+    model = _model(family)
+    expected = decoders.logits(model.config, decoders.weights_of(model), IDS)
+    module = model.program(CAPACITY, every_position=True)
+    verify_module(module)
+    _near(run(module, "main", [IDS, 0, *_caches(model)]), expected)
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param(each, marks=() if each in NATIVE else pytest.mark.slow) for each in FAMILIES]
+)
+def test_compiled_steps_give_the_same(family: str):
+    model = _model(family)
+    expected = decoders.logits(model.config, decoders.weights_of(model), IDS)
+    main = VirtualMachine(build(model.program(CAPACITY, every_position=True)))["main"]
+    caches = _caches(model)
+    for first, end in ((0, 4), (4, 5), (5, 6), (6, 11)):
+        _near(np.from_dlpack(main(IDS[first:end], first, *caches)), expected[first:end])
+
+
+def test_layers_that_differ_are_functions_of_their_own():
+    text = str(_model("gemma 2").program(CAPACITY))
+    assert text.count("relax.func private @layer") == 2
+
+
+def test_fused_projections_are_split():
+    model = _model("gemma 3")
+    state = dict(decoders.random_weights(model))
+    fused = dict(state)
+    for layer in range(2):
+        for owner, name, parts in (("self_attn", "qkv_proj", "qkv"), ("mlp", "gate_up_proj", ("gate", "up"))):
+            names = [f"layers.{layer}.{owner}.{part}_proj.weight" for part in parts]
+            fused[f"layers.{layer}.{owner}.{name}.weight"] = np.concatenate([fused.pop(each) for each in names])
+    split = split_fused(fused, model.config)
+    assert split.keys() == state.keys()
+    assert all(np.array_equal(split[name], each) for name, each in state.items())
+    with pytest.raises(StateError, match=r"qkv_proj.weight' expected 64 rows, got the shape \[63, 24\]"):
+        split_fused({"layers.0.self_attn.qkv_proj.weight": np.zeros((63, 24))}, model.config)
