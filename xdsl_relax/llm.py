@@ -1,4 +1,4 @@
-"""Language models from one file: `xr.llm.load("model.gguf").generate("Once upon")`."""
+"""Language models from files: `xr.llm.load("model.gguf").generate("Once upon")`."""
 
 from lowering.generation.language_model import Generation, LanguageModel
 from lowering.generation.sampling import Sampling
@@ -6,4 +6,4 @@ from lowering.generation.sampling import Sampling
 __all__ = ["Generation", "LanguageModel", "Sampling", "load"]
 
 load = LanguageModel.load
-"""The model of a GGUF file, compiled; its weights stay in the file."""
+"""The model of a GGUF file, whose weights stay in the file, or of a folder of Hugging Face, compiled."""

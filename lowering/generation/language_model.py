@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import tvm_ffi
 
 from lowering import build
 from lowering.generation.sampling import Sampling
-from lowering.generation.tokenizer import Tokenizer, tokenizer_of
+from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
+from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.nn.decoder import DecoderConfig
@@ -66,12 +68,17 @@ class LanguageModel:
 
     @staticmethod
     def load(path: str | PathLike[str], *, context: int | None = None, cache: bool = True) -> LanguageModel:
-        """Compiles the model of a GGUF file, with room for `context` tokens; weights stay in the file.
+        """Compiles the model of a GGUF file or of a folder of Hugging Face, with room for `context` tokens.
 
-        `GGUFImportError` for a file that is damaged or not supported.
+        The weights of a GGUF file stay in it. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or not
+        supported.
         """
-        file = read_file(path)
-        tokenizer, model = tokenizer_of(file), model_of(file)
+        if Path(path).is_dir():
+            folder = huggingface.read_folder(path)
+            tokenizer, model = tokenizer_of_folder(folder), huggingface.model_of(folder)
+        else:
+            file = read_file(path)
+            tokenizer, model = tokenizer_of(file), model_of(file)
         most = model.config.max_position_embeddings
         room = min(USUAL_CONTEXT, most) if context is None else context
         if not 1 <= room <= most:

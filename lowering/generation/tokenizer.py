@@ -1,15 +1,18 @@
-"""The tokenizer and the chat template of a GGUF file, by the packages `tokenizers` and `jinja2`."""
+"""The tokenizer and the chat template of a model, by the packages `tokenizers` and `jinja2`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
+from relax_dialect.frontend.huggingface import HuggingFaceImportError, ModelFolder
+from relax_dialect.frontend.huggingface.folder import read_json
+from vm_dialect.files import open_regular
 
 _CONTROL, _USER_DEFINED = 3, 4
 """Types of tokens that texts have as a whole."""
@@ -121,7 +124,7 @@ def tokenizer_of(file: GGUFFile) -> Tokenizer:
     )
 
 
-def _byte_level(file: GGUFFile, tokens: Sequence[str], library: Any) -> Any:
+def _byte_level(file: GGUFFile, tokens: list[str], library: Any) -> Any:
     """Byte-pair encoding of bytes, each of which is a printable character."""
     name = file.text("tokenizer.ggml.pre", "default")
     if name not in SPLITS:
@@ -145,7 +148,7 @@ SPACE = "\u2581"
 """What a space is in the tokens of SentencePiece."""
 
 
-def _sentence_piece(file: GGUFFile, tokens: Sequence[str], library: Any) -> Any:
+def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any) -> Any:
     """Byte-pair encoding of characters as SentencePiece does it: of neighbours that are a token when they are joined,
     those with the highest score first; characters that are no token are bytes, `<0x0A>`.
     """
@@ -168,21 +171,19 @@ def _sentence_piece(file: GGUFFile, tokens: Sequence[str], library: Any) -> Any:
     return tokenizer
 
 
-def _splits(vocabulary: Mapping[str, int], tokens: Sequence[str], scores: Any) -> list[tuple[str, str]]:
+def _splits(vocabulary: Mapping[str, int], tokens: list[str], scores: Any) -> list[tuple[str, str]]:
     """All pairs of tokens that are a token when they are joined, that of the highest score first."""
     ranks = np.argsort(-scores, kind="stable").tolist()
     found: list[tuple[str, str]] = []
     for number in ranks:
         token = tokens[number]
-        pairs = [(token[:at], token[at:]) for at in range(1, len(token))]
-        found += sorted(
-            (pair for pair in pairs if pair[0] in vocabulary and pair[1] in vocabulary),
-            key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]),
-        )
+        ends = ((token[:at], token[at:]) for at in range(1, len(token)))
+        pairs: list[tuple[str, str]] = [pair for pair in ends if pair[0] in vocabulary and pair[1] in vocabulary]
+        found += sorted(pairs, key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
     return found
 
 
-KINDS: Mapping[str, Callable[[GGUFFile, Sequence[str], Any], Any]] = {"gpt2": _byte_level, "llama": _sentence_piece}
+KINDS: Mapping[str, Callable[[GGUFFile, list[str], Any], Any]] = {"gpt2": _byte_level, "llama": _sentence_piece}
 """By the names in `tokenizer.ggml.model`: byte-level BPE, and SentencePiece's."""
 
 
@@ -230,3 +231,49 @@ def _template(file: GGUFFile) -> str | None:
 def _named(file: GGUFFile, tokens: Sequence[str]) -> dict[str, str]:
     ids = {f"{name}_token": _token(file, tokens, name) for name in ("bos", "eos")}
     return {name: tokens[number] for name, number in ids.items() if number is not None}
+
+
+def tokenizer_of_folder(folder: ModelFolder) -> Tokenizer:
+    """The tokenizer in a folder of Hugging Face; `HuggingFaceImportError` for one that cannot be read."""
+    try:
+        library = import_module("tokenizers")
+    except ModuleNotFoundError as error:
+        raise _missing("texts", error) from error
+    path = folder.path / "tokenizer.json"
+    try:
+        open_regular(path).close()
+        tokenizer = library.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises no class of its own
+        raise HuggingFaceImportError(f"cannot read {path}: {error}") from error
+    settings = folder.path / "tokenizer_config.json"
+    said: Mapping[str, Any] = read_json(settings) if settings.exists() else {}
+    special = {key: text for key in ("bos_token", "eos_token") if (text := _token_text(said.get(key))) is not None}
+    ids = {key: tokenizer.token_to_id(text) for key, text in special.items()}
+    starts = tokenizer.encode("").ids[:1] == [ids.get("bos_token")]
+    written = folder.path / "chat_template.jinja"
+    template: object = written.read_text(encoding="utf-8") if written.exists() else said.get("chat_template")
+    return Tokenizer(
+        str(folder.path),
+        tokenizer,
+        ids["bos_token"] if starts else None,
+        _ends_of_folder(folder, tokenizer, ids.get("eos_token")),
+        template if isinstance(template, str) else None,
+        special,
+    )
+
+
+def _token_text(token: object) -> str | None:
+    """A token of the settings: its text, or a table with it."""
+    text = cast("Mapping[str, object]", token).get("content") if isinstance(token, dict) else token
+    return text if isinstance(text, str) else None
+
+
+def _ends_of_folder(folder: ModelFolder, tokenizer: Any, eos: int | None) -> frozenset[int]:
+    """The tokens that end a text: of both configurations, of the tokenizer, and those that usually do."""
+    generation = folder.path / "generation_config.json"
+    said: list[Any] = [folder.config.get("eos_token_id"), eos]
+    if generation.exists():
+        said.append(read_json(generation).get("eos_token_id"))
+    named = (each for ids in said for each in (cast("list[Any]", ids) if isinstance(ids, list) else [ids]))
+    usual = (tokenizer.token_to_id(text) for text in ENDS)
+    return frozenset(each for each in (*named, *usual) if isinstance(each, int))

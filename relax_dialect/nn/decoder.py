@@ -124,7 +124,8 @@ class DecoderLayer(Module):
         inner, activation = config.intermediate_size, ACTIVATIONS[config.hidden_act]
         feed = GatedMLP if config.gated_mlp else MLP
         self.mlp = feed(config.hidden_size, inner, activation, bias=config.mlp_bias)
-        self._norms, self._residual_scale = config.norms, config.residual_scale
+        self._norms: Norms = config.norms
+        self._residual_scale = config.residual_scale
         self.rope = rope
         self._window = config.window(number)
 

@@ -124,7 +124,7 @@ class RotaryEmbedding(Module):
         scaling: RopeScaling | None = None,
         rotated: int | None = None,
     ):
-        self._rotated_features = features if rotated is None else rotated
+        self._features, self._rotated_features = features, features if rotated is None else rotated
         if not 0 < self._rotated_features <= features or self._rotated_features % 2:
             raise ValueError(f"expected an even number of at most {features} rotated features, got {rotated}")
         self._interleaved = interleaved
@@ -160,12 +160,11 @@ class RotaryEmbedding(Module):
             turned = te.select(first, -x[i, h, partner], x[i, h, partner])
             return x[i, h, d] * cos[i, 0, pair] + turned * sin[i, 0, pair]
 
-        if x.shape[-1] == size:
-            return te.compute(x.shape, element, name="rotate")
-        # The angles of features that stay would be out of bounds.
-        return te.compute(
-            x.shape, lambda i, h, d: te.if_then_else(d < size, element(i, h, d), x[i, h, d]), name="rotate"
-        )
+        def kept(i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
+            # The angles of features that stay would be out of bounds.
+            return te.if_then_else(d < size, element(i, h, d), x[i, h, d])
+
+        return te.compute(x.shape, element if size == self._features else kept, name="rotate")
 
 
 def frequencies(features: int, base: float, scaling: RopeScaling | None = None) -> NDArray[Any]:

@@ -77,7 +77,7 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 def _run(argv: Sequence[str] | None) -> None:
     args = command_line(__doc__).parse_args(argv)
-    if Path(args.file).suffix == ".gguf":
+    if Path(args.file).suffix == ".gguf" or Path(args.file, "config.json").is_file():
         from xdsl_relax.cli.generate import generate  # which needs what most programs do without
 
         generate(args)

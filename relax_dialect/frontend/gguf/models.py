@@ -209,7 +209,7 @@ def config_of(file: GGUFFile) -> DecoderConfig:
     table = file.tensors.get("token_embd.weight")
     if table is None or len(table.shape) != 2:
         raise GGUFImportError(f"{file.path}: expected the tensor token_embd.weight of rank 2")
-    shared = {
+    shared: dict[str, Any] = {
         "hidden_size": hidden,
         "num_hidden_layers": sizes.layers,
         "num_attention_heads": heads,

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import gguf
 import numpy as np
 import pytest
+import safetensors.numpy
+import tokenizers
 
 from lowering.generation.language_model import LanguageModel, _Text
 from lowering.generation.sampling import Sampling
 from lowering.generation.tokenizer import tokenizer_of
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
+from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
+from relax_dialect.frontend.huggingface.models import config_of
+from relax_dialect.nn import Decoder
 from tests.support import decoders
 from xdsl_relax.cli.relax_run import main
 
@@ -200,3 +206,66 @@ def test_command_line(path: Path, model: LanguageModel, capsys: pytest.CaptureFi
     assert "expected a top_p above 0" in capsys.readouterr().err
     assert main(["x.mlir", "--prompt", "x"]) == 1
     assert "--prompt and --ask are for language models" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of Hugging Face with a tokenizer that puts a token before each text."""
+    path = tmp_path_factory.mktemp("folder")
+    characters = {chr(97 + number): number + 3 for number in range(26)} | {"\u0120": 29}
+    vocabulary = {"<unk>": 0, "<s>": 1, "</s>": 2, **characters, "ab": 30, "abc": 31}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, [("a", "b"), ("ab", "c")]))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(["<s>", "</s>"])
+    made.post_processor = tokenizers.processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 1)])
+    made.save(str(path / "tokenizer.json"))
+    settings = {
+        "bos_token": {"content": "<s>"},
+        "eos_token": "</s>",
+        "chat_template": "{{ bos_token }}{% for each in messages %}{{ each['content'] }}{% endfor %}",
+    }
+    (path / "tokenizer_config.json").write_text(json.dumps(settings))
+    (path / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 29]}))
+    config = {
+        "model_type": "qwen3",
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "head_dim": 8,
+        "intermediate_size": 24,
+        "vocab_size": 32,
+        "max_position_embeddings": 32,
+        "tie_word_embeddings": True,
+    }
+    (path / "config.json").write_text(json.dumps(config))
+    safetensors.numpy.save_file({}, path / "model.safetensors")
+    weights = decoders.random_weights(Decoder(config_of(read_folder(path))))
+    safetensors.numpy.save_file({f"model.{name}": each for name, each in weights.items()}, path / "model.safetensors")
+    return path
+
+
+def test_a_folder_of_hugging_face(folder: Path, capsys: pytest.CaptureFixture[str]):
+    model = LanguageModel.load(folder, context=16)
+    prompt = model.tokenizer.encode("abc zab")
+    assert prompt == [1, 31, 29, 28, 30]
+    assert model.tokenizer.decode(prompt) == "abc zab"
+    assert model.tokenizer.ends == {2, 29}
+    assert model.tokenizer.chat([{"role": "user", "content": "ab"}]) == "<s>ab"
+    assert model.tokenizer.encode("<s>ab") == [1, 30]
+    found = list(model.tokens(prompt))
+    weights = decoders.weights_of(model_of(read_folder(folder)))
+    logits = decoders.logits(model.config, weights, np.array([*prompt, *found[:-1]]))
+    assert logits.argmax(-1)[len(prompt) - 1 :].tolist() == found
+    main([str(folder), "--prompt", "abc", "--context", "16", "--max-tokens", "4"])
+    assert capsys.readouterr().out.strip() == model.generate("abc", max_tokens=4).text.strip()
+
+
+def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    with pytest.raises(HuggingFaceImportError, match=r"cannot read .*tokenizer.json"):
+        LanguageModel.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(HuggingFaceImportError, match=r"cannot read .*tokenizer.json"):
+        LanguageModel.load(tmp_path)

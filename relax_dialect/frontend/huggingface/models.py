@@ -1,0 +1,372 @@
+"""The language models that folders describe: their configuration, and their weights by the names of `nn.Decoder`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from relax_dialect.frontend.huggingface.folder import ModelFolder, number
+from relax_dialect.nn.decoder import Decoder, DecoderConfig, split_fused
+from relax_dialect.nn.layers import ACTIVATIONS
+from relax_dialect.nn.module import StateError
+from relax_dialect.nn.rotary import LinearScaling, Llama3Scaling, RopeScaling, YarnScaling
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from relax_dialect.nn.module import Elements
+
+Fields = dict[str, Any]
+"""Fields of `DecoderConfig`."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family of models differs in from Llama."""
+
+    fields: Callable[[ModelFolder], Fields]
+    names: Sequence[tuple[str, str]] = ()
+    """Patterns of names of tensors, and what is there instead in `nn.Decoder`."""
+    transposed: str | None = None
+    """The names of tensors that are stored as (inputs, outputs)."""
+    norm_offset: float = 0.0
+    """What is added to the weights of norms."""
+    ignored: str = r"rotary_emb\.inv_freq$"
+    """The names of tensors that follow from the configuration."""
+
+
+def _llama(folder: ModelFolder) -> Fields:
+    bias = folder.flag("attention_bias")
+    return {"attention_bias": bias, "output_bias": bias, "mlp_bias": folder.flag("mlp_bias")}
+
+
+def _mistral(folder: ModelFolder) -> Fields:
+    return {"windows": _windows(folder, lambda layer: True)}
+
+
+def _qwen2(folder: ModelFolder) -> Fields:
+    first = folder.integer("max_window_layers", 0, 0)
+    is_used = folder.flag("use_sliding_window")
+    return {"attention_bias": True, "windows": _windows(folder, lambda layer: is_used and layer >= first)}
+
+
+def _qwen3(folder: ModelFolder) -> Fields:
+    bias = folder.flag("attention_bias")
+    return {**_qwen2(folder), "attention_bias": bias, "output_bias": bias, "qk_norm": "head"}
+
+
+def _smollm3(folder: ModelFolder) -> Fields:
+    layers = folder.integer("num_hidden_layers")
+    every = folder.integer("no_rope_layer_interval", 4)
+    rotated = folder.values("no_rope_layers", layers) or [(layer + 1) % every for layer in range(layers)]
+    return {**_llama(folder), "unrotated_layers": frozenset(layer for layer in range(layers) if not rotated[layer])}
+
+
+def _granite(folder: ModelFolder) -> Fields:
+    return {
+        **_llama(folder),
+        "embedding_scale": folder.number("embedding_multiplier", 1.0),
+        "residual_scale": folder.number("residual_multiplier", 1.0),
+        "attention_scale": folder.number("attention_multiplier", 1.0),
+        "logit_scale": 1 / (folder.number("logits_scaling", 1.0) or math.nan),
+    }
+
+
+def _olmo2(folder: ModelFolder) -> Fields:
+    return {**_llama(folder), "norms": "after", "qk_norm": "all"}
+
+
+def _phi3(folder: ModelFolder) -> Fields:
+    return {"windows": _windows(folder, lambda layer: True)}
+
+
+def _gemma(folder: ModelFolder) -> Fields:
+    bias = folder.flag("attention_bias")
+    return {
+        "attention_bias": bias,
+        "output_bias": bias,
+        "hidden_act": folder.config.get("hidden_activation") or "gelu_pytorch_tanh",
+        "embedding_scale": math.sqrt(folder.integer("hidden_size")),
+        "tie_word_embeddings": folder.flag("tie_word_embeddings", True),
+    }
+
+
+def _gemma2(folder: ModelFolder) -> Fields:
+    return {
+        **_gemma(folder),
+        "norms": "both",
+        "attention_scale": folder.number("query_pre_attn_scalar", 256) ** -0.5,
+        "windows": _windows(folder, lambda layer: layer % 2 == 0),
+        "attn_logit_softcapping": folder.optional("attn_logit_softcapping"),
+        "final_logit_softcapping": folder.optional("final_logit_softcapping"),
+    }
+
+
+def _gemma3(folder: ModelFolder) -> Fields:
+    pattern = folder.integer("sliding_window_pattern", 6)
+    local = _rope_table(folder, "sliding_attention").get("rope_theta") or folder.config.get("rope_local_base_freq")
+    return {
+        **_gemma2(folder),
+        "qk_norm": "head",
+        "windows": _windows(folder, lambda layer: (layer + 1) % pattern != 0),
+        "local_rope_theta": 10000.0 if local is None else number(folder, {"local": local}, "local"),
+    }
+
+
+def _stablelm(folder: ModelFolder) -> Fields:
+    if folder.flag("qk_layernorm"):
+        raise folder.error("norms of queries and keys by head ('qk_layernorm') are not supported")
+    return {
+        "layer_norm": True,
+        "norms": "parallel" if folder.flag("use_parallel_residual") else "before",
+        "attention_bias": folder.flag("use_qkv_bias"),
+    }
+
+
+_ALL_BIASES = {"attention_bias": True, "output_bias": True, "mlp_bias": True}
+
+
+def _phi(folder: ModelFolder) -> Fields:
+    if folder.flag("qk_layernorm"):
+        raise folder.error("norms of queries and keys ('qk_layernorm') are not supported")
+    return {"layer_norm": True, "norms": "parallel", "gated_mlp": False, "head_bias": True, **_ALL_BIASES}
+
+
+def _gpt2(folder: ModelFolder) -> Fields:
+    hidden = folder.integer("n_embd")
+    if folder.flag("scale_attn_by_inverse_layer_idx"):
+        raise folder.error("attention that is scaled by the layer is not supported")
+    heads = folder.integer("n_head", most=1 << 12)
+    return {
+        "hidden_size": hidden,
+        "num_hidden_layers": folder.integer("n_layer", most=1 << 10),
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "head_dim": hidden // heads,
+        "intermediate_size": folder.integer("n_inner", 4 * hidden),
+        "max_position_embeddings": folder.integer("n_positions"),
+        "rms_norm_eps": folder.number("layer_norm_epsilon", 1e-5),
+        "layer_norm": True,
+        "rope_theta": None,
+        "hidden_act": folder.text("activation_function", "gelu_new"),
+        "gated_mlp": False,
+        "tie_word_embeddings": folder.flag("tie_word_embeddings", True),
+        **_ALL_BIASES,
+    }
+
+
+def _falcon(folder: ModelFolder) -> Fields:
+    for key, expected in (("alibi", False), ("parallel_attn", True), ("new_decoder_architecture", False)):
+        if folder.flag(key, expected) is not expected:
+            raise folder.error(f"'{key}' of config.json expected {str(expected).lower()}: others are not supported")
+    bias, hidden = folder.flag("bias"), folder.integer("hidden_size")
+    if not folder.flag("multi_query", True):
+        raise folder.error("'multi_query' of config.json expected true: others are not supported")
+    return {
+        "num_key_value_heads": 1,
+        "intermediate_size": folder.integer("ffn_hidden_size", 4 * hidden),
+        "layer_norm": True,
+        "norms": "parallel",
+        "rms_norm_eps": folder.number("layer_norm_epsilon", 1e-5),
+        "hidden_act": folder.text("activation", "gelu"),
+        "gated_mlp": False,
+        "tie_word_embeddings": folder.flag("tie_word_embeddings", True),
+        "attention_bias": bias,
+        "output_bias": bias,
+        "mlp_bias": bias,
+    }
+
+
+FAMILIES: Mapping[str, Family] = {
+    "llama": Family(_llama),
+    "mistral": Family(_mistral),
+    "qwen2": Family(_qwen2),
+    "qwen3": Family(_qwen3),
+    "smollm3": Family(_smollm3),
+    "granite": Family(_granite),
+    "olmo2": Family(_olmo2),
+    "phi3": Family(_phi3),
+    "gemma": Family(_gemma, norm_offset=1.0),
+    "gemma2": Family(_gemma2, norm_offset=1.0),
+    "gemma3_text": Family(_gemma3, norm_offset=1.0),
+    "stablelm": Family(_stablelm),
+    "phi": Family(
+        _phi,
+        (
+            (r"self_attn\.dense\.", "self_attn.o_proj."),
+            (r"mlp\.fc1\.", "mlp.up_proj."),
+            (r"mlp\.fc2\.", "mlp.down_proj."),
+            (r"^final_layernorm\.", "norm."),
+        ),
+    ),
+    "gpt2": Family(
+        _gpt2,
+        (
+            (r"^transformer\.", ""),
+            (r"^wte\.", "embed_tokens."),
+            (r"^wpe\.", "embed_positions."),
+            (r"^ln_f\.", "norm."),
+            (r"^h\.", "layers."),
+            (r"\.ln_1\.", ".input_layernorm."),
+            (r"\.ln_2\.", ".post_attention_layernorm."),
+            (r"\.attn\.c_attn\.", ".self_attn.qkv_proj."),
+            (r"\.attn\.c_proj\.", ".self_attn.o_proj."),
+            (r"\.mlp\.c_fc\.", ".mlp.up_proj."),
+            (r"\.mlp\.c_proj\.", ".mlp.down_proj."),
+        ),
+        transposed=r"(qkv_proj|o_proj|up_proj|down_proj)\.weight$",
+        ignored=r"\.attn\.(masked_)?bias$",
+    ),
+    "falcon": Family(
+        _falcon,
+        (
+            (r"^transformer\.", ""),
+            (r"^word_embeddings\.", "embed_tokens."),
+            (r"^ln_f\.", "norm."),
+            (r"^h\.", "layers."),
+            (r"\.self_attention\.query_key_value\.", ".self_attn.qkv_proj."),
+            (r"\.self_attention\.dense\.", ".self_attn.o_proj."),
+            (r"\.mlp\.dense_h_to_4h\.", ".mlp.up_proj."),
+            (r"\.mlp\.dense_4h_to_h\.", ".mlp.down_proj."),
+        ),
+    ),
+}
+"""By `model_type` of `config.json`."""
+
+
+def config_of(folder: ModelFolder) -> DecoderConfig:
+    """The sizes of the model in a folder; `HuggingFaceImportError` if it is of a family that is not known."""
+    fields = _family(folder).fields(folder)
+    if "hidden_size" not in fields:
+        heads, hidden = folder.integer("num_attention_heads", most=1 << 12), folder.integer("hidden_size")
+        epsilon = "layer_norm_eps" if fields.get("layer_norm") else "rms_norm_eps"
+        shared: Fields = {
+            "hidden_size": hidden,
+            "num_hidden_layers": folder.integer("num_hidden_layers", most=1 << 10),
+            "num_attention_heads": heads,
+            "head_dim": folder.integer("head_dim", hidden // heads),
+            "max_position_embeddings": folder.integer("max_position_embeddings", 2048),
+        }
+        if "num_key_value_heads" not in fields:
+            shared["num_key_value_heads"] = folder.integer("num_key_value_heads", heads, most=heads)
+        if "intermediate_size" not in fields:
+            shared["intermediate_size"] = folder.integer("intermediate_size")
+        if "rms_norm_eps" not in fields:
+            shared["rms_norm_eps"] = folder.number(epsilon, 1e-5)
+        if "hidden_act" not in fields:
+            shared["hidden_act"] = folder.text("hidden_act", "silu")
+        if "tie_word_embeddings" not in fields:
+            shared["tie_word_embeddings"] = folder.flag("tie_word_embeddings")
+        fields = {**shared, **_rope(folder, shared["head_dim"]), **fields}
+    config = DecoderConfig(vocab_size=folder.integer("vocab_size"), **fields)
+    if config.hidden_act not in ACTIVATIONS:
+        raise folder.error(f"the activation {config.hidden_act!r} is not supported; known are {', '.join(ACTIVATIONS)}")
+    if config.num_attention_heads % config.num_key_value_heads or config.head_dim % 2:
+        raise folder.error(
+            f"{config.num_attention_heads} heads of {config.head_dim} features cannot share "
+            f"{config.num_key_value_heads} heads of keys"
+        )
+    return config
+
+
+def _family(folder: ModelFolder) -> Family:
+    name = folder.text("model_type")
+    if name not in FAMILIES:
+        raise folder.error(f"the model type {name!r} is not supported; known are {', '.join(FAMILIES)}")
+    return FAMILIES[name]
+
+
+def _windows(folder: ModelFolder, usual: Callable[[int], bool]) -> tuple[int | None, ...]:
+    """The window of each layer: of those that `layer_types` says, or else the usual ones."""
+    layers = folder.integer("num_hidden_layers", most=1 << 10)
+    if folder.config.get("sliding_window") is None:
+        return ()
+    window, kinds = folder.integer("sliding_window"), folder.values("layer_types", layers)
+    if kinds is None:
+        return tuple(window if usual(layer) else None for layer in range(layers))
+    known: Mapping[Any, int | None] = {"sliding_attention": window, "full_attention": None}
+    if unknown := [kind for kind in kinds if not isinstance(kind, str) or kind not in known]:
+        raise folder.error(f"'layer_types' of config.json expected {', '.join(known)}, got {unknown[0]!r}")
+    return tuple(known[kind] for kind in kinds)
+
+
+def _rope_table(folder: ModelFolder, kind: str = "full_attention") -> Mapping[str, Any]:
+    """What is said about rotary embeddings, of layers of one kind if these differ."""
+    found = folder.table("rope_parameters") or folder.table("rope_scaling")
+    inner: Any = found.get(kind, {} if kind == "sliding_attention" else found)
+    return cast("Mapping[str, Any]", inner) if isinstance(inner, dict) else {}
+
+
+def _rope(folder: ModelFolder, features: int) -> Fields:
+    """The fields about rotary embeddings; `HuggingFaceImportError` for a scaling that is not known."""
+    table = _rope_table(folder)
+    base = number(folder, table, "rope_theta", folder.number("rope_theta", 10000.0))
+    share = number(folder, table, "partial_rotary_factor", folder.number("partial_rotary_factor", 1.0))
+    rotated = int(features * share)
+    if not 0 < rotated <= features or rotated % 2 or base <= 0:
+        raise folder.error(f"expected an even number of rotated features, got {rotated} of {features}")
+    return {
+        "rope_theta": base,
+        "rope_scaling": _scaling(folder, table),
+        "rotary_features": None if rotated == features else rotated,
+    }
+
+
+def _scaling(folder: ModelFolder, table: Mapping[str, Any]) -> RopeScaling | None:
+    kind = table.get("rope_type", table.get("type", "default"))
+
+    def size(key: str) -> int:
+        return int(number(folder, table, key, folder.integer("max_position_embeddings", 2048)))
+
+    match kind:
+        case "default" | None:
+            return None
+        case "linear":
+            return LinearScaling(number(folder, table, "factor"))
+        case "llama3":
+            low, high = (number(folder, table, f"{end}_freq_factor") for end in ("low", "high"))
+            return Llama3Scaling(number(folder, table, "factor"), low, high, size("original_max_position_embeddings"))
+        case "yarn" if not table.get("mscale"):
+            attention = table.get("attention_factor")
+            return YarnScaling(
+                number(folder, table, "factor"),
+                size("original_max_position_embeddings"),
+                number(folder, table, "beta_fast", 32.0),
+                number(folder, table, "beta_slow", 1.0),
+                None if attention is None else number(folder, table, "attention_factor"),
+            )
+        case _:
+            raise folder.error(f"rotary embeddings scaled by {kind!r} are not supported")
+
+
+def model_of(folder: ModelFolder) -> Decoder:
+    """The model in a folder, with its weights; `HuggingFaceImportError` if these do not fit."""
+    family, config = _family(folder), config_of(folder)
+    state: dict[str, Elements] = {}
+    for key, array in folder.tensors.items():
+        name = key.removeprefix("model.")
+        if re.search(family.ignored, name) or (config.tie_word_embeddings and name.startswith("lm_head.")):
+            continue
+        for pattern, replacement in family.names:
+            name = re.sub(pattern, replacement, name)
+        state[name] = _stored(family, name, array)
+    model = Decoder(config)
+    try:
+        model.load_state_dict(split_fused(state, config))
+    except StateError as error:
+        raise folder.error(str(error)) from error
+    return model
+
+
+def _stored(family: Family, name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """A tensor as `nn.Decoder` has it."""
+    if family.transposed is not None and re.search(family.transposed, name):
+        return array.T
+    if family.norm_offset and name.endswith("norm.weight"):
+        return array.astype(np.float32) + np.float32(family.norm_offset)
+    return array

@@ -1,0 +1,197 @@
+"""Folders of Hugging Face: names and layouts of weights, configurations, and what is refused.
+
+`families.py` compares all families with `transformers`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
+from relax_dialect.frontend.huggingface.models import config_of
+from relax_dialect.interpreter import run
+from relax_dialect.nn import Decoder, Llama3Scaling, YarnScaling
+from tests.support import decoders
+
+IDS = np.array([5, 40, 3, 7, 5, 5, 31], np.int64)
+LLAMA: Mapping[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "intermediate_size": 20,
+    "vocab_size": 48,
+    "max_position_embeddings": 64,
+    "rope_theta": 100.0,
+}
+GPT_2: Mapping[str, Any] = {
+    "model_type": "gpt2",
+    "n_embd": 24,
+    "n_layer": 2,
+    "n_head": 3,
+    "n_positions": 32,
+    "vocab_size": 48,
+}
+
+
+def _folder(path: Path, config: Mapping[str, Any], tensors: Mapping[str, np.ndarray] | None = None) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "config.json").write_text(json.dumps(config))
+    safetensors.numpy.save_file(
+        {name: np.ascontiguousarray(each) for name, each in (tensors or {}).items()}, path / "model.safetensors"
+    )
+    return path
+
+
+def _checkpoint(path: Path, config: Mapping[str, Any]) -> tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]:
+    """Random weights by the names of `nn.Decoder`, and as a checkpoint of Llama has them."""
+    model = Decoder(config_of(read_folder(_folder(path, config))))
+    weights = decoders.random_weights(model)
+    return weights, {name if name.startswith("lm_head") else f"model.{name}": each for name, each in weights.items()}
+
+
+def _check(path: Path, weights: Mapping[str, np.ndarray]) -> None:
+    model = model_of(read_folder(path))
+    expected = decoders.logits(model.config, {k: v.astype(np.float64) for k, v in weights.items()}, IDS)
+    config = model.config
+    shape = (config.num_key_value_heads, 8, config.head_dim)
+    caches = [np.zeros(shape, np.float32) for _ in range(2 * config.num_hidden_layers)]
+    found = np.asarray(run(model.program(8, every_position=True), "main", [IDS, 0, *caches]))
+    assert np.abs(found - expected).max() < 2e-5 * np.abs(expected).max()
+
+
+def test_llama_in_several_files(tmp_path: Path):
+    weights, tensors = _checkpoint(tmp_path, LLAMA)
+    (tmp_path / "model.safetensors").unlink()
+    names = list(tensors)
+    files = {"one.safetensors": names[:5], "two.safetensors": names[5:]}
+    for file, own in files.items():
+        safetensors.numpy.save_file({name: tensors[name] for name in own}, tmp_path / file)
+    index = {"weight_map": {name: file for file, own in files.items() for name in own}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    _check(tmp_path, weights)
+    index["weight_map"]["model.norm.weight"] = "../two.safetensors"
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(HuggingFaceImportError, match="expected names of files in the folder"):
+        read_folder(tmp_path)
+
+
+def test_norms_of_gemma_are_stored_without_one(tmp_path: Path):
+    config = {**LLAMA, "model_type": "gemma2", "sliding_window": 3, "query_pre_attn_scalar": 20}
+    weights, tensors = _checkpoint(tmp_path, config)
+    _folder(tmp_path, config, {name: each - ("norm" in name) for name, each in tensors.items()})
+    _check(tmp_path, weights)
+
+
+def test_fused_projections_of_phi_3(tmp_path: Path):
+    config = {**LLAMA, "model_type": "phi3", "sliding_window": None}
+    weights, tensors = _checkpoint(tmp_path, config)
+    for layer in range(2):
+        for owner, name, parts in (("self_attn", "qkv_proj", "qkv"), ("mlp", "gate_up_proj", ("gate", "up"))):
+            names = [f"model.layers.{layer}.{owner}.{part}_proj.weight" for part in parts]
+            tensors[f"model.layers.{layer}.{owner}.{name}.weight"] = np.concatenate(
+                [tensors.pop(each) for each in names]
+            )
+    _folder(tmp_path, config, tensors)
+    _check(tmp_path, weights)
+
+
+def test_transposed_weights_of_gpt_2(tmp_path: Path):
+    model = Decoder(config_of(read_folder(_folder(tmp_path, GPT_2))))
+    weights = decoders.random_weights(model)
+    tensors = {
+        "transformer.wte.weight": weights["embed_tokens.weight"],
+        "transformer.wpe.weight": weights["embed_positions.weight"],
+        "transformer.ln_f.weight": weights["norm.weight"],
+        "transformer.ln_f.bias": weights["norm.bias"],
+    }
+    names = {
+        "input_layernorm": "ln_1",
+        "post_attention_layernorm": "ln_2",
+        "self_attn.o_proj": "attn.c_proj",
+        "mlp.up_proj": "mlp.c_fc",
+        "mlp.down_proj": "mlp.c_proj",
+    }
+    for layer in range(2):
+        ours, theirs = f"layers.{layer}", f"transformer.h.{layer}"
+        tensors[f"{theirs}.attn.bias"] = np.ones((1, 1, 32, 32), np.float32)
+        for kind in ("weight", "bias"):
+            fused = np.concatenate([weights[f"{ours}.self_attn.{part}_proj.{kind}"] for part in "qkv"])
+            tensors[f"{theirs}.attn.c_attn.{kind}"] = fused.T
+            for mine, name in names.items():
+                tensors[f"{theirs}.{name}.{kind}"] = weights[f"{ours}.{mine}.{kind}"].T
+    _folder(tmp_path, GPT_2, tensors)
+    _check(tmp_path, weights)
+
+
+def test_configurations(tmp_path: Path):
+    def config(**changes: Any) -> Any:
+        return config_of(read_folder(_folder(tmp_path, {**LLAMA, **changes})))
+
+    llama3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+    assert config(rope_scaling={"rope_type": "llama3", **llama3}).rope_scaling == Llama3Scaling(8.0, 1.0, 4.0, 32)
+    newer = config(rope_parameters={"rope_type": "yarn", "rope_theta": 7.0, "factor": 2.0})
+    assert (newer.rope_theta, newer.rope_scaling) == (7.0, YarnScaling(2.0, 64))
+    assert config(model_type="mistral", sliding_window=5).windows == (5, 5)
+    assert config(model_type="qwen2", sliding_window=5).windows == (None, None)
+    kinds = ["sliding_attention", "full_attention"]
+    assert config(model_type="qwen3", sliding_window=5, layer_types=kinds).windows == (5, None)
+    assert config(model_type="smollm3", no_rope_layers=[1, 0]).unrotated_layers == {1}
+    gemma = config(model_type="gemma3_text", sliding_window=4, sliding_window_pattern=2, rope_local_base_freq=9.0)
+    assert (gemma.windows, gemma.local_rope_theta, gemma.tie_word_embeddings) == ((4, None), 9.0, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "mamba"}, "the model type 'mamba' is not supported; known are llama, mistral, qwen2"),
+        ({"model_type": 3}, "'model_type' of config.json expected a text, got 3"),
+        ({"hidden_size": None}, "'hidden_size' of config.json expected an integer from 1"),
+        ({"num_hidden_layers": 10**9}, "expected an integer from 1 to 1024"),
+        ({"attention_bias": "yes"}, "'attention_bias' of config.json expected true or false, got 'yes'"),
+        ({"num_key_value_heads": 3}, "cannot share 3 heads of keys"),
+        ({"hidden_act": "swish"}, "the activation 'swish' is not supported; known are silu"),
+        ({"rope_scaling": {"type": "longrope"}}, "scaled by 'longrope' are not supported"),
+        ({"rope_scaling": {"type": "linear", "factor": "2"}}, "'factor' of config.json expected a number, got '2'"),
+        ({"rope_scaling": []} | {"rope_parameters": [1]}, "expected a table"),
+        ({"model_type": "falcon", "alibi": True}, "'alibi' of config.json expected false"),
+        ({"model_type": "qwen3", "sliding_window": 4, "layer_types": ["full"]}, "'layer_types' of config.json"),
+        ({}, "missing: embed_tokens.weight"),
+    ],
+)
+def test_what_is_refused(changes: dict[str, Any], message: str, tmp_path: Path):
+    _folder(tmp_path, {**LLAMA, **changes})
+    with pytest.raises(HuggingFaceImportError, match=message):
+        model_of(read_folder(tmp_path))
+
+
+def test_damaged_folders(tmp_path: Path):
+    weights, tensors = _checkpoint(tmp_path, LLAMA)
+    assert weights
+    _folder(tmp_path, LLAMA, tensors)
+    rng = random.Random(0)
+    for name in ("config.json", "model.safetensors"):
+        whole = (tmp_path / name).read_bytes()
+        for _ in range(150):
+            data = bytearray(whole[: rng.randrange(len(whole))] if rng.random() < 0.2 else whole)
+            for _ in range(rng.randrange(1, 4)):
+                at = rng.randrange(min(len(data), 3000)) if data else 0
+                data[at : at + 1] = bytes([rng.randrange(256)])
+            (tmp_path / name).write_bytes(data)
+            with suppress(HuggingFaceImportError):
+                model_of(read_folder(tmp_path))
+        (tmp_path / name).write_bytes(whole)
+    (tmp_path / "config.json").write_text("[" * 100_000)
+    with pytest.raises(HuggingFaceImportError, match="cannot read"):
+        read_folder(tmp_path)
