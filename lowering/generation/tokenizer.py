@@ -173,12 +173,15 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any) -> Any:
 
 def _splits(vocabulary: Mapping[str, int], tokens: list[str], scores: Any) -> list[tuple[str, str]]:
     """All pairs of tokens that are a token when they are joined, that of the highest score first."""
-    ranks = np.argsort(-scores, kind="stable").tolist()
+    ranks: list[int] = np.argsort(-scores, kind="stable").tolist()
     found: list[tuple[str, str]] = []
     for number in ranks:
         token = tokens[number]
-        ends = ((token[:at], token[at:]) for at in range(1, len(token)))
-        pairs: list[tuple[str, str]] = [pair for pair in ends if pair[0] in vocabulary and pair[1] in vocabulary]
+        pairs = [
+            (token[:at], token[at:])
+            for at in range(1, len(token))
+            if token[:at] in vocabulary and token[at:] in vocabulary
+        ]
         found += sorted(pairs, key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
     return found
 
