@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+Mask: TypeAlias = "Callable[[Sequence[int], NDArray[Any]], object]"
+"""Forbids tokens: gets the tokens so far, and sets logits of those that may not follow to `-inf`, in place."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,10 @@ class Sampling:
     """Only so many of the likeliest tokens are drawn; 0 for all."""
     top_p: float = 1.0
     """Only the likeliest tokens that together have this probability are drawn."""
+    min_p: float = 0.0
+    """Only tokens of at least this share of the probability of the likeliest one are drawn."""
+    repetition_penalty: float = 1.0
+    """What the logits of tokens that are there already are divided by; multiplied if they are negative."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -29,6 +38,10 @@ class Sampling:
             raise ValueError(f"expected a top_k of at least 0, got {self.top_k}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"expected a top_p above 0 and at most 1, got {self.top_p}")
+        if not 0 <= self.min_p <= 1:
+            raise ValueError(f"expected a min_p from 0 to 1, got {self.min_p}")
+        if not 0 < self.repetition_penalty < float("inf"):
+            raise ValueError(f"expected a repetition_penalty above 0, got {self.repetition_penalty}")
 
     def sampler(self) -> Sampler:
         """What chooses the tokens of one text."""
@@ -42,13 +55,23 @@ class Sampler:
     sampling: Sampling
     random: np.random.Generator
 
-    def choose(self, logits: NDArray[Any]) -> int:
-        """The next token; `ValueError` if there are NaNs among the logits."""
+    def choose(self, logits: NDArray[Any], before: Sequence[int] = (), mask: Mask | None = None) -> int:
+        """The token after those `before`; `ValueError` if there are NaNs among the logits, or none is allowed."""
         if np.isnan(logits).any():
             raise ValueError("the model gives NaN: its weights are damaged, or too large for 'f32'")
+        found = logits.astype(np.float64)
+        if self.sampling.repetition_penalty != 1 and before:
+            there = np.unique(np.asarray(before))
+            found[there] *= np.where(
+                found[there] > 0, 1 / self.sampling.repetition_penalty, self.sampling.repetition_penalty
+            )
+        if mask is not None:
+            mask(before, found)
+            if not (found > -np.inf).any():
+                raise ValueError("the mask allows no token")
         if self.sampling.temperature == 0:
-            return int(logits.argmax())
-        tokens, probabilities = self._candidates(logits.astype(np.float64))
+            return int(found.argmax())
+        tokens, probabilities = self._candidates(found)
         return int(self.random.choice(tokens, p=probabilities))
 
     def _candidates(self, logits: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -61,4 +84,5 @@ class Sampler:
         # As many as are needed to reach the sum, at least one.
         count = int(np.searchsorted(np.cumsum(probabilities), sampling.top_p)) + 1
         kept = probabilities[:count]
-        return order[:count], kept / kept.sum()
+        kept = kept[kept >= sampling.min_p * kept[0]]
+        return order[: len(kept)], kept / kept.sum()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import gguf
@@ -66,15 +67,48 @@ def test_text_ends_at_a_stop_string(model: LanguageModel):
 
 
 def test_what_may_begin_a_stop_string_is_held_back():
-    shown: list[str] = []
-    text = _Text(["END", "NDX"], shown.append)
-    assert not text.add("abE")
-    assert shown == ["ab"]
-    assert not text.add("Nothing E")
-    assert shown == ["ab", "ENothing "]
-    assert text.add("NDX")
-    assert text.finish() == "abENothing "
-    assert "".join(shown) == "abENothing "
+    text = _Text(["END", "NDX"])
+    assert text.add("abE") == ("ab", False)
+    assert text.add("Nothing E") == ("ENothing ", False)
+    assert text.add("NDX") == ("", True)
+    assert text.rest() == ""
+    assert text.text == "abENothing "
+    other = _Text(["xyz"])
+    assert (other.add("axy"), other.rest(), other.text) == (("a", False), "xy", "axy")
+
+
+def test_what_prompts_have_in_common_is_read_once(path: Path):
+    fresh, model = (LanguageModel.load(path, context=CONTEXT) for _ in range(2))
+    read: list[int] = []
+    step = model._step
+    model._step = lambda ids, *rest: (read.append(len(ids)), step(ids, *rest))[1]
+    list(zip(range(3), model.tokens([5, 6, 7, 8]), strict=False))
+    for prompt, expected in (([5, 6, 7, 8, 9], 1), ([5, 6, 9], 1), ([5, 6, 9], 1), ([1], 1), ([2, 3], 2)):
+        del read[:]
+        assert next(model.tokens(prompt)) == next(fresh.tokens(prompt))
+        assert read == [expected]
+
+
+def test_a_mask_forbids_tokens(model: LanguageModel):
+    usual = list(zip(range(6), model.tokens([5, 6]), strict=False))
+    forbidden = {token for _, token in usual}
+    seen: list[list[int]] = []
+
+    def mask(before: Sequence[int], logits: np.ndarray) -> None:
+        seen.append(list(before))
+        logits[list(forbidden)] = -np.inf
+
+    made = model.generate([5, 6], max_tokens=4, mask=mask)
+    assert not forbidden & set(made.tokens)
+    assert seen[-1] == [5, 6, *made.tokens[: len(seen) - 1]]
+    with pytest.raises(ValueError, match="the mask allows no token"):
+        model.generate([5, 6], mask=lambda before, logits: logits.fill(-np.inf))
+
+
+def test_pieces_of_a_stream_are_the_text(model: LanguageModel):
+    pieces = list(model.stream("ab", max_tokens=9))
+    assert "".join(pieces) == model.generate("ab", max_tokens=9).text
+    assert len(pieces) > 3
 
 
 def test_templates(model: LanguageModel):
