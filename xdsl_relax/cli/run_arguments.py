@@ -45,10 +45,13 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
 
 
 def _add_generation(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("text from a language model (.gguf)")
+    group = parser.add_argument_group("text from a language model (.gguf, or a folder of Hugging Face)")
     text = group.add_mutually_exclusive_group()
     text.add_argument("--prompt", metavar="TEXT", help="the text to continue")
     text.add_argument("--ask", metavar="TEXT", help="a question, in the words of the model's template for chats")
+    text.add_argument(
+        "--serve", type=_positive, metavar="PORT", help="answer OpenAI's clients on a port of this machine"
+    )
     group.add_argument("--max-tokens", type=_positive, default=128, metavar="N", help="at most so many (default: 128)")
     group.add_argument("--context", type=_positive, metavar="N", help="room for so many tokens, the prompt included")
     group.add_argument(
@@ -57,6 +60,16 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--top-k", type=_not_negative, default=0, metavar="K", help="of the K likeliest only")
     group.add_argument(
         "--top-p", type=float, default=1.0, metavar="P", help="of the likeliest of this probability only"
+    )
+    group.add_argument(
+        "--min-p",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="of this share of the greatest probability only",
+    )
+    group.add_argument(
+        "--repetition-penalty", type=float, default=1.0, metavar="R", help="make tokens that are there less likely"
     )
     group.add_argument("--stop", action="append", default=[], metavar="TEXT", help="end before this text")
 
