@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from itertools import islice
-from typing import TypeAlias, TypeVar, cast, get_args, get_type_hints
+from typing import Protocol, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
 from typing_extensions import override
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
@@ -175,8 +175,24 @@ class _Worklist:
         return None
 
 
+class Record(Protocol):
+    """What is remembered of a rewrite, and done after it."""
+
+    def listener(self) -> PatternRewriterListener:
+        """What the rewriter tells what it does."""
+        ...
+
+    def settle(self, rewriter: PatternRewriter) -> None:
+        """Ends a rewrite."""
+        ...
+
+
 def apply_patterns(
-    scope: Operation, patterns: Sequence[RewritePattern] | PatternIndex, *, reverse: bool = False
+    scope: Operation,
+    patterns: Sequence[RewritePattern] | PatternIndex,
+    *,
+    reverse: bool = False,
+    record: Record | None = None,
 ) -> bool:
     """Applies patterns to the ops nested in `scope`, in program order, until none matches. Whether anything changed.
 
@@ -184,6 +200,7 @@ def apply_patterns(
     pattern inserts or modifies, in program order, then what uses a value that it replaces, and what is the only one
     left to use a value. With `reverse`, all of that is visited in the reverse order: an op before its operands. Each
     pattern has to make the program smaller by some measure; patterns that do not are reported as an error at `scope`.
+    A `record` is told of each rewrite, and ends it.
     """
     index = patterns if isinstance(patterns, PatternIndex) else PatternIndex(patterns)
     worklist = _Worklist()
@@ -195,7 +212,9 @@ def apply_patterns(
     touched = _Touched(worklist, index, reverse)
     rewriter = PatternRewriter(ops[0])
     rewriter.extend_from_listener(keep_locations())
-    rewriter.extend_from_listener(touched.listener())
+    records: Sequence[Record] = [touched] if record is None else [touched, record, touched]
+    for each in records[:2]:
+        rewriter.extend_from_listener(each.listener())
     rewrites, most = 0, MAX_REWRITES_PER_OP * (len(ops) + MAX_REWRITES_PER_OP)
     while (op := worklist.pop()) is not None:
         rewriter.insertion_point = InsertPoint.before(op)
@@ -207,7 +226,8 @@ def apply_patterns(
                 rewrites += 1
                 if rewrites > most:
                     fail(scope, f"expected patterns that end, but {type(pattern).__name__} still matches '{op.name}'")
-                touched.settle(rewriter)
+                for each in records:
+                    each.settle(rewriter)
                 if op.parent is not None:
                     worklist.push(op)
                 break

@@ -54,6 +54,9 @@ def _replace_match(found: Match, made: Sequence[Operation], rewriter: PatternRew
     for output, new in zip(found.outputs, made[-1].results, strict=True):
         if isinstance(output, OpResult):
             new.name_hint = output.name_hint
+            rewriter.handle_operation_replacement(
+                output.op, [new if each is output else None for each in output.op.results]
+            )
             rewriter.replace_all_uses_with(output, new)
     for op in reversed(found.ops):
         rewriter.erase(op)

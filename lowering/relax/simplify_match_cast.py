@@ -12,9 +12,10 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from lowering.relax.struct_info_inference import StructInfoInference, with_result
 from lowering.relax.substitution import substitute_in
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.structure import FuncOp
@@ -76,7 +77,7 @@ class SimplifyMatchCastPass(ModulePass):
 def _simplify(func: FuncOp) -> bool:
     """Simplifies until nothing changes; whether the function is valid then."""
     declared = func.function_type.ret
-    while apply_patterns(func, [RemoveProvenCast(), MergeCasts()]):
+    while apply_graph_patterns(func, [RemoveProvenCast(), MergeCasts()]):
         inference = StructInfoInference()
         inference.function(func)
         func.function_type = with_result(func.function_type, declared)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum, auto
 from functools import cache
+from typing import TypeAlias
 
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue, Use
 
@@ -29,8 +30,9 @@ from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, Storag
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
-from relax_dialect.ops.structure import ClosureOp, ReturnOp
+from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType, ShapeType
+from relax_dialect.symbols import find_function
 from relax_dialect.traits import AliasesOperand, MayBeImpure, OnlyReadsTensors
 from tir_dialect.analysis.written import written_buffers
 
@@ -71,8 +73,8 @@ def _is_reader(kind: type[Operation]) -> bool:
     return issubclass(kind, _READERS) and not kind.has_trait(AliasesOperand)
 
 
-def access_of(use: Use) -> Access:
-    """What a use does."""
+def access_of(use: Use, summaries: Summaries | None = None) -> Access:
+    """What a use does; `summaries` is what has been found out about functions, if much is asked of one program."""
     op = use.operation
     if op.has_trait(AliasesOperand):
         return Access.PASS if use.index == 0 else Access.READ
@@ -88,11 +90,24 @@ def access_of(use: Use) -> Access:
         return Access.PASS if isinstance(op.parent_op(), ClosureOp) else Access.RETURN
     if isinstance(op, IfOp | KillOp) or op.has_trait(OnlyReadsTensors):
         return Access.READ
+    if isinstance(op, CallOp | MakeClosureOp):
+        return _access_of_callee(op, use.index, summaries or Summaries())
     if isinstance(op, MayBeImpure) and op.impurity is not None:
         return Access.KEEP
     if isinstance(op, _PASSES):
         return Access.PASS
     return Access.KEEP
+
+
+def _access_of_callee(op: CallOp | MakeClosureOp, index: int, summaries: Summaries) -> Access:
+    """What a function of the module does with an argument, or with what a closure holds for it, for as long as there
+    is one.
+    """
+    func = find_function(op, op.callee.string_value())
+    if not isinstance(func, FuncOp):  # a PrimFunc, or what is not there yet
+        return Access.PASS if isinstance(op, CallOp) and op.impurity is None else Access.KEEP
+    access = summaries.access(func, index)
+    return Access.KEEP if isinstance(op, MakeClosureOp) and access is Access.WRITE else access
 
 
 _PASSES = (
@@ -214,20 +229,29 @@ def origins(value: SSAValue) -> Iterator[SSAValue]:
 
 def aliases(value: SSAValue) -> Iterator[SSAValue]:
     """All values that may share memory with a value, itself among them."""
-    yield from (each for each, _ in _forward(list(origins(value))))
+    yield from (each for each, _ in _forward([(each, None) for each in origins(value)], Summaries()))
 
 
 def accesses(value: SSAValue) -> Iterator[tuple[Use, Access]]:
     """All uses of the memory of a value, under whatever name, and what they do."""
-    for each, field in _forward(list(origins(value))):
+    return _accesses([(each, None) for each in origins(value)], Summaries())
+
+
+_Held: TypeAlias = tuple[SSAValue, int | None]
+"""A value that may have some memory; of a tuple that was just made, the field that has it."""
+
+
+def _accesses(held: Iterable[_Held], summaries: Summaries) -> Iterator[tuple[Use, Access]]:
+    """The uses of the memory that some values have, from these on."""
+    for each, field in _forward(held, summaries):
         for use in each.uses:
             if may_take(use, field):
-                yield use, access_of(use)
+                yield use, access_of(use, summaries)
 
 
-def _forward(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, int | None]]:
-    """The values that may have the memory of some values; of a tuple that was just made, the field that has it."""
-    pending: list[tuple[SSAValue, int | None]] = [(value, None) for value in values]
+def _forward(held: Iterable[_Held], summaries: Summaries) -> Iterator[_Held]:
+    """The values that may have the memory of some values, these among them."""
+    pending = list(held)
     seen = set(pending)
     while pending:
         value, field = pending.pop()
@@ -235,7 +259,7 @@ def _forward(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, int | None]
         for use in value.uses:
             if only_reads(use.operation) or not may_take(use, field):
                 continue
-            if access_of(use) in (Access.READ, Access.RETURN):
+            if access_of(use, summaries) in (Access.READ, Access.RETURN):
                 continue
             index = use.index if isinstance(use.operation, TupleOp) else None
             for each in derived(use):
@@ -247,6 +271,57 @@ def _forward(values: Iterable[SSAValue]) -> Iterator[tuple[SSAValue, int | None]
 def may_take(use: Use, field: int | None) -> bool:
     """Whether a use of a tuple may be one of a field."""
     return field is None or not isinstance(use.operation, TupleGetOp) or use.operation.index.value.data == field
+
+
+# What functions do
+
+
+class Summaries:
+    """What the functions of a module do with the memory of their parameters, each looked at when it is first asked for.
+
+    Functions that call each other are looked at until nothing changes: each does the least that agrees with the others.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[FuncOp, int], Access] = {}
+        self._is_settling = False
+
+    def access(self, func: FuncOp, index: int) -> Access:
+        """What a call does with an argument: `PASS` if only the result may have its memory afterwards, `WRITE` if it is
+        written until then, `KEEP` if other code has it.
+        """
+        if (func, index) not in self._known:
+            self._known[func, index] = Access.READ
+            if not self._is_settling:
+                self._settle()
+        return self._known[func, index]
+
+    def _settle(self) -> None:
+        self._is_settling, before = True, dict[tuple[FuncOp, int], Access]()
+        while before != self._known:
+            before = dict(self._known)
+            for func, index in before:
+                self._known[func, index] = self._look(func, index)
+        self._is_settling = False
+
+    def _look(self, func: FuncOp, index: int) -> Access:
+        found = {access for _, access in _accesses([(func.params[index], None)], self)}
+        if Access.RETURN in found:
+            found.add(Access.PASS)
+        return next((access for access in _MOST_FIRST if access in found), Access.READ)
+
+
+_MOST_FIRST = (Access.KEEP, Access.WRITE, Access.PASS)
+
+
+def leaking_uses(value: SSAValue, summaries: Summaries) -> Iterator[Use]:
+    """The uses of a value by which others get its memory: the caller, other code, or what writes into it."""
+    for use in value.uses:
+        index = use.index if isinstance(use.operation, TupleOp) else None
+        first, after = access_of(use, summaries), _accesses([(each, index) for each in derived(use)], summaries)
+        found = (first, *(access for _, access in after)) if first is Access.PASS else (first,)
+        if not {Access.WRITE, Access.RETURN, Access.KEEP}.isdisjoint(found):
+            yield use
 
 
 # Memory under one name after the other

@@ -18,9 +18,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import EffectInstance, MemoryEffectKind, get_effects
 
 from relax_dialect.analysis.aliases import Access, accesses, comes_from_outside, holds_memory, only_reads, origins
+from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.symbols import find_function
 from relax_dialect.traits import AliasesOperand, Loop, MayBeImpure, OnlyReadsTensors
 
 _READ = EffectInstance(MemoryEffectKind.READ)
@@ -43,15 +45,29 @@ def reading_effects(op: Operation) -> AbstractSet[EffectInstance]:
 
 
 def may_write(op: Operation) -> bool:
-    """Whether an op, or one in its regions, may write into memory that others read."""
+    """Whether an op, one in its regions, or one of a function that it calls, may write into memory that others read."""
+    return _may_write(op, set())
+
+
+def _may_write(op: Operation, seen: set[FuncOp]) -> bool:
+    """`may_write`, for what is not said of the functions `seen`."""
     if op.has_trait(AliasesOperand) or only_reads(op) or (op.has_trait(OnlyReadsTensors) and not op.regions):
         return False
     if isinstance(op, MayBeImpure):
-        return op.impurity is not None
+        return op.impurity is not None and (not isinstance(op, CallOp) or _callee_may_write(op, seen))
     if op.regions:
         blocks = (block for region in op.regions for block in region.blocks)
-        return not isinstance(op, ClosureOp) and any(may_write(inner) for block in blocks for inner in block.ops)
+        return not isinstance(op, ClosureOp) and any(_may_write(inner, seen) for block in blocks for inner in block.ops)
     return may_be_observed(op)
+
+
+def _callee_may_write(op: CallOp, seen: set[FuncOp]) -> bool:
+    func = find_function(op, op.callee.string_value())
+    if not isinstance(func, FuncOp):
+        return True
+    is_new = func not in seen
+    seen.add(func)
+    return is_new and any(_may_write(inner, seen) for inner in func.body.block.ops)
 
 
 def may_be_observed(op: Operation) -> bool:

@@ -1,8 +1,10 @@
-"""Mutation testing: `python -m tests.fuzz.mutate_passes FILE [--tests PATH ...] [--count N] [--first SEED]`.
+"""Mutation testing: `python -m tests.fuzz.mutate_passes [FILE ...] [--tests PATH ...] [--count N] [--first SEED]`.
 
-Plants small faults into a source file, one at a time: a comparison turned round, a condition dropped, a number off by
-one, `and` for `or`. Runs the targeted tests against each in a process of its own and says which faults they let pass.
-The file itself is never changed: the process compiles the mutated source in its place.
+Plants small faults into source files, one at a time: a comparison turned round, a condition dropped, an analysis that
+always says yes, a number off by one, another operator, the wrong operand. Runs the targeted tests, of pytest and of
+FileCheck, against each in a process of its own and says which faults they let pass. Without files, those of `SUBJECTS`
+are meant. A seed chooses the same faults each time: `--count 200 --skip 60` goes on after the first 60 of 200. The
+files themselves are never changed: the process compiles the mutated source.
 """
 
 from __future__ import annotations
@@ -30,6 +32,35 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotIn: ast.In,
 }
 
+_OTHER: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+}
+_PAIRS = {"x": "y", "y": "x", "lhs": "rhs", "rhs": "lhs", "left": "right", "right": "left", "q": "k", "k": "v"}
+"""Names of operands, and which is taken for each."""
+
+_ASKED = ("is_", "may_", "has_", "_is_", "_may_", "_has_", "unchanged_", "only_", "leaves")
+"""How the names of functions begin that answer yes or no."""
+
+SUBJECTS = (
+    "lowering/relax/*.py",
+    "lowering/relax/fusion/*.py",
+    "lowering/relax/functions/*.py",
+    "lowering/relax/layout/*.py",
+    "lowering/relax/memory/*.py",
+    "lowering/relax/rewrites/*.py",
+    "lowering/relax/shapes/*.py",
+    "lowering/tir/*.py",
+    "lowering/kernels/cpu/scan/*.py",
+    "lowering/kernels/cpu/reduce/*.py",
+    "lowering/kernels/cpu/row/*.py",
+    "relax_dialect/analysis/*.py",
+)
+"""Passes and kernels."""
+
 _LOADER = """
 import importlib.machinery, sys
 path, number = {path!r}, {number}
@@ -41,8 +72,23 @@ plain = importlib.machinery.SourceFileLoader.get_code
 def get_code(self, name):
     return code if self.path == path else plain(self, name)
 importlib.machinery.SourceFileLoader.get_code = get_code
-import pytest
-sys.exit(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", *{tests!r}]))
+tests = {tests!r}
+of_filecheck = [test for test in tests if "filecheck" in test]
+of_pytest = [test for test in tests if test not in of_filecheck]
+if of_filecheck:
+    import lit.main
+    from lit import Test
+    from tests.support import forked_tools
+    # What fails in a fork would be tried again in a shell, which knows nothing of the fault.
+    forked_tools.ShTest.execute = lambda self, test, config: Test.Result(Test.FAIL)
+    try:
+        lit.main.main(["-q", "-j1", *of_filecheck])
+    except SystemExit as end:
+        if end.code:
+            sys.exit(end.code)
+if of_pytest:
+    import pytest
+    sys.exit(pytest.main(["-x", "-q", "-m", "not slow", "--no-header", "-p", "no:cacheprovider", *of_pytest]))
 """
 
 
@@ -65,18 +111,30 @@ def _places(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
         if isinstance(function, ast.FunctionDef):
             for statement in function.body:
                 for node in ast.walk(statement):
-                    match node:
-                        case ast.Compare(ops=[op]) if type(op) in _TURNED:
-                            yield node, "turn"
-                        case ast.BoolOp():
-                            yield node, "swap"
-                            yield node, "drop"
-                        case ast.If():
-                            yield node, "always"
-                        case ast.Constant(value=int()) if not isinstance(node.value, bool):
-                            yield node, "next"
-                        case _:
-                            continue
+                    yield from ((node, way) for way in _ways(node))
+
+
+def _ways(node: ast.AST) -> tuple[str, ...]:
+    """The faults that an expression or statement can have."""
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in _TURNED:
+            return ("turn",)
+        case ast.BoolOp():
+            return ("swap", "drop", "drop first")
+        case ast.BinOp(op=op) if type(op) in _OTHER and not isinstance(node.left, ast.Constant):
+            return ("other",)
+        case ast.UnaryOp(op=ast.Not()):
+            return ("not",)
+        case ast.Attribute(attr=name) if name in _PAIRS:
+            return ("operand",)
+        case ast.Call(func=ast.Name(id=name)) if name.startswith(_ASKED):
+            return ("yes", "no")
+        case ast.If():
+            return ("always",)
+        case ast.Constant(value=int()) if not isinstance(node.value, bool):
+            return ("next",)
+        case _:
+            return ()
 
 
 def _plant(node: ast.AST, way: str) -> str:
@@ -87,7 +145,16 @@ def _plant(node: ast.AST, way: str) -> str:
         case ast.BoolOp(), "swap":
             node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
         case ast.BoolOp(), _:
-            node.values = node.values[:-1] if len(node.values) > 2 else [node.values[0], node.values[0]]
+            kept = node.values[1:] if way == "drop first" else node.values[:-1]
+            node.values = kept if len(kept) > 1 else [*kept, *kept]
+        case ast.BinOp(), _:
+            node.op = _OTHER[type(node.op)]()
+        case ast.UnaryOp(), _:
+            node.op, node.operand = ast.Not(), ast.UnaryOp(ast.Not(), node.operand)
+        case ast.Attribute(), _:
+            node.attr = _PAIRS[node.attr]
+        case ast.Call(), _:
+            node.func, node.args, node.keywords = ast.Name("bool"), [ast.Constant(int(way == "yes"))], []
         case ast.If(), _:
             node.test = ast.Constant(True)
             return "if True"
@@ -109,30 +176,47 @@ def is_caught(path: Path, number: int, tests: list[str], limit: float) -> bool:
 
 
 def own_tests(path: Path) -> list[str]:
-    """The tests of a source file: those of its folder in the tree of tests."""
-    folder = ROOT / "tests" / path.relative_to(ROOT).parent
+    """The tests of a source file: those of its name, or else of its folder in the trees of tests."""
+    inner = Path(*(part for part in path.relative_to(ROOT).parts if part != "cpu"))
+    found = [
+        ROOT / "tests" / "filecheck" / inner.with_suffix(".mlir"),
+        ROOT / "tests" / inner.parent / f"test_{path.stem}.py",
+    ]
+    named = [str(test) for test in found if test.exists()]
+    if named:
+        return named
+    folder = ROOT / "tests" / inner.parent
     while not list(folder.glob("test_*.py")):
         folder = folder.parent
-    named = folder / f"test_{path.stem}.py"
-    return [str(named if named.exists() else folder)]
+    checked = ROOT / "tests" / "filecheck" / inner.parent
+    return [str(folder), *([str(checked)] if checked != folder and checked.exists() else [])]
+
+
+def chosen(files: list[Path], count: int, seed: int) -> list[tuple[Path, int]]:
+    """Some of the faults that can be planted into files."""
+    every = [(path, number) for path in files for number in range(sum(1 for _ in _places(ast.parse(path.read_text()))))]
+    return random.Random(seed).sample(every, min(count, len(every)))
 
 
 def main() -> int:
     """The exit status: 0 if every fault is caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutate_passes", description=__doc__)
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="default: those of the file's folder")
+    parser.add_argument("files", type=Path, nargs="*", metavar="FILE", help="default: passes and kernels")
+    parser.add_argument("--tests", nargs="+", default=[], metavar="PATH", help="default: those of each file")
     parser.add_argument("--count", type=int, default=20, metavar="N", help="how many faults, by chance")
+    parser.add_argument("--skip", type=int, default=0, metavar="N", help="how many of them were tried before")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
     parser.add_argument("--limit", type=float, default=300, metavar="SECONDS", help="for the tests, each time")
     args = parser.parse_args()
-    path = args.file.resolve()
-    tests = args.tests or own_tests(path)
-    every = mutants(path.read_text())
-    chosen = random.Random(args.first).sample(range(len(every)), min(args.count, len(every)))
-    missed = [every[number][0] for number in chosen if not is_caught(path, number, tests, args.limit)]
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} faults are caught by {' '.join(tests)}", *missed, sep="\n  ")
-    return min(1, len(missed))
+    files = [path.resolve() for path in args.files] or sorted(path for each in SUBJECTS for path in ROOT.glob(each))
+    faults, missed = chosen(files, args.count, args.first)[args.skip :], 0
+    for path, number in faults:
+        tests = args.tests or own_tests(path)
+        if not is_caught(path, number, tests, args.limit):
+            missed += 1
+            print(f"{path.relative_to(ROOT)} {number}: {mutants(path.read_text())[number][0]}", flush=True)
+    print(f"{len(faults) - missed} of {len(faults)} faults are caught")
+    return min(1, missed)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,11 @@ def test_common_passes(body: str):
     check(body, COMMON)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
+@pytest.mark.parametrize(
+    "body",
+    [pytest.param(body, marks=pytest.mark.slow if place else ()) for place, body in enumerate(PROGRAMS.values())],
+    ids=PROGRAMS,
+)
 def test_all_passes(body: str):
     check(body, PIPELINES)
 

@@ -133,7 +133,7 @@ _LOWERING = (
     "flatten-buffers to-mixed-precision apply-schedule bind-params bind-symbolic-vars update-param-struct-info "
     "fuse-ops-by-pattern verify-stage convert-tir-to-llvm convert-vm-to-llvm convert-relax-to-vm relax-to-llvm "
     "relax-to-llvm-plain relax-to-vm relax-to-vm-plain tir-to-llvm lower-shapes poison-memory plan-memory insert-kills "
-    "allocate-registers lower-call-tir"
+    "allocate-registers lower-call-tir cut-constants"
 )
 _KERNELS = "lambda-lift,copy-constants,bind-unknown-dims,insert-guards,legalize-ops,fuse-ops,fuse-tir"
 IN_MEMORY = f"{_KERNELS},to-non-dataflow,lower-call-tir,write-parts-in-place,use-inplace-calls"
@@ -141,6 +141,7 @@ IN_MEMORY = f"{_KERNELS},to-non-dataflow,lower-call-tir,write-parts-in-place,use
 
 PIPELINES = (
     *(name for name in PASSES if name not in _LOWERING.split()),
+    "cut-constants{rank=0}",
     "cse",
     "canonicalize",
     "dce",

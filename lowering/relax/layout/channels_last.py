@@ -17,7 +17,8 @@ from lowering.relax.movement import (
     used_only_by,
     with_operands,
 )
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
@@ -60,7 +61,7 @@ class ChannelsLastPass(Pass):
     requires = ("relax.nn.conv1d", "relax.nn.conv2d", "relax.nn.conv3d")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [MoveChannelsLast()])
+        apply_graph_patterns(op, [MoveChannelsLast()])
 
 
 class MoveChannelsLast(RewritePattern):

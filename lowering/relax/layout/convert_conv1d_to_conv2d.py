@@ -12,7 +12,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from lowering.passes import Pass
 from lowering.relax.layout.blocking import array_of, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, SqueezeOp
 from relax_dialect.ops.values import ConstantOp
@@ -51,7 +52,7 @@ class ConvertConv1dToConv2dPass(Pass):
     requires = ("relax.nn.conv1d",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [ConvertConv1d()])
+        apply_graph_patterns(op, [ConvertConv1d()])
 
 
 class ConvertConv1d(RewritePattern):

@@ -12,7 +12,8 @@ from lowering.pass_target import pass_target
 from lowering.passes import Pass
 from lowering.relax.layout.blocking import Blocking, Conversions, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv3dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp
 from relax_dialect.struct_info.types import TensorType
@@ -66,7 +67,7 @@ class ConvertConv3dLayoutPass(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if any(isinstance(inner, Conv3dOp) for inner in op.walk()):
             blocking = Blocking(self.block or pass_target(self.target).lanes(32))
-            apply_patterns(op, [BlockConv3d(blocking, Conversions(blocking))])
+            apply_graph_patterns(op, [BlockConv3d(blocking, Conversions(blocking))])
 
 
 @dataclass(frozen=True)

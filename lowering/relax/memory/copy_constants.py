@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
-from lowering.relax.memory.leaks import Leaks
+from relax_dialect.analysis.aliases import Summaries, leaking_uses
 from relax_dialect.analysis.effects import may_be_written
 from relax_dialect.ops.manipulation import BroadcastToOp
 from relax_dialect.ops.shapes import ShapeOp
@@ -57,9 +57,9 @@ class CopyConstantsPass(Pass):
         """Copies at each use, so that what only reads goes on with the constant."""
         constants = [inner for inner in op.walk() if isinstance(inner, ConstantOp)]
         if constants:
-            leaks = Leaks.of(op)
+            summaries = Summaries()
             for constant in constants:
-                _copy_where_it_leaks(constant, list(leaks.uses(constant.result)))
+                _copy_where_it_leaks(constant, list(leaking_uses(constant.result, summaries)))
 
 
 def _copy_where_it_leaks(constant: ConstantOp, uses: Sequence[Use]) -> None:

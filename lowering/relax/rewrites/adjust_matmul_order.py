@@ -12,7 +12,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from lowering.locations import fused_location
 from lowering.passes import Pass
 from lowering.relax.movement import dims_of
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.values import ConstantOp
@@ -47,7 +48,7 @@ class AdjustMatmulOrderPass(Pass):
     requires = ("relax.matmul",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [ReassociateMatmul()])
+        apply_graph_patterns(op, [ReassociateMatmul()])
 
 
 class ReassociateMatmul(RewritePattern):

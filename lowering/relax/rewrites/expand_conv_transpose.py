@@ -15,8 +15,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from lowering.passes import Pass
 from lowering.relax.layout.blocking import dims_of, reshaped, shape_of
 from lowering.relax.rewrites.shifted_products import LEAST_FILTERS, ZEROS, Shifts, are_few, sums_of_shifted
-from lowering.relax.shapes.insert_guards import guard_operand
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.joining import ConcatOp
@@ -61,7 +61,7 @@ class ExpandConvTransposePass(Pass):
     requires = ("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [ExpandTransposedConvolution()])
+        apply_graph_patterns(op, [ExpandTransposedConvolution()])
 
 
 class ExpandTransposedConvolution(RewritePattern):
@@ -71,12 +71,6 @@ class ExpandTransposedConvolution(RewritePattern):
     def match_and_rewrite(self, op: TransposedConvolutionOp, rewriter: PatternRewriter) -> None:
         made = _expanded(op)
         if made and made[-1].results[0].type == op.result.type:
-            data = op.x
-            # The convolution does not check what the transposed one does.
-            for check in op.runtime_checks():
-                guard_operand(op, 0, check)
-            for new in made:
-                new.operands = [op.x if operand is data else operand for operand in new.operands]
             rewriter.replace(op, made)
 
 

@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.recurrent import RecurrentLayerOp
 
 
@@ -37,7 +38,7 @@ class ExpandRecurrentLayersPass(Pass):
     requires = ("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [ExpandRecurrentLayer()])
+        apply_graph_patterns(op, [ExpandRecurrentLayer()])
 
 
 class ExpandRecurrentLayer(RewritePattern):

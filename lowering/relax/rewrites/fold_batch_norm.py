@@ -15,7 +15,8 @@ from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
 from lowering.passes import Pass
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp, MultiplyOp
 from relax_dialect.ops.convolution import ForwardConvolutionOp
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -60,7 +61,7 @@ class FoldBatchNormPass(Pass):
     )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [ExpandBatchNorm(), FoldScale()])
+        apply_graph_patterns(op, [ExpandBatchNorm(), FoldScale()])
 
 
 class ExpandBatchNorm(RewritePattern):
@@ -163,8 +164,11 @@ def _affine(op: BatchNormOp) -> _Affine | None:
     """What the normalisation is, if its parameters are known."""
     info = op.x.type
     gamma, beta, mean, variance = (_constant(value) for value in (op.gamma, op.beta, op.mean, op.variance))
-    if not isinstance(info, TensorType) or info.rank is None or mean is None or variance is None:
+    if not isinstance(info, TensorType) or info.known_dims is None or mean is None or variance is None:
         return None
+    axis = op.axis.value.data % len(info.known_dims)
+    if info.known_dims[axis].constant_value != mean.size:
+        return None  # what a normalisation refuses would be broadcast
     if (gamma is None and op.no_scale is None) or (beta is None and op.no_center is None):
         return None
     scale = 1 / np.sqrt(variance.astype(np.float64) + op.epsilon.value.data)
@@ -172,7 +176,7 @@ def _affine(op: BatchNormOp) -> _Affine | None:
     shift = -mean.astype(np.float64) * scale
     shift = shift if beta is None or op.no_center is not None else shift + beta.astype(np.float64)
     dtype = mean.dtype
-    return _Affine(op.x, scale.astype(dtype), shift.astype(dtype), op.axis.value.data % info.rank, info.rank)
+    return _Affine(op.x, scale.astype(dtype), shift.astype(dtype), axis, len(info.known_dims))
 
 
 def _constant(value: SSAValue) -> Array | None:

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.rewriting import apply_patterns
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from relax_dialect.ops.indexing import TakeOp
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.patterns import Match, is_op, wildcard
@@ -45,7 +45,7 @@ class ReorderTakeAfterMatmulPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites every product with columns that are taken."""
-        apply_patterns(op, [TakeAfterMatmul()], reverse=True)
+        apply_graph_patterns(op, [TakeAfterMatmul()], reverse=True)
 
 
 class TakeAfterMatmul(RewriteMatch):

@@ -23,7 +23,8 @@ from lowering.relax.rewrites.attention_operands import (
     scalar,
     values,
 )
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
@@ -70,7 +71,7 @@ class RewriteAttentionPass(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """In reverse order: the permutation of a result belongs to the attention before it."""
-        apply_patterns(op, [RecognizeAttention(), FoldPermutations()], reverse=True)
+        apply_graph_patterns(op, [RecognizeAttention(), FoldPermutations()], reverse=True)
 
 
 class FoldPermutations(RewritePattern):
@@ -246,8 +247,8 @@ def _fit(q: Operand, k: Operand, v: Operand) -> bool:
             return False
     if "H" not in q.letters or q.dim("H") is k.dim("H"):
         return True
-    many, few = ((dim.constant_value if dim else None) or 0 for dim in (q.dim("H"), k.dim("H")))
-    return few > 0 and many % few == 0
+    many, few = (dim.constant_value if dim else None for dim in (q.dim("H"), k.dim("H")))
+    return many is not None and few is not None and many > 0 and few > 0 and many % few == 0
 
 
 def _keeps_shape(bias: SSAValue | None, products: SSAValue, softmax: SSAValue) -> bool:

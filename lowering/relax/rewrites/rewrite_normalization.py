@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.passes import Pass
 from lowering.relax.dataflow_patterns import RewriteMatch
-from lowering.rewriting import apply_patterns
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.reduction import ReductionOp
@@ -56,7 +56,7 @@ class RewriteNormalizationPass(Pass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """In reverse order: without its last two ops a layer normalisation could look like an RMS normalisation."""
-        apply_patterns(op, [RecognizeLayerNorm(), RecognizeRMSNorm(), RecognizeSoftmax()], reverse=True)
+        apply_graph_patterns(op, [RecognizeLayerNorm(), RecognizeRMSNorm(), RecognizeSoftmax()], reverse=True)
 
 
 def _product(x: Pattern, y: Pattern) -> Pattern:

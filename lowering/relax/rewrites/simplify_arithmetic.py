@@ -14,7 +14,8 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.relax.rewrites.conversions import direct
-from lowering.rewriting import Canonicalize, apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
 from relax_dialect.ops.datatype import AstypeOp
@@ -64,7 +65,7 @@ class SimplifyArithmeticPass(ModulePass):
     name = "simplify-arithmetic"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [Canonicalize(UnaryOp), ApplyNumber(), ConvertAtOnce()])
+        apply_graph_patterns(op, [Canonicalize(UnaryOp), ApplyNumber(), ConvertAtOnce()])
 
 
 class ApplyNumber(RewritePattern):

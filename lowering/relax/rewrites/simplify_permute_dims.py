@@ -20,7 +20,8 @@ from lowering.relax.rewrites.permuted_regions import (
     moves_only_ones,
     viewed,
 )
-from lowering.rewriting import Canonicalize, PatternIndex, apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import Canonicalize, PatternIndex, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view, unchanged_between
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp, permutation
@@ -82,7 +83,7 @@ class SimplifyPermuteDimsPass(Pass):
                 SinkPermutation(),
             ]
         )
-        while apply_patterns(op, patterns) and any(map(_has_several_users, op.walk())):
+        while apply_graph_patterns(op, patterns) and any(map(_has_several_users, op.walk())):
             pass
 
 

@@ -9,7 +9,8 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass
 from lowering.relax.movement import ElementwiseOp, dims_of, is_single_element, used_only_by, with_operands
-from lowering.rewriting import Canonicalize, apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.manipulation import ReshapeOp, ViewOp
 from relax_dialect.ops.operator import Operator
@@ -52,7 +53,7 @@ class SimplifyReshapesPass(Pass):
     requires = ("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_patterns(op, [Canonicalize(ViewOp), SinkReshape()])
+        apply_graph_patterns(op, [Canonicalize(ViewOp), SinkReshape()])
 
 
 class SinkReshape(RewritePattern):

@@ -15,7 +15,8 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.relax.rewrites.precision_categories import follows, is_always
-from lowering.rewriting import apply_patterns, op_rewrite_pattern
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, unchanged_between
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.operator import Operator
@@ -80,7 +81,7 @@ class ToMixedPrecisionPass(ModulePass):
             if isinstance(func, FuncOp):
                 values = _Values(parse_dtype(self.dtype))
                 out = parse_dtype(self.out_dtype)
-                apply_patterns(func, [MultiplySmall(values, out), FollowSmall(values, _wanted(func))])
+                apply_graph_patterns(func, [MultiplySmall(values, out), FollowSmall(values, _wanted(func))])
 
 
 class MultiplySmall(RewritePattern):

@@ -101,6 +101,8 @@ CASES = {
     "sum of pixels, channels last": Case(
         IMAGE, lambda x: op.sum(x, [1, 2]), lambda x: x.sum((1, 2)), [(1, 500, 401, 8)]
     ),
+    "running sums": Case([("n",)], lambda x: op.cumsum(x), lambda x: x.cumsum(), [(1 << 20,)]),
+    "running sums of rows": Case(MATRIX, lambda x: op.cumsum(x, 1), lambda x: x.cumsum(1), [(3, 100001)]),
     "sum of exponentials": Case(MATRIX, lambda x: op.sum(op.exp(x), [1]), lambda x: np.exp(x).sum(1), [(3, 1 << 18)]),
     "mean of products": Case(
         [("n", "m"), ("n", "m")],

@@ -137,6 +137,52 @@ def test_a_loop_that_writes_changes_what_its_next_iteration_reads():
     assert may_write(loop)
 
 
+FUNCTIONS = f"""
+relax.func private @reads[%n](%x: {T}) -> !relax.tuple<> impure {{
+  relax.print "{{}}"(%x) %t = relax.tuple() relax.return %t
+}}
+relax.func private @second[%n](%x: {T}, %y: {T}) -> !relax.tuple<> impure {{
+  %e = relax.exp %x {INC}(%y) %t = relax.tuple() relax.return %t
+}}
+relax.func private @turns[%n](%x: {T}, %y: {T}, %c: !relax.prim<i1>) -> {T} impure {{
+  %r = relax.if %c {{ %a = relax.call @turns(%y, %x, %c) impure : {T} relax.yield %a }}
+  else {{ {INC}(%y) relax.yield %y }}
+  relax.return %r
+}}
+relax.func private @returns[%n](%x: {T}) -> {T} impure {{
+  relax.print "{{}}"(%x) relax.return %x
+}}
+"""
+CALLS = {
+    "reads": ("%u = relax.call @reads(%a) impure", False, False),
+    "writes another argument": ("%u = relax.call @second(%a, %y) impure", False, True),
+    "writes this argument": ("%u = relax.call @second(%y, %a) impure", True, True),
+    "writes it in a call of itself": (f"%u = relax.call @turns(%a, %y, %cc) impure : {T}", True, True),
+    "returns what is only read": ("%u = relax.call @returns(%a) impure %v = relax.exp %u", False, False),
+    "returns what is written": (f"%u = relax.call @returns(%a) impure {INC}(%u)", True, False),
+    "holds what is only read": (
+        "%g = relax.make_closure @reads(%a) %u = relax.call_closure %g()",
+        False,
+        True,
+    ),
+    "holds what is written": (
+        "%g = relax.make_closure @second(%y, %a) %u = relax.call_closure %g()",
+        True,
+        True,
+    ),
+}
+"""Impure calls: whether `%a` is written in the end, and whether the call may write into anything."""
+
+
+@pytest.mark.parametrize(("body", "is_written", "call_writes"), CALLS.values(), ids=CALLS)
+def test_what_functions_do(body: str, is_written: bool, call_writes: bool):
+    values = named(f"%a = relax.exp %x {body} %b = relax.exp %a relax.return %b", head=f"{FUNCTIONS} {PURE} impure")
+    call = values["u"].owner
+    assert isinstance(call, Operation)
+    assert may_be_written(values["a"]) is is_written
+    assert may_write(call) is call_writes
+
+
 VIEWS = {
     "read": ("%a = relax.exp %x %c = relax.permute_dims %a axes = [0, 1] %r = relax.exp %c", True),
     "returned": ("%a = relax.exp %x %r = relax.permute_dims %a axes = [0, 1] %c = relax.flatten %r", True),

@@ -1,8 +1,9 @@
 """Scans along contiguous rows: prefix sums within a vector, to which the carry of all earlier elements is added.
 
 A vector of L lanes takes log2 L steps, each of which combines lanes with those 1, 2, 4, ... before them, so sums are
-reassociated. Only the carry from one vector to the next is a dependence chain. With AVX-512 these steps cross vectors:
-after them each lane has the sum of L elements, and adds the result L elements earlier.
+reassociated. Only the carry from one vector to the next is a dependence chain, which ends with a block of vectors. With
+AVX-512 these steps cross vectors: after them each lane has the sum of L elements, and adds the result L elements
+earlier.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from lowering.kernels.cpu.structure.stages import work_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.types import BufferType
+
+VECTORS_OF_A_BLOCK = 128
+"""Longer rows are scanned in blocks, so that their rounding errors do not add up: one more addition for each vector."""
 
 
 def emit_scan_rows(kernel: Kernel, scan: Scan) -> None:
@@ -78,10 +82,28 @@ class _Row:
         kept = [self._neutral_vector() for _ in range(1 + (len(self._distances) if self.slides else 0))]
         length = code.dim(self.scan.stage.axes[self.axis].extent)
         count = code.divide(length, lanes)
-        with code.loop(count, "v") as iteration:
+        done = self._blocks(count, kept)
+        with code.loop(count, "v", lower=done) as iteration:
             body, element = self._elements(code.mul(iteration, lanes), Lanes(self.axis, lanes))
             self._store(body, self._vector(element, kept))
         self._rest(kept, code.mul(count, lanes), length)
+
+    def _blocks(self, count: SSAValue, kept: Sequence[SSAValue]) -> SSAValue:
+        """Blocks of vectors, each of which is scanned by itself and combined with the result of those before; gives the
+        number of their vectors, after which the carry is that result.
+        """
+        code, lanes, zero, before = self.code, self.lanes, self.code.index(0), self._neutral_vector()
+        blocks, carry = code.divide(count, VECTORS_OF_A_BLOCK), kept[-1]
+        with code.loop(blocks, "block") as block:
+            earlier = code.load(before, [zero], lanes)
+            with code.loop(code.index(VECTORS_OF_A_BLOCK), "v") as vector:
+                start = code.mul(code.add(code.mul(block, VECTORS_OF_A_BLOCK), vector), lanes)
+                body, element = self._elements(start, Lanes(self.axis, lanes))
+                self._store(body, self._combined(earlier, self._vector(element, kept)))
+            code.store(self._combined(earlier, code.load(carry, [zero], lanes)), before, [zero])
+            code.store(self.neutral, carry, [zero])
+        code.store(code.load(before, [zero], lanes), carry, [zero])
+        return code.mul(blocks, VECTORS_OF_A_BLOCK)
 
     def _neutral_vector(self) -> SSAValue:
         kind = BufferType([self.lanes], self.dtype, scope="local", align=64)

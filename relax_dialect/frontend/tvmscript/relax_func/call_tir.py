@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, OpResult
@@ -300,6 +301,35 @@ def placed(reader: ExpressionReader, node: ast.AST, value: object, sharding: Sha
     if sharding is None or not isinstance(value, Expr) or sharding_of_value(value) == sharding:
         return value
     return sharding.emit(reader, node, "annotate_sharding", value)
+
+
+def placed_as(reader: ExpressionReader, node: ast.AST, value: object, annotation: ast.expr | None) -> object:
+    """A value with the shardings said that its annotation has, also in tuples."""
+    fields = _tuple_fields(reader, annotation)
+    if fields is None:
+        return placed(reader, node, value, sharding_in(reader, annotation))
+    items = items_of(value)
+    if items is None and isinstance(value, Expr) and any(_is_sharded(reader, each) for each in fields):
+        items = tuple(reader.emit(node, partial(value.__getitem__, at)) for at in range(len(fields)))
+    if items is None or len(items) != len(fields):
+        return value
+    return tuple(placed_as(reader, node, *pair) for pair in zip(items, fields, strict=True))
+
+
+def _is_sharded(reader: ExpressionReader, annotation: ast.expr) -> bool:
+    fields = _tuple_fields(reader, annotation)
+    if fields is None:
+        return sharding_in(reader, annotation) is not None
+    return any(_is_sharded(reader, each) for each in fields)
+
+
+def _tuple_fields(reader: ExpressionReader, annotation: ast.expr | None) -> Sequence[ast.expr] | None:
+    """The types in an `R.Tuple`."""
+    node = reader.meant(annotation) if isinstance(annotation, ast.Name) else annotation
+    if not isinstance(node, ast.Call) or reader.types.kind(node.func) != "Tuple":
+        return None
+    fields = reader.arguments(node, "R.Tuple", "*fields").rest
+    return fields[0].elts if len(fields) == 1 and isinstance(fields[0], ast.List | ast.Tuple) else fields
 
 
 def sharding_of_value(value: Expr) -> Sharding | None:

@@ -24,7 +24,7 @@ from relax_dialect.frontend.tvmscript.program import (
     returned_behind,
     returns,
 )
-from relax_dialect.frontend.tvmscript.relax_func.call_tir import placed, sharding_in
+from relax_dialect.frontend.tvmscript.relax_func.call_tir import placed_as
 from relax_dialect.frontend.tvmscript.relax_func.calls import CallReader
 from relax_dialect.frontend.tvmscript.relax_func.expressions import ShapeDims
 from relax_dialect.frontend.tvmscript.relax_func.operators import REFUSED_STATEMENTS, relax_op
@@ -156,7 +156,7 @@ class BindingReader(CallReader):
             self.expected = None
         declared = self.types.read(node.annotation)
         found = self._conformed(node, value, declared)
-        self._bind(node.target, placed(self, node, found, sharding_in(self, node.annotation)))
+        self._bind(node.target, placed_as(self, node, found, node.annotation))
 
     def _conformed(self, node: ast.AnnAssign, value: object, declared: StructInfo) -> object:
         """The value, checked to be what the annotation says."""
@@ -444,7 +444,7 @@ class StatementReader(BindingReader):
         annotations = {each.arg: each.annotation for each in parameters(self.source, node)}
         for name, param in zip(names, params, strict=True):
             if not (isinstance(param.type, PrimType) and param.type.symbol == name):
-                self.scope.bind(name, placed(self, node, param, sharding_in(self, annotations[name])))
+                self.scope.bind(name, placed_as(self, node, param, annotations[name]))
         before = len(self.program.findings)
         value = self.body(node.body, node.body)
         if value is None:
@@ -452,7 +452,7 @@ class StatementReader(BindingReader):
         if ret is not None:
             with self.program.findings.collected():
                 value = self.refine(node.returns or node, value, refine(ret, value.type))
-                value = self.expr(node, placed(self, node, value, sharding_in(self, node.returns)))
+                value = self.expr(node, placed_as(self, node, value, node.returns))
         self._require_none_since(before, node, node.name)
         result = value
         self.emit(node, lambda: self.builder.emit_func_output(result))

@@ -150,3 +150,19 @@ def test_placements_in_signatures_are_not_lost(parameter: str, result: str):
         if mode != "interpret":
             with pytest.raises(InvalidModule, match="has dimension 0 in 2 tiles for as many workers"):
                 build(module.clone(), mode=mode)
+
+
+@pytest.mark.parametrize("form", ["R.Tuple({0}, {1})", "R.Tuple([{0}, {1}])", "R.Tuple({1}, R.Tuple({0}, {1}))"])
+def test_fields_of_a_result_are_placed(form: str):
+    """What only the type of the result says is not lost."""
+    tensor = 'R.DTensor((4, 6), "float32", "mesh[0]", "{0}")'
+    returned = "(y, x)" if form.count("R.Tuple") == 1 else "(x, (y, x))"
+    module = module_of(f"""\
+    def main(x: R.Tensor((4, 6), "float32")) -> {form.format(tensor.format("S[1]"), tensor.format("R"))}:
+        y = R.exp(x)
+        return {returned}
+""")
+    said = [op.properties["placement"] for op in module.walk() if op.name == "relax.dist.annotate_sharding"]
+    assert sorted(map(str, said))[-1] == '"S[1]"'
+    with pytest.raises(InvalidModule, match="2 tiles for as many workers"):
+        build(module)

@@ -56,6 +56,26 @@ relax.func @regions(%p: !relax.tensor<[], i1>, %s: !relax.shape<[2, 2]>) -> !rel
   relax.return %7
 }
 
+// Each branch gives the caller a copy.
+// CHECK-LABEL: relax.func @branches
+// CHECK-NEXT:    %c = relax.constant
+// CHECK-NEXT:    relax.if %p {
+// CHECK:           [[COPY:%.*]] = relax.broadcast_to %c
+// CHECK:           relax.yield [[COPY]]
+// CHECK:         } else {
+// CHECK:           [[COPY:%.*]] = relax.broadcast_to %c
+// CHECK-NEXT:      relax.yield [[COPY]]
+relax.func @branches(%p: !relax.prim<i1>) -> !relax.object impure {
+  %c = relax.constant dense<0.0> : tensor<4xf32>
+  %1 = relax.if %p {
+    relax.print "{}"(%p)
+    relax.yield %c
+  } else {
+    relax.yield %c
+  }
+  relax.return %1
+}
+
 // Functions that write into what they get, or pass it on to such a one: what is read afterwards is what was written.
 // CHECK-LABEL: relax.func @called
 // CHECK:         %[[ONE:.*]] = relax.broadcast_to %c
