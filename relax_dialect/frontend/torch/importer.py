@@ -22,7 +22,6 @@ from relax_dialect.frontend.torch.library import GETITEM, is_random, is_symbolic
 from relax_dialect.frontend.torch.program import (
     ExportedProgram,
     FxNode,
-    GraphModule,
     InputSpec,
     inner_graphs,
     nodes_of,
