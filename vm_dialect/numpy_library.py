@@ -6,8 +6,8 @@ which the last ones are the results. They are pure, so that programs of others m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 import tvm_ffi
@@ -50,7 +50,7 @@ def _store(found: Any, results: list[Array]) -> None:
     real[...], imaginary[...] = found.real, found.imag
 
 
-def _solved(a: Array, b: Array, *options: str) -> Array:
+def _solved(a: Array, b: Array, options: Sequence[str]) -> Array:
     """The options name what is used of `a`: its `lower` or `upper` triangle, a `unit` one with ones on the diagonal."""
     if "lower" in options or "upper" in options:
         a = np.tril(a) if "lower" in options else np.triu(a)
@@ -60,29 +60,110 @@ def _solved(a: Array, b: Array, *options: str) -> Array:
     return np.linalg.solve(a, b)
 
 
-def _decomposed(kind: str, a: Array, *options: str) -> Any:
-    """One result, or a tuple of several."""
-    match kind:
-        case "inv":
-            return np.linalg.inv(a)
-        case "cholesky":
-            return np.linalg.cholesky(a)
-        case "det":
-            return np.linalg.det(a)
-        case "slogdet":
-            return tuple(np.linalg.slogdet(a))
-        case "svd":
-            return tuple(np.linalg.svd(a, full_matrices="full" in options))
-        case "svdvals":
-            return np.linalg.svd(a, compute_uv=False)
-        case "qr":
-            return tuple(np.linalg.qr(a, "complete" if "complete" in options else "reduced"))
-        case "eigh":
-            return tuple(np.linalg.eigh(a, "U" if "upper" in options else "L"))
-        case "eigvalsh":
-            return np.linalg.eigvalsh(a, "U" if "upper" in options else "L")
-        case _:
-            raise ValueError(f"relax.linalg: there is no {kind}")
+def _factored(a: Array) -> tuple[Array, Array]:
+    """Both triangles of `P @ L @ U = a` in one matrix, and the rows that were exchanged in turn, counted from 1.
+
+    As LAPACK's `getrf` has it, which NumPy does not offer; it goes over columns, for all matrices at once.
+    """
+    factors = a.reshape(-1, *a.shape[-2:]).copy()
+    count, steps = len(factors), min(a.shape[-2:])
+    pivots, every = np.empty((count, steps), np.int32), np.arange(count)
+    for at in range(steps):
+        chosen = at + np.abs(factors[:, at:, at]).argmax(1)
+        factors[every, at], factors[every, chosen] = factors[every, chosen], factors[every, at]
+        divisor = factors[:, at, at]
+        factors[:, at + 1 :, at] /= np.where(divisor == 0, 1, divisor)[:, None]
+        factors[:, at + 1 :, at + 1 :] -= factors[:, at + 1 :, at, None] * factors[:, None, at, at + 1 :]
+        pivots[:, at] = chosen + 1
+    return factors.reshape(a.shape), pivots.reshape(*a.shape[:-2], steps)
+
+
+def _order(pivots: Array, rows: int) -> Array:
+    """The order of the rows after they were exchanged in turn."""
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    for at in range(pivots.shape[-1]):
+        other = pivots[..., at, None].astype(np.int64) - 1
+        moved = np.take_along_axis(order, other, -1)
+        np.put_along_axis(order, other, order[..., at, None], -1)
+        order[..., at] = moved[..., 0]
+    return order
+
+
+def _unpacked(factors: Array, pivots: Array) -> tuple[Array, Array, Array]:
+    """`P`, `L` and `U` of what `_factored` gives."""
+    *_, rows, columns = factors.shape
+    least = min(rows, columns)
+    permutation = np.swapaxes(np.eye(rows, dtype=factors.dtype)[_order(pivots, rows)], -1, -2)
+    lower = np.tril(factors[..., :least], -1) + np.eye(rows, least, dtype=factors.dtype)
+    return permutation, lower, np.triu(factors[..., :least, :])
+
+
+def _parts(*tensors: Array) -> tuple[Array, ...]:
+    """Real and imaginary parts."""
+    return tuple(part for each in tensors for part in (np.real(each), np.imag(each)))
+
+
+_PADE = [
+    *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0),
+    *(10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
+]
+"""Of the approximation of the exponential function by polynomials of degree 13 (Higham, 2005)."""
+_PADE_BOUND = 5.371920351148152
+"""Up to this norm it is exact in `f64`."""
+
+
+def _exponential(a: Array) -> Array:
+    """The exponential function of matrices: of a power of 2 of it, squared as often."""
+    x: Array = a.astype(np.float64)
+    norms = np.abs(x).sum(-2).max(-1, initial=0)
+    if not np.isfinite(norms).all():
+        raise np.linalg.LinAlgError("the matrix has elements that are not finite")
+    halvings = np.ceil(np.log2(np.maximum(norms / _PADE_BOUND, 1))).astype(np.int64)
+    x = x / np.exp2(halvings)[..., None, None]
+    powers = [np.broadcast_to(np.eye(x.shape[-1]), x.shape), square := x @ x]
+    while len(powers) < 7:
+        powers.append(powers[-1] @ square)
+    even = sum(weight * power for weight, power in zip(_PADE[::2], powers, strict=True))
+    odd = x @ sum(weight * power for weight, power in zip(_PADE[1::2], powers, strict=True))
+    found: Array = np.linalg.solve(even - odd, even + odd)
+    for done in range(int(halvings.max(initial=0))):
+        found = np.where((done < halvings)[..., None, None], found @ found, found)
+    return found
+
+
+def _checked_factors(a: Array) -> tuple[Array, Array]:
+    factors, pivots = _factored(a)
+    if (np.diagonal(factors, 0, -2, -1) == 0).any():
+        raise np.linalg.LinAlgError("Singular matrix")
+    return factors, pivots
+
+
+def _triangle(options: Sequence[str]) -> Literal["L", "U"]:
+    return "U" if "upper" in options else "L"
+
+
+Matrices: TypeAlias = "Array | tuple[Array, ...]"
+
+_OF_ONE: Mapping[str, Callable[[Array, Sequence[str]], Matrices]] = {
+    "inv": lambda a, _: np.linalg.inv(a),
+    "cholesky": lambda a, _: np.linalg.cholesky(a),
+    "det": lambda a, _: np.asarray(np.linalg.det(a)),
+    "slogdet": lambda a, _: tuple(np.linalg.slogdet(a)),
+    "svd": lambda a, options: tuple(np.linalg.svd(a, full_matrices="full" in options)),
+    "svdvals": lambda a, _: np.linalg.svd(a, compute_uv=False),
+    "qr": lambda a, options: tuple(np.linalg.qr(a, "complete" if "complete" in options else "reduced")),
+    "eigh": lambda a, options: tuple(np.linalg.eigh(a, _triangle(options))),
+    "eigvalsh": lambda a, options: np.linalg.eigvalsh(a, _triangle(options)),
+    "eig": lambda a, _: _parts(*np.linalg.eig(a)),
+    "eigvals": lambda a, _: _parts(np.linalg.eigvals(a)),
+    "lu": lambda a, _: _unpacked(*_factored(a)),
+    "lu_factor": lambda a, _: _checked_factors(a),
+    "expm": lambda a, _: _exponential(a),
+}
+_OF_TWO: Mapping[str, Callable[[Array, Array, Sequence[str]], Matrices]] = {
+    "lu_unpack": lambda factors, pivots, _: _unpacked(factors, pivots),
+    "solve": lambda a, b, options: _solved(a, b, options),
+}
 
 
 def linalg(what: str, *tensors: tvm_ffi.Tensor) -> None:
@@ -91,12 +172,14 @@ def linalg(what: str, *tensors: tvm_ffi.Tensor) -> None:
     `ValueError` for matrices that have none, such as singular ones.
     """
     kind, *options = str(what).split()
+    if kind not in _OF_ONE and kind not in _OF_TWO:
+        raise ValueError(f"relax.linalg: there is no {kind}")
     a, *others = [to_numpy(tensor) for tensor in tensors]
     try:
-        found = _solved(a, others.pop(0), *options) if kind == "solve" else _decomposed(kind, a, *options)
+        found = _OF_TWO[kind](a, others.pop(0), options) if kind in _OF_TWO else _OF_ONE[kind](a, options)
     except np.linalg.LinAlgError as error:
         raise ValueError(f"{kind}: {error}") from error
-    several = cast("tuple[Array, ...]", found) if isinstance(found, tuple) else (found,)
+    several = found if isinstance(found, tuple) else (found,)
     for result, each in zip(others, several, strict=True):
         result[...] = each
 

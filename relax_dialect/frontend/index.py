@@ -156,9 +156,12 @@ TORCH: Mapping[str, str] = {
     """,
     "decompositions": """
         aten._linalg_det.default aten._linalg_eigh.default aten._linalg_slogdet.default
-        aten._linalg_solve_ex.default aten._linalg_svd.default aten.cholesky.default aten.cholesky_solve.default
-        aten.linalg_cholesky_ex.default aten.linalg_inv_ex.default aten.linalg_qr.default
-        aten.linalg_solve_triangular.default
+        aten._linalg_solve_ex.default aten._linalg_svd.default aten.cholesky.default aten.cholesky_inverse.default
+        aten.cholesky_solve.default aten.linalg_cholesky_ex.default aten.linalg_householder_product.default
+        aten.linalg_inv_ex.default aten.linalg_lu.default aten.linalg_lu_factor_ex.default
+        aten.linalg_lu_solve.default aten.linalg_matrix_exp.default aten.linalg_pinv.atol_rtol_tensor
+        aten.linalg_qr.default aten.linalg_solve_triangular.default aten.lu_unpack.default
+        aten.triangular_solve.default
     """,
     "gather": """
         aten.gather.default aten.index_add.default aten.index_copy.default aten.index_fill.int_Scalar

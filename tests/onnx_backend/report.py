@@ -15,7 +15,7 @@ _HEAD = """# Backend tests of ONNX that are not supported
 
 Written by `python -m tests.onnx_backend --list` with onnx {version}: {imported} of {total} tests are imported; `make
 test-onnx` runs them and compares their values. The others are refused while importing, for these reasons.
-See [onnx.md](onnx.md) for what is supported.
+See [onnx.md](../howto/onnx.md) for what is supported.
 
 | tests | reason | names |
 |---|---|---|

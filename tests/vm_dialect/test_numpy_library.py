@@ -62,3 +62,13 @@ def test_a_transform_there_and_back():
     fft("r2c 0,1 ortho", from_numpy(x), re, im)
     fft("c2r 0,1 ortho", re, im, back)
     np.testing.assert_allclose(to_numpy(back), x)
+
+
+def test_exponentials_of_small_and_of_large_matrices():
+    rotations = np.array([[[0.0, -angle], [angle, 0.0]] for angle in (1e-3, 2.0, 200.0)])
+    found = from_numpy(np.zeros_like(rotations))
+    linalg("expm", from_numpy(rotations), found)
+    angles = rotations[:, 1, 0]
+    np.testing.assert_allclose(to_numpy(found)[:, 1, 0], np.sin(angles), 1e-10, 1e-12)
+    with pytest.raises(ValueError, match="expm: the matrix has elements that are not finite"):
+        linalg("expm", from_numpy(np.full((1, 2, 2), np.inf)), found)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
-from relax_dialect.builder import op
+from relax_dialect.builder import op, tensor
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import is_complex
 from relax_dialect.frontend.torch.errors import Refusal
@@ -307,7 +307,18 @@ def _full(node: Node) -> Converted:
     return Complex(*(op.full(node.out_dims(), node.const(part, node.out_dtype())) for part in (parts.real, parts.imag)))
 
 
-# Fourier transforms
+# Eigenvalues, and Fourier transforms
+
+
+@_converts("linalg_eig", "linalg_eigvals")
+def _eigenvalues(node: Node) -> Converted:
+    """Those of matrices of reals, and their eigenvectors."""
+    if (x := _real(node, "self")) is None:
+        raise Refusal("eigenvalues of complex matrices are not supported")
+    out = [tensor(node.out_dims(at), node.out_dtype(at)) for at in range(len(node.results)) for _ in range(2)]
+    parts = node.bb.call_dps_packed("relax.linalg", [op.string(node.name.removeprefix("linalg_")), x], [*out])
+    made = [Complex(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+    return made[0] if len(made) == 1 else made
 
 
 @_converts("_fft_r2c")
@@ -330,8 +341,6 @@ def _to_reals(node: Node) -> Converted:
 
 def _transformed(node: Node, kind: str, parts: list[Expr], *, forward: bool) -> Converted:
     """A Fourier transform by a function of the run-time library."""
-    from relax_dialect.builder import tensor
-
     rank = parts[0].ndim or 0
     axes = ",".join(str(axis % rank) for axis in node.integers("dim"))
     norms = ("backward", "ortho", "forward") if forward else ("forward", "ortho", "backward")

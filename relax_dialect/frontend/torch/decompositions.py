@@ -14,12 +14,18 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
-from tir_dialect.dims import Dim, to_dim
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, maximum, minimum, to_dim
+from tir_dialect.dtypes import epsilon
 
 
 def _made(node: Node, what: str, operands: Sequence[Expr], *results: Sequence[Dim]) -> list[Expr]:
     """Results of shapes, in the dtype of the node's first one."""
-    out = [tensor(list(dims), node.out_dtype()) for dims in results]
+    return called(node, what, operands, [tensor(list(dims), node.out_dtype()) for dims in results])
+
+
+def called(node: Node, what: str, operands: Sequence[Expr], out: Sequence[TensorType]) -> list[Expr]:
+    """Results of types, of the function of the run-time library."""
     return list(node.bb.call_dps_packed("relax.linalg", [op.string(what), *operands], [*out]))
 
 
@@ -74,9 +80,13 @@ def cholesky_solve(node: Node) -> Result:
     return _solved(node, "solve upper", _adjoint(lower), half, left=True)
 
 
-def _solved(node: Node, kind: str, a: Expr, b: Expr, *, left: bool) -> Expr:
-    """With a right-hand side that is a vector, or a matrix; leading dimensions broadcast."""
-    dims, is_vector = node.out_dims(), a.ndim != b.ndim
+def _solved(node: Node, kind: str, a: Expr, b: Expr, *, left: bool, like: Expr | None = None) -> Expr:
+    """With a right-hand side that is a vector, or a matrix; leading dimensions broadcast.
+
+    The shape is that of `like`, or of the node's result.
+    """
+    dims = node.out_dims() if like is None or like.shape is None else [to_dim(each) for each in like.shape if each]
+    is_vector = a.ndim != b.ndim
     rows = [*dims, to_dim(1)] if is_vector else dims
     b = op.expand_dims(b, [-1]) if is_vector else b
     if left:
@@ -126,3 +136,125 @@ def symmetric_eigenvalues(node: Node) -> Result:
     if not node.flag("compute_v"):
         return [*_made(node, f"eigvalsh {which}", [node.tensor("A")], node.out_dims()), None]
     return _made(node, f"eigh {which}", [node.tensor("A")], node.out_dims(), node.out_dims(1))
+
+
+@converts("aten.linalg_pinv.atol_rtol_tensor")
+def pseudo_inverse(node: Node) -> Result:
+    """The inverse on what is not mapped to 0: singular values up to a bound count as 0."""
+    x = node.tensor("self")
+    if node.flag("hermitian"):
+        x = op.add(op.tril(x), _adjoint(op.tril(x, -1)))
+    *lead, rows, columns = node.shape()
+    least = minimum(rows, columns)
+    u, values, vh = _made(node, "svd", [x], [*lead, rows, least], [*lead, least], [*lead, least, columns])
+    largest = op.max(values, [-1], keepdims=True)
+    least_kept = op.multiply(_relative_bound(node), largest)
+    if node.has("atol"):
+        least_kept = op.maximum(op.expand_dims(node.tensor("atol", node.dtype()), [-1]), least_kept)
+    inverses = op.where(op.greater(values, least_kept), op.reciprocal(values), node.like(0, values))
+    return op.matmul(op.multiply(_adjoint(vh), op.expand_dims(inverses, [-2])), _adjoint(u))
+
+
+def _relative_bound(node: Node) -> Expr:
+    """The argument `rtol`; else rounding errors of the matrix, or 0 where there is an absolute bound."""
+    dtype, zero = node.dtype(), node.const(0, node.dtype())
+    if node.has("rtol"):
+        return op.expand_dims(node.tensor("rtol", dtype), [-1])
+    found = op.multiply(node.graph.dimension(maximum(*node.shape()[-2:]), dtype), node.const(epsilon(dtype), dtype))
+    if not node.has("atol"):
+        return found
+    absolute = op.expand_dims(node.tensor("atol", dtype), [-1])
+    return op.where(op.greater(absolute, zero), zero, found)
+
+
+# Triangles
+
+
+@converts("aten.linalg_lu.default")
+def triangles(node: Node) -> Result:
+    """A permutation and two triangles, whose product each matrix is."""
+    _need_pivots(node)
+    return _made(node, "lu", [node.tensor("A")], *(node.out_dims(at) for at in range(3)))
+
+
+@converts("aten.linalg_lu_factor_ex.default")
+def packed_triangles(node: Node) -> Result:
+    """Both triangles in one matrix, and the rows that were exchanged in turn."""
+    _need_pivots(node)
+    out = [tensor(node.out_dims(at), node.out_dtype(at)) for at in range(2)]
+    return [*called(node, "lu_factor", [node.tensor("A")], out), _no_info(node, 2)]
+
+
+@converts("aten.lu_unpack.default")
+def unpacked_triangles(node: Node) -> Result:
+    """The permutation and the triangles of a matrix that has both."""
+    operands = [node.tensor("LU_data"), node.tensor("LU_pivots")]
+    return _unpacked(node, operands, [node.out_dims(at) for at in range(3)])
+
+
+def _unpacked(node: Node, operands: Sequence[Expr], dims: Sequence[Sequence[Dim]]) -> list[Expr]:
+    return _made(node, "lu_unpack", operands, *dims)
+
+
+@converts("aten.linalg_lu_solve.default")
+def solve_by_triangles(node: Node) -> Result:
+    """`x` of `A @ x = B`, or of `x @ A = B`, of the triangles and exchanged rows of `A`; `A` may be transposed."""
+    square = node.shape("LU")
+    permutation, lower, upper = _unpacked(node, [node.tensor("LU"), node.tensor("pivots")], [square] * 3)
+    left, turned = node.flag("left"), node.flag("adjoint")
+    b = node.tensor("B") if left else _adjoint(node.tensor("B"))
+    if left != turned:
+        half = _solved(node, "solve lower unit", lower, op.matmul(_adjoint(permutation), b), left=True, like=b)
+        found = _solved(node, "solve upper", upper, half, left=True, like=b)
+    else:
+        half = _solved(node, "solve lower", _adjoint(upper), b, left=True, like=b)
+        found = op.matmul(permutation, _solved(node, "solve upper unit", _adjoint(lower), half, left=True, like=b))
+    return found if left else _adjoint(found)
+
+
+def _need_pivots(node: Node) -> None:
+    if not node.flag("pivot"):
+        raise Refusal("factors without exchanged rows are not supported: nor are they by PyTorch on CPUs")
+
+
+@converts("aten.triangular_solve.default")
+def old_solve_triangular(node: Node) -> Result:
+    """`x` of `A @ x = b`, where `A` is a triangle, which may be transposed; and `A`."""
+    a, upper = node.tensor("A"), node.flag("upper")
+    if node.flag("transpose"):
+        a, upper = _adjoint(a), not upper
+    kind = f"solve {'upper' if upper else 'lower'}{' unit' if node.flag('unitriangular') else ''}"
+    return [_solved(node, kind, a, node.tensor("self"), left=True), node.tensor("A")]
+
+
+@converts("aten.cholesky_inverse.default")
+def inverse_by_cholesky(node: Node) -> Result:
+    """The inverse of the matrix whose triangle is given."""
+    lower = _adjoint(node.tensor("self")) if node.flag("upper") else node.tensor("self")
+    dims = node.out_dims()
+    ones = op.broadcast_to(op.eye(dims[-1], dims[-1], dtype=node.out_dtype()), dims)
+    half = _solved(node, "solve lower", lower, ones, left=True)
+    return _solved(node, "solve upper", _adjoint(lower), half, left=True)
+
+
+@converts("aten.linalg_matrix_exp.default")
+def exponential(node: Node) -> Result:
+    """The exponential function of each matrix."""
+    return _made(node, "expm", [node.tensor("self")], node.out_dims())[0]
+
+
+@converts("aten.linalg_householder_product.default")
+def reflections(node: Node) -> Result:
+    """The first columns of the matrix of reflections, whose vectors are below the diagonal."""
+    vectors, factors = op.tril(node.tensor("input"), -1), node.tensor("tau")
+    *_, rows, columns = node.shape("input")
+    count = node.shape("tau")[-1].constant_value
+    if count is None:
+        raise Refusal("a number of reflections that depends on sizes is not supported")
+    found = op.broadcast_to(op.eye(rows, columns, dtype=node.out_dtype()), node.out_dims())
+    whole = op.add(vectors, op.broadcast_to(op.eye(rows, columns, dtype=node.out_dtype()), node.out_dims()))
+    for at in reversed(range(count)):
+        v = op.strided_slice(whole, [-1], [at], [at + 1])
+        factor = op.expand_dims(op.strided_slice(factors, [-1], [at], [at + 1]), [-1])
+        found = op.subtract(found, op.multiply(factor, op.matmul(v, op.matmul(_adjoint(v), found))))
+    return found

@@ -42,8 +42,12 @@ class GraphImporter(GraphScope):
     """Imports the nodes of one graph into the block that is open."""
 
     @override
-    def within(self, owner: GraphModule, arguments: Sequence[Any], *, lifted: bool = False) -> GraphImporter:
+    def within(
+        self, owner: GraphModule, arguments: Sequence[Any], *, lifted: bool = False, seed: Expr | None = None
+    ) -> GraphImporter:
         inner = GraphImporter(self.bb, owner, self.problems, self.bounds, floats=self.floats, lifted=lifted)
+        inner.seed = None if lifted else self.seed if seed is None else seed
+        inner.streams = self.streams
         inputs = [node for node in owner.graph.nodes if node.op == "placeholder"]
         inner.environment = {node.name: value for node, value in zip(inputs, arguments, strict=True)}
         return inner

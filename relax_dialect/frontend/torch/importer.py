@@ -22,8 +22,9 @@ from relax_dialect.frontend.torch.library import GETITEM, is_random, is_symbolic
 from relax_dialect.frontend.torch.program import (
     ExportedProgram,
     FxNode,
-    GraphModule,
     InputSpec,
+    inner_graphs,
+    nodes_of,
     output_keys,
 )
 from relax_dialect.frontend.torch.recurrent import is_projected
@@ -65,7 +66,7 @@ class Importer:
         """The module; raises `TorchImportError`."""
         problems = Problems()
         graph = self.program.graph_module
-        nodes = list(_nodes_of(graph))
+        nodes = list(nodes_of(graph))
         for node in nodes:
             if node.op == "call_function" and (reason := _why_unsupported(node)) is not None:
                 problems.add(name_of(node.target), reason, node)
@@ -92,7 +93,7 @@ class Importer:
                         importer.environment[node.name] = separated(importer.environment[node.name])
                 importer.seed = importer.environment.get(SEED) if self.seed is None else bb.prim(self.seed)
                 loops = any(map(is_projected, nodes))
-                flat = not loops and not any(_inner_graphs(self.program.graph_module))
+                flat = not loops and not any(inner_graphs(self.program.graph_module))
                 results = self._in_dataflow(importer) if flat else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:
@@ -191,21 +192,6 @@ def _why_unsupported(node: FxNode) -> str | None:
     if any(has_complex(None, each) for each in said):
         return None if is_complex_supported(name.split(".")[1]) else NO_COMPLEX
     return None if name in CONVERTERS else NO_CONVERTER
-
-
-def _nodes_of(owner: GraphModule) -> Iterator[FxNode]:
-    """The nodes of a graph, and of the graphs in it."""
-    yield from owner.graph.nodes
-    for inner in _inner_graphs(owner):
-        yield from _nodes_of(inner)
-
-
-def _inner_graphs(owner: GraphModule) -> Iterator[GraphModule]:
-    """The graphs that the nodes of a graph name."""
-    for node in owner.graph.nodes:
-        inner: Any = getattr(owner, node.target, None) if node.op == "get_attr" else None
-        if hasattr(inner, "graph"):
-            yield inner
 
 
 def _counted(nodes: Sequence[FxNode]) -> set[str]:

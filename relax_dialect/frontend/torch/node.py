@@ -45,7 +45,7 @@ class GraphScope(ABC):
     """The symbols that stand for floating-point numbers which are data."""
 
     seed: Expr | None = None
-    """What random numbers are a function of; `None` where a program draws none, and in inner graphs."""
+    """What random numbers are a function of; `None` where a program draws none, and in graphs that are lifted."""
 
     lifted: bool = False
     """Whether a graph of scalars is applied to tensors, so that shapes are not those that PyTorch says."""
@@ -56,12 +56,17 @@ class GraphScope(ABC):
     def random_stream(self) -> tuple[Expr, int]:
         """The seed, and a stream that nobody else draws from."""
         if self.seed is None:
-            raise Refusal("random numbers in inner graphs are not supported: draw them outside, and pass them")
+            raise Refusal("random numbers in functions of scores are not supported: draw them outside, and pass them")
         return self.seed, next(self.streams)
 
     @abstractmethod
-    def within(self, owner: GraphModule, arguments: Sequence[Any], *, lifted: bool = False) -> GraphScope:
-        """The scope of an inner graph, applied to arguments; `lifted` if these are tensors where it has scalars."""
+    def within(
+        self, owner: GraphModule, arguments: Sequence[Any], *, lifted: bool = False, seed: Expr | None = None
+    ) -> GraphScope:
+        """The scope of an inner graph, applied to arguments; `lifted` if these are tensors where it has scalars.
+
+        Its random numbers are a function of `seed`, else of this scope's; graphs that are lifted draw none.
+        """
 
     @abstractmethod
     def run(self) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 
@@ -91,3 +91,18 @@ def output_keys(program: ExportedProgram) -> list[str]:
     keys: list[Any] = list(returned.context)
     flat = returned.num_leaves == len(keys) and all(isinstance(key, str) for key in keys)
     return keys if flat else []
+
+
+def nodes_of(owner: GraphModule) -> Iterator[FxNode]:
+    """The nodes of a graph, and of the graphs in it."""
+    yield from owner.graph.nodes
+    for inner in inner_graphs(owner):
+        yield from nodes_of(inner)
+
+
+def inner_graphs(owner: GraphModule) -> Iterator[GraphModule]:
+    """The graphs that the nodes of a graph name."""
+    for node in owner.graph.nodes:
+        inner: Any = getattr(owner, node.target, None) if node.op == "get_attr" else None
+        if hasattr(inner, "graph"):
+            yield inner

@@ -43,14 +43,42 @@ def factored(x: Tensor, b: Tensor) -> Any:
     ]
 
 
+def inverted(x: Tensor, a: Tensor, b: Tensor) -> Any:
+    spd = x @ x.mT + torch.eye(4)
+    lower, (lu, rows) = linalg.cholesky(spd), linalg.lu_factor(a)
+    return [
+        *(linalg.pinv(b), linalg.pinv(b.mT), linalg.pinv(spd, hermitian=True), linalg.pinv(b, rtol=0.4)),
+        *(linalg.pinv(b, atol=0.5), linalg.matrix_rank(b), linalg.cond(a), linalg.matrix_exp(8 * x)),
+        *(lu, rows, *linalg.lu(b), *linalg.lu(b.mT), *torch.lu_unpack(*linalg.lu_factor(b))),
+        *(linalg.lu_solve(lu, rows, b, adjoint=turned) for turned in (False, True)),
+        *(linalg.lu_solve(lu, rows, b.mT, left=False, adjoint=turned) for turned in (False, True)),
+        *(torch.cholesky_inverse(lower), torch.cholesky_inverse(lower.mT, upper=True)),
+        torch.triangular_solve(b, spd, upper=False, transpose=True)[0],
+        torch.triangular_solve(b, spd, unitriangular=True)[0] / 100,
+        linalg.householder_product(b, b[..., 0, :2]),
+    ]
+
+
+def eigenvalues(x: Tensor) -> Any:
+    """Vectors are unique up to a factor, and the order of values is free."""
+    values, vectors = linalg.eig(x)
+    difference = vectors * values[..., None, :] - x.to(vectors.dtype) @ vectors
+    lengths = (vectors * vectors.conj()).sum(-2)
+    return torch.view_as_real(difference), torch.view_as_real(lengths), linalg.eigvals(x).abs().sort(-1)[0]
+
+
 def test_values():
     torch.manual_seed(0)
     sizes = [(torch.randn(n, 4, 4), torch.randn(n, 4, 3)) for n in (3, 1, 0)]
     assert_same(solved, sizes[0], ({0: Dim.AUTO}, {0: Dim.AUTO}), *sizes[1:])
     assert_same(factored, sizes[0])  # PyTorch fixes the sizes
+    three = [(x, torch.randn(len(x), 4, 4), b) for x, b in sizes[:2]]
+    assert_same(inverted, three[0], ({0: Dim.AUTO},) * 3, three[1])
+    assert_same(eigenvalues, sizes[0][:1], ({0: Dim.AUTO},), sizes[1][:1])
 
 
 def test_singular_matrices_are_errors():
-    main = VirtualMachine(build(from_exported_program(export(linalg.inv, (torch.eye(3),)))))["main"]
-    with pytest.raises(ValueError, match="inv: Singular matrix"):
-        main(torch.zeros(3, 3))
+    for function, kind in ((linalg.inv, "inv"), (linalg.lu_factor, "lu_factor")):
+        main = VirtualMachine(build(from_exported_program(export(function, (torch.eye(3),)))))["main"]
+        with pytest.raises(ValueError, match=f"{kind}: Singular matrix"):
+            main(torch.zeros(3, 3))

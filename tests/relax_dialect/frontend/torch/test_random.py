@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch._higher_order_ops.map import map as map_
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim
 from torch.nn import functional as F
+from torch.nn.attention.flex_attention import flex_attention
 
 from lowering import build
 from relax_dialect.frontend.torch import TorchImportError, from_exported_program
@@ -109,10 +113,35 @@ def test_layers_in_training():
     assert abs((attention[0, :, 0] == 0).mean() - 0.25) < 0.04
 
 
-def test_what_cannot_be_drawn_is_said():
-    def loop(x: Tensor) -> Any:
-        step = lambda i, x: (i + 1, x + torch.rand_like(x))  # noqa: E731
-        return torch._higher_order_ops.while_loop(lambda i, x: i < 3, step, (torch.tensor(0), x))
+def test_each_iteration_draws_numbers_of_its_own():
+    def walk(x: Tensor) -> Tensor:
+        step = lambda i, y: (i + 1, y + torch.rand_like(y))  # noqa: E731
+        return while_loop(lambda i, y: i < 12, step, (torch.zeros((), dtype=torch.int64), torch.zeros_like(x)))[1]
 
-    with pytest.raises(TorchImportError, match="random numbers in inner graphs are not supported"):
-        from_exported_program(export(loop, (torch.ones(3),)))
+    def loops(x: Tensor) -> Any:
+        rows = scan(lambda c, r: (c + torch.rand_like(c), torch.rand_like(r)), torch.zeros_like(x[0]), x, dim=0)
+        branch = torch.cond(x.sum() > 0, torch.rand_like, lambda x: -torch.rand_like(x), (x,))
+        return walk(x), *rows, map_(torch.rand_like, x), map_(walk, x), branch
+
+    x = torch.ones(12, 200)
+    module = from_exported_program(export(loops, (x,), ({0: Dim.AUTO},)))
+    mains = [VirtualMachine(build(module.clone(), mode=mode))["main"] for mode in ("bytecode", "native")]
+    outcomes = [[to_numpy(each) for each in main(x, 7)] for main in (*mains, mains[0])]
+    outcomes.append(list(run(module, "main", [x.numpy(), 7])))
+    for other in outcomes[1:]:
+        for one, two in zip(outcomes[0], other, strict=True):
+            np.testing.assert_allclose(one, two, 1e-5, 1e-6)
+    walked, summed, *drawn, nested, _ = outcomes[0]
+    assert abs(np.std([walked, nested]) - 1) < 0.05  # of twelve independent numbers: of one number, 12 times, 3.5
+    assert abs(summed.std() - 1) < 0.15
+    for rows in (*drawn, nested):
+        assert abs(np.corrcoef(rows) - np.eye(12)).max() < 0.35
+
+
+def test_what_cannot_be_drawn_is_said():
+    def tilted(score: Tensor, *_: Tensor) -> Tensor:
+        return score + torch.rand_like(score)
+
+    q = torch.ones(1, 1, 16, 16)
+    with pytest.raises(TorchImportError, match="random numbers in functions of scores are not supported"):
+        from_exported_program(export(lambda q: flex_attention(q, q, q, score_mod=tilted), (q,)))

@@ -30,9 +30,9 @@ def architectures() -> dict[str, Architecture]:
 
         found += of_diffusers.architectures()
     if find_spec("transformers"):
-        from tests.relax_dialect.frontend.torch.architectures import of_transformers
+        from tests.relax_dialect.frontend.torch.architectures import of_many_inputs, of_transformers
 
-        found += of_transformers.architectures()
+        found += of_transformers.architectures() + of_many_inputs.architectures()
     return {each.name: each for each in found}
 
 

@@ -59,6 +59,17 @@ SMALL: Mapping[str, Any] = {
 }
 """What is small in every configuration that has it."""
 
+LATENT = {
+    "kv_lora_rank": 16,
+    "q_lora_rank": 16,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+    "qk_nope_head_dim": 4,
+    "n_group": 2,
+    "topk_group": 1,
+    "num_key_value_heads": 4,
+}
+MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 8, "mamba_chunk_size": 8}
 TEXT: Mapping[str, Mapping[str, Any]] = {
     "albert": {},
     "bert": {},
@@ -138,7 +149,51 @@ TEXT: Mapping[str, Mapping[str, Any]] = {
     "xlnet": {"d_inner": 64, "d_head": 8},
     "xmod": {"languages": ["en_XX"], "default_language": "en_XX"},
     "yoso": {"use_expectation": True},
-    "zamba2": {"mamba_d_state": 8, "mamba_headdim": 8, "n_mamba_heads": 8, "mamba_ngroups": 1, "chunk_size": 8},
+    "zamba2": {
+        "mamba_d_state": 8,
+        "n_mamba_heads": 8,
+        "chunk_size": 8,
+        "layers_block_type": ["linear_attention", "hybrid"],
+    },
+    "bamba": {**MAMBA, "attn_layer_indices": [1]},
+    "canine": {},
+    "deepseek_v2": LATENT,
+    "deepseek_v3": {**LATENT, "first_k_dense_replace": 1, "head_dim": 4},
+    "diffllama": {},
+    "ernie4_5_moe": {},
+    "flaubert": {},
+    "glm4_moe": {"first_k_dense_replace": 1, "n_group": 1, "topk_group": 1},
+    "granitemoehybrid": {**MAMBA, "layer_types": ["mamba", "attention"]},
+    "imagegpt": {},
+    "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "mamba_d_state": 4, "use_mamba_kernels": False},
+    "lfm2": {"layer_types": ["conv", "full_attention"]},
+    "llama4_text": {"intermediate_size_mlp": 64},
+    "longformer": {"attention_window": 4},
+    "luke": {"entity_vocab_size": 50},
+    "minimax": {},
+    "modernbert-decoder": {"global_attn_every_n_layers": 2, "local_attention": 8},
+    "mra": {},
+    "qwen3_next": {
+        "linear_num_value_heads": 4,
+        "linear_num_key_heads": 2,
+        "linear_key_head_dim": 8,
+        "linear_value_head_dim": 8,
+        "layer_types": ["linear_attention", "full_attention"],
+    },
+    "recurrent_gemma": {"lru_width": 32},
+    "reformer": {
+        "axial_pos_shape": (8, 16),
+        "axial_pos_embds_dim": (16, 16),
+        "attn_layers": ["local", "lsh"],
+        "local_attn_chunk_length": 4,
+        "lsh_attn_chunk_length": 4,
+        "num_buckets": 4,
+        "attention_head_size": 8,
+        "feed_forward_size": 64,
+    },
+    "rwkv": {"attention_hidden_size": 32},
+    "tapas": {},
+    "xlstm": {},
 }
 """Models of tokens, with what else their configuration needs to be small."""
 
@@ -158,6 +213,10 @@ BOTH: Mapping[str, Mapping[str, Any]] = {
     "switch_transformers": {"num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1},
     "t5": {},
     "umt5": {},
+    "led": {"attention_window": 4},
+    "longt5": {"local_radius": 3},
+    "nllb-moe": {"num_experts": 4, "encoder_sparse_step": 2, "decoder_sparse_step": 2, "expert_capacity": 4},
+    "pegasus_x": {"block_size": 4, "num_global_tokens": 2},
 }
 """Models with an encoder and a decoder."""
 
@@ -271,7 +330,7 @@ WAVES: Mapping[str, Mapping[str, Any]] = {
 """Models of sampled sound."""
 
 
-def _model(kind: str, extra: Mapping[str, Any], **more: Any) -> torch.nn.Module:
+def small_model(kind: str, extra: Mapping[str, Any], **more: Any) -> torch.nn.Module:
     """A model of random weights."""
     torch.manual_seed(0)
     settings = {"attn_implementation": "sdpa"}
@@ -279,10 +338,10 @@ def _model(kind: str, extra: Mapping[str, Any], **more: Any) -> torch.nn.Module:
     small = {
         name: value
         for name, value in SMALL.items()
-        if isinstance(getattr(plain, name, None), int | None) and hasattr(plain, name)
+        if isinstance(getattr(plain, name, None), int | None)
+        and hasattr(plain, name)
+        and not isinstance(getattr(type(plain), name, None), property)
     }
-    if isinstance(getattr(type(plain), "head_dim", None), property):
-        small.pop("head_dim", None)
     config = transformers.AutoConfig.for_model(kind, **(small | dict(extra) | more))
     config._attn_implementation = "sdpa"
     try:
@@ -296,18 +355,29 @@ def _model(kind: str, extra: Mapping[str, Any], **more: Any) -> torch.nn.Module:
     return model.eval()
 
 
-UNROLLED = {"falcon_mamba", "mamba"}
+UNROLLED = {"falcon_mamba", "jamba", "mamba", "recurrent_gemma", "rwkv", "xlstm"}
 """PyTorch unrolls the loop over time of these, which fixes their length."""
+CHUNKED = {"bamba", "granitemoehybrid", "mamba2", "zamba2"}
+"""These make chunks of 8 of the time; `torch.export` takes a single one for another program."""
+
+
+def _sizes(kind: str) -> tuple[tuple[int, int], ...]:
+    """Batches and lengths."""
+    if kind in UNROLLED:
+        return (2, 7), (1, 7), (3, 7)
+    if kind == "nystromformer":  # one length, which its configuration says
+        return (2, 128), (1, 128), (3, 128)
+    return ((2, 20), (1, 17), (3, 33)) if kind in CHUNKED else ((2, 7), (1, 5), (3, 16))
 
 
 def _text(kind: str, extra: Mapping[str, Any]) -> Architecture:
-    dynamic = {0: Dim.AUTO} if kind in UNROLLED else {0: Dim.AUTO, 1: Dim.AUTO}
+    dynamic = {0: Dim.AUTO} if kind in UNROLLED | {"nystromformer"} else {0: Dim.AUTO, 1: Dim.AUTO}
     return Architecture(
         f"transformers/{kind}",
-        lambda: Tensors(_model(kind, extra), ["input_ids", "attention_mask"], ["last_hidden_state"]),
+        lambda: Tensors(small_model(kind, extra), ["input_ids", "attention_mask"], ["last_hidden_state"]),
         lambda batch, time: [torch.randint(4, 90, (batch, time)), torch.ones(batch, time, dtype=torch.long)],
         (dynamic, dynamic),
-        ((2, 7), (1, 7), (3, 7)) if kind in UNROLLED else ((2, 7), (1, 5), (3, 16)),
+        _sizes(kind),
     )
 
 
@@ -315,7 +385,7 @@ def _both(kind: str, extra: Mapping[str, Any]) -> Architecture:
     return Architecture(
         f"transformers/{kind}",
         lambda: Tensors(
-            _model(kind, extra), ["input_ids", "decoder_input_ids"], ["last_hidden_state"], use_cache=False
+            small_model(kind, extra), ["input_ids", "decoder_input_ids"], ["last_hidden_state"], use_cache=False
         ),
         lambda batch, time: [torch.randint(4, 90, (batch, time)), torch.randint(4, 90, (batch, time + 2))],
         ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO, 1: Dim.AUTO}),
@@ -336,7 +406,7 @@ def _images(kind: str, extra: Mapping[str, Any]) -> Architecture:
         detr["num_queries"] = 5
     return Architecture(
         f"transformers/{kind}",
-        lambda: Tensors(_model(kind, extra, **detr), ["pixel_values"]),
+        lambda: Tensors(small_model(kind, extra, **detr), ["pixel_values"]),
         lambda batch: [torch.randn(batch, 3, 32, 32)],
         ({0: Dim.AUTO},),
         ((2,), (1,), (3,)),
@@ -346,7 +416,7 @@ def _images(kind: str, extra: Mapping[str, Any]) -> Architecture:
 def _waves(kind: str, extra: Mapping[str, Any]) -> Architecture:
     return Architecture(
         f"transformers/{kind}",
-        lambda: Tensors(_model(kind, extra), ["input_values"], ["last_hidden_state"]),
+        lambda: Tensors(small_model(kind, extra), ["input_values"], ["last_hidden_state"]),
         lambda batch, time: [torch.randn(batch, time)],
         ({0: Dim.AUTO, 1: Dim.AUTO},),
         ((2, 400), (1, 333), (3, 512)),
@@ -354,7 +424,7 @@ def _waves(kind: str, extra: Mapping[str, Any]) -> Architecture:
 
 
 def _whisper() -> torch.nn.Module:
-    model = _model("whisper", {"num_mel_bins": 8, "max_source_positions": 16, "decoder_start_token_id": 1})
+    model = small_model("whisper", {"num_mel_bins": 8, "max_source_positions": 16, "decoder_start_token_id": 1})
     return Tensors(model, ["input_features", "decoder_input_ids"], ["last_hidden_state"], use_cache=False)
 
 
