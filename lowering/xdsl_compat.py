@@ -214,7 +214,7 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround(
         "assembly formats are read when ops are defined, needed or not",
-        "tir_dialect/startup/assembly_formats.py",
+        "op_definition in vm_dialect/ops/definition.py, and formats_on_demand for the ops of xDSL",
         _formats_are_read_with_definitions,
     ),
     WorkAround(
