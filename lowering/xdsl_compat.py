@@ -197,6 +197,24 @@ def _writes_end_common_subexpressions() -> bool:
     return sum(isinstance(op, LoadOp) for op in module.ops) == 2
 
 
+def _unneeded_functions_and_results_stay() -> bool:
+    from xdsl.context import Context
+    from xdsl.dialects import func, scf
+    from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+    condition = arith.ConstantOp.from_int_and_width(1, 1)
+    branches: list[list[Operation]] = []
+    for number in range(2):
+        value = arith.ConstantOp.from_int_and_width(number, 32)
+        branches.append([value, scf.YieldOp(value, value)])
+    choice = scf.IfOp(condition, [i32, i32], *branches)
+    user = func.CallOp("used", [choice.results[0]], [])
+    private = func.FuncOp("unused", ((), ()), Region(Block([func.ReturnOp()])), "private")
+    module = ModuleOp([private, condition, choice, user])
+    DeadCodeElimination().apply(Context(), module)
+    return private.parent is not None and len(choice.results) == 2
+
+
 WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
     WorkAround(
@@ -229,6 +247,11 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
         "cse takes any write to change all memory",
         "lowering/relax/eliminate_common_subexpr.py, which asks relax_dialect/analysis/effects.py",
         _writes_end_common_subexpressions,
+    ),
+    WorkAround(
+        "dce keeps functions and results of regions that nothing needs",
+        "lowering/relax/dead_code_elimination.py",
+        _unneeded_functions_and_results_stay,
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(
