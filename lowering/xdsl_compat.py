@@ -207,7 +207,7 @@ def _unneeded_functions_and_results_stay() -> bool:
     for number in range(2):
         value = arith.ConstantOp.from_int_and_width(number, 32)
         branches.append([value, scf.YieldOp(value, value)])
-    choice = scf.IfOp(condition, [i32, i32], *branches)
+    choice = scf.IfOp(condition, [i32, i32], branches[0], branches[1])
     user = func.CallOp("used", [choice.results[0]], [])
     private = func.FuncOp("unused", ((), ()), Region(Block([func.ReturnOp()])), "private")
     module = ModuleOp([private, condition, choice, user])
