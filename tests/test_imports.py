@@ -40,11 +40,9 @@ TANGLED = [
     "relax_dialect",
     "relax_dialect/analysis",
     "relax_dialect/canonicalization",
-    "relax_dialect/interpreter",
     "relax_dialect/ops",
     "tir_dialect/analysis",
     "tir_dialect/ops",
-    "vm_dialect/executable",
 ]
 """Folders with files that import each other, late and type-only imports included; the list only becomes shorter."""
 
