@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relax_dialect.analysis.effects import written_parameters
-from relax_dialect.interpreter.arguments import Argument
+from relax_dialect.interpreter.arguments import InterpretedArgument
 from relax_dialect.interpreter.conform import Contract, Expectation, argument_names
 from relax_dialect.interpreter.frame import Callee, Frame, TailCall
 from relax_dialect.interpreter.program import Program
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.signatures import signature_of
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.symbols import find_function
+from vm_dialect.arguments import Arguments
 
 
 @dataclass(eq=False)
@@ -44,12 +45,8 @@ class Function:
 
     def taken(self, given: Sequence[Any]) -> list[Value]:
         """Arguments from a caller that knows nothing of the interpreter as values that its parameters take."""
-        names = argument_names(self.name, self.op.param_names, 0)
-        written = written_parameters(self.op) if isinstance(self.op, FuncOp) else frozenset[int]()
-        params = self.type.params
-        taken = (Argument(name, index in written) for index, name in enumerate(names))
-        values = [each.value(*pair) for each, *pair in zip(taken, given, params, strict=False)]
-        return [*values, *map(from_python, given[len(values) :])]
+        arguments = Arguments(self.name, self.op.param_names, signature_of(self.op), InterpretedArgument)
+        return arguments.converted(given)
 
     def in_order(self, named: Mapping[str, Any]) -> list[Any]:
         """Arguments by name in the order of the parameters; `TypeError` for an unknown name, or if one is missing."""
