@@ -14,9 +14,9 @@ from xdsl.ir import Operation
 
 from relax_dialect.interpreter.runtime_values import Value, from_python, packed
 from relax_dialect.ops.callees import captured_parameters
-from tir_dialect.packed_functions import register_packed_functions
 from vm_dialect import messages
 from vm_dialect.errors import register_error_types
+from vm_dialect.numpy_library import register_functions_of_tvm
 
 register_error_types()
 
@@ -81,7 +81,7 @@ class Program:
 
     def packed_function(self, name: str) -> Callable[..., Value]:
         """A packed function on values of the interpreter; `ValueError` if it is not registered."""
-        register_packed_functions()
+        register_functions_of_tvm()
         found = self._packed.get(name) or tvm_ffi.get_global_func(name, allow_missing=True)
         if found is None:
             raise ValueError(messages.unknown_packed(name))
