@@ -32,30 +32,44 @@ EXTERNAL_MODELS = (VERIFIERS, external.VERIFIERS, external.IMPURITY, external.EF
 FILES = sorted(path.relative_to(ROOT) for package in ALLOWED for path in (ROOT / package).rglob("*.py"))
 
 
-def _imported(path: Path, members: bool = False) -> Iterator[str]:
-    """The modules that a file imports, also inside of functions; with `members`, what it takes out of them as well."""
+def _imports(path: Path) -> Iterator[tuple[str, str | None]]:
+    """The modules that a file imports, also inside of functions, with the name that it takes out of each."""
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names if members)
+            yield from ((node.module or "", alias.name) for alias in node.names)
 
 
 @each(FILES)
 def test_imports_point_one_way(path: Path):
     package = path.parts[0]
-    foreign = {name.partition(".")[0] for name in _imported(path)} & ALLOWED.keys() - {package}
+    foreign = {name.partition(".")[0] for name, _ in _imports(path)} & ALLOWED.keys() - {package}
     assert foreign <= ALLOWED[package], f"{package} must not import {', '.join(sorted(foreign - ALLOWED[package]))}"
 
 
 def _graph() -> dict[Path, set[Path]]:
-    """Which file imports which, but for the faces of packages, which hand names on."""
-    modules = {".".join(path.with_suffix("").parts): path for path in FILES if path.name != "__init__.py"}
-    return {
-        path: {modules[name] for name in _imported(path, members=True) if name in modules} for path in modules.values()
+    """Which file imports which; what the face of a package hands on is imported from where the face has it."""
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+    faces = {
+        name: {taken: module for module, taken in _imports(path) if taken}
+        for name, path in modules.items()
+        if path.name == "__init__.py"
     }
+
+    def source(module: str, name: str | None) -> Path | None:
+        inner = f"{module}.{name}"
+        if inner in modules:
+            return None if inner in faces else modules[inner]
+        if module in faces:
+            origin = faces[module].get(name or "")
+            return None if origin is None else source(origin, name)
+        return modules.get(module)
+
+    files = [path for path in modules.values() if path.name != "__init__.py"]
+    found = {path: {source(*imported) for imported in _imports(path)} - {path, None} for path in files}
+    return {path: {each for each in sources if each is not None} for path, sources in found.items()}
 
 
 def _reachable(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
