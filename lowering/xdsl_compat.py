@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, ModuleOp, StringAttr, VectorType, bf16, f32, i1, i32, i64
 from xdsl.ir import Block, Operation, Region
-from xdsl.utils.exceptions import LLVMTranslationException, VerifyException
+from xdsl.irdl import IRDLOperation, irdl_op_definition
+from xdsl.utils.exceptions import LLVMTranslationException, PyRDLOpDefinitionError, VerifyException
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,18 @@ def _bits_of_dense_floats_are_integers() -> bool:
     return "0x4B400000" not in str(op)
 
 
+def _formats_are_read_with_definitions() -> bool:
+    class FaultyOp(IRDLOperation):
+        name = "test.faulty"
+        assembly_format = "no format"
+
+    try:
+        irdl_op_definition(FaultyOp)
+    except PyRDLOpDefinitionError:
+        return True
+    return False
+
+
 def _dialects_are_loaded_as_a_whole() -> bool:
     from xdsl.context import Context
     from xdsl.dialects.test import Test
@@ -194,6 +207,24 @@ def _writes_end_common_subexpressions() -> bool:
     return sum(isinstance(op, LoadOp) for op in module.ops) == 2
 
 
+def _unneeded_functions_and_results_stay() -> bool:
+    from xdsl.context import Context
+    from xdsl.dialects import func, scf
+    from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+    condition = arith.ConstantOp.from_int_and_width(1, 1)
+    branches: list[list[Operation]] = []
+    for number in range(2):
+        value = arith.ConstantOp.from_int_and_width(number, 32)
+        branches.append([value, scf.YieldOp(value, value)])
+    choice = scf.IfOp(condition, [i32, i32], branches[0], branches[1])
+    user = func.CallOp("used", [choice.results[0]], [])
+    private = func.FuncOp("unused", ((), ()), Region(Block([func.ReturnOp()])), "private")
+    module = ModuleOp([private, condition, choice, user])
+    DeadCodeElimination().apply(Context(), module)
+    return private.parent is not None and len(choice.results) == 2
+
+
 WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
     WorkAround(
@@ -211,6 +242,11 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround("a dialect is loaded as a whole for one op", "lowering/context.py", _dialects_are_loaded_as_a_whole),
     WorkAround(
+        "assembly formats are read when ops are defined, needed or not",
+        "op_definition in vm_dialect/ops/definition.py",
+        _formats_are_read_with_definitions,
+    ),
+    WorkAround(
         "a value named %_1 has an empty name hint, which cannot be copied",
         "tir_dialect/name_hints.py, also for what LocatedParser reads",
         _names_of_numbers_are_empty_hints,
@@ -222,6 +258,11 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
         "cse takes any write to change all memory",
         "lowering/relax/eliminate_common_subexpr.py, which asks relax_dialect/analysis/effects.py",
         _writes_end_common_subexpressions,
+    ),
+    WorkAround(
+        "dce keeps functions and results of regions that nothing needs",
+        "lowering/relax/dead_code_elimination.py",
+        _unneeded_functions_and_results_stay,
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(

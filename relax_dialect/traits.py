@@ -16,6 +16,7 @@ from xdsl.traits import (
     get_effects,
 )
 
+from relax_dialect.external import EFFECTS
 from relax_dialect.witness_effects import CheckedWitness
 
 _ANY_EFFECT = frozenset((EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)))
@@ -51,10 +52,7 @@ class ReadsTensors(MemoryEffect):
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
-        # Not at the top: the analysis is about ops, which have this trait.
-        from relax_dialect.analysis.effects import reading_effects
-
-        return reading_effects(op)
+        return EFFECTS.of("ReadsTensors")(op)
 
 
 class Evaluated(ReadsTensors, AlwaysSpeculatable):
@@ -109,6 +107,14 @@ class Unpacks(OpTrait):
 
 class OnlyReadsTensors(OpTrait):
     """The op looks at its tensor operands while it runs and does not keep them."""
+
+
+class RunsWhenCalled(OpTrait):
+    """The region of the op runs when its result is called, not where it stands: a closure."""
+
+
+class HoldsDataflow(OpTrait):
+    """The region of the op holds nothing but ops without effects, apart from control flow."""
 
 
 class EndsInYield(OpTrait):

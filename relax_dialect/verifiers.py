@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
@@ -12,10 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.symbols import called_functions, find_function
-from relax_dialect.traits import ControlFlow, visible_impurity
-
-if TYPE_CHECKING:
-    from relax_dialect.ops.structure import FuncOp
+from relax_dialect.traits import ControlFlow, HoldsDataflow, RunsWhenCalled, visible_impurity
 
 
 @dataclass(frozen=True)
@@ -42,11 +38,9 @@ class Violations(VerifyException):
 
 def walk_body(region: Region) -> Iterator[Operation]:
     """The ops in `region`, those of nested regions too, but not the bodies of closures: these run when called."""
-    from relax_dialect.ops.structure import ClosureOp
-
     for op in region.ops:
         yield op
-        if not isinstance(op, ClosureOp):
+        if not op.has_trait(RunsWhenCalled):
             for nested in op.regions:
                 yield from walk_body(nested)
 
@@ -62,10 +56,10 @@ def unsolvable(func: FuncType) -> str | None:
 
 def purity_violations(region: Region, subject: str) -> Iterator[Violation]:
     """The impure ops of a pure function, which the messages call `subject`; dataflow regions look after their own."""
-    from relax_dialect.ops.dataflow import DataflowOp
-
     for op in walk_body(region):
-        if not isinstance(op.parent_op(), DataflowOp) and (message := purity_violation(op, subject)) is not None:
+        parent = op.parent_op()
+        inside = parent is not None and parent.has_trait(HoldsDataflow)
+        if not inside and (message := purity_violation(op, subject)) is not None:
             yield Violation(op, message)
 
 
@@ -86,16 +80,13 @@ def dataflow_violations(body: Block) -> Iterator[Violation]:
 
 def dataflow_violation(op: Operation) -> str | None:
     """Why an op must not stand where it stands in the block of a dataflow region; `None` if it may."""
-    from relax_dialect.ops.dataflow import DataflowOp
-    from relax_dialect.ops.structure import ClosureOp
-
     if op.has_trait(ControlFlow):
         return f"'relax.dataflow' op holds '{op.name}', which is control flow"  # C2
-    if isinstance(op, DataflowOp):
+    if op.has_trait(HoldsDataflow):
         return "'relax.dataflow' op holds another 'relax.dataflow'"  # C2
     if (reason := visible_impurity(op)) is not None:
         return f"'relax.dataflow' op holds '{op.name}', which is impure: it {reason}; put it outside"  # C1
-    if isinstance(op, ClosureOp) and _captures_of_block(op):
+    if op.has_trait(RunsWhenCalled) and _captures_of_block(op):
         return "'relax.dataflow' op holds a closure that captures a value of the region"  # C3
     return None
 
@@ -106,25 +97,23 @@ def _captures_of_block(closure: Operation) -> bool:
     return any(isinstance(owner, Operation) and owner.parent is closure.parent for owner in owners)
 
 
-def recursion_violations(func: FuncOp) -> Iterator[Violation]:
-    """The calls in dataflow regions of `func` of functions from which `func` is reached."""
-    from relax_dialect.ops.dataflow import DataflowOp
-
+def recursion_violations(func: Operation, func_name: str) -> Iterator[Violation]:
+    """The calls in dataflow regions of a function of functions from which it is reached."""
     elsewhere: set[str] = set()
-    for dataflow in walk_body(func.body):
-        for op in dataflow.body.ops if isinstance(dataflow, DataflowOp) else ():
+    for dataflow in walk_body(func.regions[0]):
+        for op in dataflow.regions[0].ops if dataflow.has_trait(HoldsDataflow) else ():
             for name in called_functions(op):
-                if _reaches(name, func, elsewhere):
+                if _reaches(name, func, func_name, elsewhere):
                     message = f"'relax.dataflow' op calls @{name} recursively"
                     yield Violation(op, f"{message}; recursion is control flow, call outside the region")
 
 
-def _reaches(name: str, func: FuncOp, elsewhere: set[str]) -> bool:
-    """Whether `func` has that name or is called from there; `elsewhere` collects names from which it is not."""
+def _reaches(name: str, func: Operation, func_name: str, elsewhere: set[str]) -> bool:
+    """Whether a function has that name or is called from there; `elsewhere` collects names from which it is not."""
     pending, seen = [name], set[str]()
     while pending:
         name = pending.pop()
-        if name == func.sym_name.data:
+        if name == func_name:
             return True
         if name not in seen and name not in elsewhere:
             seen.add(name)

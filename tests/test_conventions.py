@@ -15,7 +15,9 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.traits import MemoryEffect
 
 from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
+from relax_dialect.external import VERIFIERS as relax_verifiers
 from tests.support.rules import each
+from tir_dialect.ops.verifiers import VERIFIERS as tir_verifiers
 
 ROOT = Path(__file__).parents[1]
 FILECHECK = ROOT / "tests" / "filecheck"
@@ -29,6 +31,7 @@ ATTRIBUTES = [attribute for name in DIALECTS for attribute in load_dialect(name)
 SOURCES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TESTS = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py"))
 
+EXTERNAL_VERIFIERS = (relax_verifiers, tir_verifiers)
 each_op = each(OPS, lambda op: op.name)
 each_attribute = each(ATTRIBUTES, lambda attribute: attribute.name)
 each_pass = each(PASSES)
@@ -118,10 +121,12 @@ def test_constraint_is_raised(cls: type[Operation], label: str):
 
 
 def _verifier_sources(cls: type[Operation]) -> Iterator[str]:
-    """The source of the class, its bases and traits, and of the functions of ours that they call, at two removes."""
+    """The source of the class, its bases, traits and external verifier, and what they call of ours, at two removes."""
     traits = cls.traits if hasattr(cls, "traits") else ()
     classes = [*cls.__mro__, *(type(trait) for trait in traits)]
     todo: list[tuple[object, int]] = [(each, 0) for each in classes if _is_ours(each)]
+    name = cls.__dict__.get("name", "")
+    todo += [(models.of(name), 0) for models in EXTERNAL_VERIFIERS if name in models.names()]
     seen: set[object] = set()
     while todo:
         subject, depth = todo.pop()

@@ -5,10 +5,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from relax_dialect import external
 from tests.support.rules import each
+from tir_dialect.external_models import ExternalModels
+from tir_dialect.ops.verifiers import VERIFIERS
 
 ROOT = Path(__file__).parents[1]
 ALLOWED = {
@@ -23,58 +27,49 @@ ALLOWED = {
 
 The dialects share no ops: their interpreters call packed functions by the rules of the virtual machine."""
 
-KNOTS = [
-    # Ops name their canonicalization patterns and their verification, which match on ops.
-    {"relax_dialect", "relax_dialect/ops"},
-    {"relax_dialect/canonicalization", "relax_dialect/ops"},
-    # Ops declare their effects by the analysis of aliases, which matches on ops; and patterns ask it.
-    {"relax_dialect/analysis", "relax_dialect/ops"},
-    {"relax_dialect/analysis", "relax_dialect"},
-    {"relax_dialect/analysis", "relax_dialect/canonicalization"},
-    {"relax_dialect/canonicalization", "relax_dialect"},
-    {"tir_dialect/analysis", "tir_dialect/ops"},
-]
-"""Folders whose files may import each other in a circle."""
-
-TANGLED = [
-    "relax_dialect",
-    "relax_dialect/analysis",
-    "relax_dialect/canonicalization",
-    "relax_dialect/interpreter",
-    "relax_dialect/ops",
-    "tir_dialect/analysis",
-    "tir_dialect/ops",
-    "vm_dialect/executable",
-]
-"""Folders with files that import each other, late and type-only imports included; the list only becomes shorter."""
+EXTERNAL_MODELS = (VERIFIERS, external.VERIFIERS, external.IMPURITY, external.EFFECTS, external.PATTERNS)
 
 FILES = sorted(path.relative_to(ROOT) for package in ALLOWED for path in (ROOT / package).rglob("*.py"))
 
 
-def _imported(path: Path, members: bool = False) -> Iterator[str]:
-    """The modules that a file imports, also inside of functions; with `members`, what it takes out of them as well."""
+def _imports(path: Path) -> Iterator[tuple[str, str | None]]:
+    """The modules that a file imports, also inside of functions, with the name that it takes out of each."""
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names if members)
+            yield from ((node.module or "", alias.name) for alias in node.names)
 
 
 @each(FILES)
 def test_imports_point_one_way(path: Path):
     package = path.parts[0]
-    foreign = {name.partition(".")[0] for name in _imported(path)} & ALLOWED.keys() - {package}
+    foreign = {name.partition(".")[0] for name, _ in _imports(path)} & ALLOWED.keys() - {package}
     assert foreign <= ALLOWED[package], f"{package} must not import {', '.join(sorted(foreign - ALLOWED[package]))}"
 
 
 def _graph() -> dict[Path, set[Path]]:
-    """Which file imports which, but for the faces of packages, which hand names on."""
-    modules = {".".join(path.with_suffix("").parts): path for path in FILES if path.name != "__init__.py"}
-    return {
-        path: {modules[name] for name in _imported(path, members=True) if name in modules} for path in modules.values()
+    """Which file imports which; what the face of a package hands on is imported from where the face has it."""
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in FILES}
+    faces = {
+        name: {taken: module for module, taken in _imports(path) if taken}
+        for name, path in modules.items()
+        if path.name == "__init__.py"
     }
+
+    def source(module: str, name: str | None) -> Path | None:
+        inner = f"{module}.{name}"
+        if inner in modules:
+            return None if inner in faces else modules[inner]
+        if module in faces:
+            origin = faces[module].get(name or "")
+            return None if origin is None else source(origin, name)
+        return modules.get(module)
+
+    files = [path for path in modules.values() if path.name != "__init__.py"]
+    found = {path: {source(*imported) for imported in _imports(path)} - {path, None} for path in files}
+    return {path: {each for each in sources if each is not None} for path, sources in found.items()}
 
 
 def _reachable(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
@@ -86,14 +81,6 @@ def _reachable(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
     return found
 
 
-def test_circles_stay_in_one_folder():
-    graph = _graph()
-    reachable = {path: _reachable(graph, path) for path in graph}
-    folders = [{str(a.parent), str(b.parent)} for a in graph for b in reachable[a] if a in reachable[b]]
-    circles = {tuple(sorted(pair)) for pair in folders if len(pair) > 1 and pair not in KNOTS}
-    assert not circles, f"files of these folders import each other in a circle: {circles}"
-
-
 def _knots(graph: dict[Path, set[Path]]) -> list[set[Path]]:
     """The strongly connected components of several files."""
     reachable = {path: _reachable(graph, path) for path in graph}
@@ -102,14 +89,16 @@ def _knots(graph: dict[Path, set[Path]]) -> list[set[Path]]:
 
 
 def test_no_import_knots():
-    """Files import one way, so that each can be read after those that it imports; what is needed mutually is one file,
-    or a method that a subclass has."""
-    knots = _knots(_graph())
-    folders = {str(path.parent) for knot in knots for path in knot}
-    new = sorted(str(path) for knot in knots for path in knot if str(path.parent) not in TANGLED)
-    assert not new, f"these files import each other, if only late or for types: {', '.join(new)}"
-    untangled = [folder for folder in TANGLED if folder not in folders]
-    assert not untangled, f"these folders have no knots any more; take them off TANGLED: {', '.join(untangled)}"
+    """Files import one way, late and type-only imports included, so that each can be read after those that it imports;
+    what is needed mutually is one file, a method that a subclass has, or an external model."""
+    tied = [", ".join(sorted(map(str, knot))) for knot in _knots(_graph())]
+    assert not tied, f"expected no files that import each other, got {'; '.join(tied)}"
+
+
+@each([models for models in EXTERNAL_MODELS], lambda models: ", ".join(models.names()))
+def test_external_models_are_where_the_index_says(models: ExternalModels[Any]):
+    for name in models.names():
+        assert callable(models.of(name))
 
 
 def _loaded_by(statement: str) -> set[str]:
@@ -144,4 +133,4 @@ def test_the_universe_is_a_list_of_names():
 
 def test_the_driver_starts_without_numerics():
     loaded = _loaded_by("import xdsl_relax.cli.relax_opt")
-    assert not loaded & {"numpy", "llvmlite", "tvm_ffi", "vm_dialect", "lowering.pipelines"}
+    assert not loaded & {"numpy", "llvmlite", "tvm_ffi", "vm_dialect.machine", "lowering.pipelines"}

@@ -1,5 +1,5 @@
-"""Arguments from Python, and how they become what a compiled function takes: the same for bytecode, native code and
-libraries.
+"""Arguments from Python, and how they become what a function takes: the same for bytecode, native code, libraries and
+the interpreter, which has NumPy arrays for tensors.
 
 A tensor that is given in another layout than the function reads is copied once, here: without rights to write, with
 gaps or negative strides between its elements, unaligned, or in another byte order. Where a tensor of a dtype that the
@@ -74,13 +74,21 @@ def _kind(row: object) -> Kind:
 class Arguments:
     """The arguments of one function."""
 
-    def __init__(self, function: str, parameters: Sequence[str], signature: Signature | None):
+    def __init__(
+        self,
+        function: str,
+        parameters: Sequence[str],
+        signature: Signature | None,
+        argument: type[Argument] | None = None,
+    ):
+        """`argument` says what becomes of each; without it, a value of the virtual machine."""
         known = signature or Signature()
         kinds = known.kinds if len(known.kinds) == len(parameters) else (None,) * len(parameters)
         self._function = function
         self._parameters = tuple(parameters)
         self._kinds: tuple[Kind, ...] = kinds
         self._written = known.written
+        self._argument = argument or Argument
 
     def were_refused(self, arguments: Sequence[Any], error: Exception) -> bool:
         """Whether a native function has raised an error since it does not take an argument as it was given.
@@ -93,7 +101,7 @@ class Arguments:
         return not all(map(_is_ready, arguments, self._kinds))
 
     def converted(self, arguments: Sequence[Any]) -> list[Any]:
-        """The arguments as values of the virtual machine.
+        """The arguments as values, of the virtual machine if nothing else is said.
 
         `TypeError` for what is no such value, `ValueError` for an argument that is written and would have to be copied;
         both name the argument. Whether the values are what the function expects is checked by the function itself.
@@ -101,11 +109,8 @@ class Arguments:
         made: list[Any] = []
         for index, argument in enumerate(arguments):
             kind = self._kinds[index] if index < len(self._kinds) else None
-            if kind is None:
-                made.append(to_value(argument))
-                continue
-            subject = messages.argument(self._function, index, self._parameters[index])
-            made.append(_Argument(subject, index in self._written).value(argument, kind))
+            subject = "" if kind is None else messages.argument(self._function, index, self._parameters[index])
+            made.append(self._argument(subject, index in self._written).value(argument, kind))
         return made
 
 
@@ -123,68 +128,91 @@ def _is_ready(argument: Any, kind: Kind) -> bool:
 
 
 @dataclass(frozen=True)
-class _Argument:
-    """One argument, or a field of one."""
+class Argument:
+    """One argument, or a field of one; it becomes a value of the virtual machine, or what a subclass makes of it."""
 
     subject: str
     """What errors call it."""
     is_written: bool
+    """Whether the function may write into it."""
 
     def value(self, given: Any, kind: Kind) -> Any:
-        """The value for a parameter of a kind."""
+        """The value for a parameter of a kind. `TypeError` for what cannot become a tensor where one is expected,
+        `ValueError` for numbers that its dtype does not have and for memory that cannot be written.
+        """
         if isinstance(kind, tuple):
-            return self._fields(given, kind)
+            return self._tuple(given, kind)
         if kind is None:
-            return to_value(given)
+            return self.plain(given)
         if isinstance(given, np.ndarray):
-            return self._array(cast("Array", given), kind)
+            return self.array(cast("Array", given), kind)
         if isinstance(given, tvm_ffi.Tensor):
-            return self._tensor(given)
+            return self.tensor(given, kind)
         if hasattr(given, "__dlpack__") and not isinstance(given, np.generic):
-            return self._tensor(from_dlpack(given))
+            return self.tensor(from_dlpack(given), kind)
         if isinstance(given, np.generic):
-            return self._new_tensor(np.asarray(cast("Any", given)), cast("object", given), kind)
+            return self._new(np.asarray(cast("Any", given)), cast("object", given), kind)
         if kind == ANY_DTYPE or not isinstance(given, bool | int | float | list | tuple):
-            return to_value(given)
+            return self.plain(given)
         element, number = element_type(kind), cast("object", given)
-        return self._new_tensor(numbers(number, numpy_dtype(element), element, self.subject), number, kind)
+        return self._new(numbers(number, numpy_dtype(element), element, self.subject), number, kind)
 
-    def _fields(self, given: Any, kinds: tuple[Kind, ...]) -> Any:
-        if not isinstance(given, list | tuple | tvm_ffi.Array):
-            return to_value(given)
-        items = cast("Sequence[object]", given)
-        if len(items) != len(kinds):
-            return to_value(items)
-        fields = [
-            _Argument(messages.describe_field(self.subject, index), self.is_written).value(item, kind)
-            for index, (item, kind) in enumerate(zip(items, kinds, strict=True))
-        ]
+    def plain(self, given: Any) -> Any:
+        """What is given where no tensor is expected, or is none."""
+        return to_value(given)
+
+    def fields(self, fields: Sequence[Any]) -> Any:
+        """A tuple of values."""
         return tvm_ffi.Array(fields)
 
-    def _array(self, array: Array, kind: str) -> tvm_ffi.Tensor:
+    def array(self, array: Array, kind: str) -> Any:
+        """A NumPy array, where a tensor of a kind is expected."""
+        self.require_dtype(array, kind)
+        why = unfit(array)
+        return from_numpy(array if why is None else self.copied(array, why))
+
+    def tensor(self, tensor: tvm_ffi.Tensor, kind: str) -> Any:
+        """A tensor of another library, where one of a kind is expected."""
+        if tensor.is_contiguous() or tensor.numel() == 0 or tensor.__dlpack_device__()[0] != _CPU:
+            return tensor
+        return from_numpy(self.copied(to_numpy(tensor), messages.WITH_GAPS))
+
+    def made(self, array: Array) -> Any:
+        """An array that has just been made of numbers."""
+        return from_numpy(aligned_copy(array))
+
+    def require_dtype(self, array: Array, kind: str) -> None:
+        """`TypeError` unless there are tensors of the array's dtype."""
         if array_element(array.dtype) is None:
             expected = "any number" if kind == ANY_DTYPE else element_type(kind).ffi_name
             raise TypeError(render(messages.wrong_dtype(self.subject, expected), name=str(array.dtype)))
-        why = unfit(array)
-        return from_numpy(array if why is None else self._copy(array, why))
 
-    def _tensor(self, tensor: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
-        if tensor.is_contiguous() or tensor.numel() == 0 or tensor.__dlpack_device__()[0] != _CPU:
-            return tensor
-        return from_numpy(self._copy(to_numpy(tensor), messages.WITH_GAPS))
-
-    def _copy(self, array: Array, why: str) -> Array:
+    def copied(self, array: Array, why: str) -> Array:
+        """A copy that compiled code can use; `ValueError` if the function writes into the argument."""
         if self.is_written:
             raise ValueError(messages.written_copy(self.subject, why))
         _LOG.debug("%s: %s: copied", self.subject, why)
         return aligned_copy(array)
 
-    def _new_tensor(self, array: Array, given: object, kind: str) -> tvm_ffi.Tensor:
+    def _tuple(self, given: Any, kinds: tuple[Kind, ...]) -> Any:
+        if not isinstance(given, list | tuple | tvm_ffi.Array):
+            return self.plain(given)
+        items = cast("Sequence[object]", given)
+        if len(items) != len(kinds):
+            return self.plain(items)
+        return self.fields(
+            [
+                type(self)(messages.describe_field(self.subject, index), self.is_written).value(item, kind)
+                for index, (item, kind) in enumerate(zip(items, kinds, strict=True))
+            ]
+        )
+
+    def _new(self, array: Array, given: object, kind: str) -> Any:
         if self.is_written:
             raise TypeError(messages.written_number(self.subject, kind_of(to_value(given))))
         if array_element(array.dtype) is None:
-            return self._array(array, kind)
-        return from_numpy(aligned_copy(array))
+            return self.array(array, kind)
+        return self.made(array)
 
 
 def unfit(array: Array) -> str | None:

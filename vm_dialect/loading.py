@@ -71,9 +71,6 @@ Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], Loade
 _PROVIDER = "lowering.vm_to_llvm.loading"
 """The module with `load_executable`, the default loader, if it is installed."""
 
-_LIBRARIES = "lowering.vm_to_llvm.library"
-"""The module with `library_objects`, if it is installed."""
-
 
 def default_loader() -> Loader:
     """The loader of the package `lowering`; `RuntimeError` if that is not installed."""
@@ -83,17 +80,3 @@ def default_loader() -> Loader:
         raise RuntimeError(
             "the executable holds compiled code, which needs a loader: install the package 'lowering' or pass loader="
         ) from error
-
-
-def library_objects(executable: Executable) -> Sequence[bytes]:
-    """The objects that a shared library is linked from: an executable's own, and what they need beside other libraries.
-
-    `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
-    """
-    try:
-        provider = import_module(_LIBRARIES)
-    except ImportError as error:
-        raise RuntimeError(
-            "compiled code needs a run-time support to be linked: install the package 'lowering'"
-        ) from error
-    return provider.library_objects(executable)

@@ -1,12 +1,14 @@
-"""Packed functions that are there wherever programs run: what NumPy has of FFTs and of LAPACK.
+"""Packed functions that are there wherever programs run: what NumPy has of FFTs, of LAPACK and of sorting.
 
-They write their results into tensors that they are given. Each takes a text that says what to compute, then tensors, of
-which the last ones are the results. They are pure, so that programs of others may call them.
+They write their results into tensors that they are given. `relax.fft` and `relax.linalg` take a text that says what to
+compute, then tensors, of which the last ones are the results. `tvm.contrib.sort.*` are what TVM's run time has beside
+its operators, under its names: PrimFuncs that TVM lowers sorting to call them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
@@ -184,8 +186,70 @@ def linalg(what: str, *tensors: tvm_ffi.Tensor) -> None:
         result[...] = each
 
 
+def _view(tensor: Any) -> Array:
+    return np.from_dlpack(tensor)
+
+
+def _order(x: Array, axis: int, is_ascending: bool) -> Array:
+    """The positions of the elements in order; equal ones stay in theirs."""
+    if is_ascending:
+        return np.argsort(x, axis, kind="stable")
+    last = x.shape[axis] - 1
+    return np.flip(last - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+def argsort(x: Any, out: Any, axis: int, is_ascend: bool) -> None:
+    """`out` gets the positions of the elements of `x` in order along an axis."""
+    _view(out)[...] = _order(_view(x), axis, is_ascend)
+
+
+def sort(x: Any, out: Any, axis: int, is_ascend: bool) -> None:
+    """`out` gets the elements of `x` in order along an axis."""
+    data = _view(x)
+    _view(out)[...] = np.take_along_axis(data, _order(data, axis, is_ascend), axis)
+
+
+def argsort_nms(x: Any, sort_num: Any, out: Any, axis: int, is_ascend: bool) -> None:
+    """`argsort` of the first elements along an axis, of which `sort_num` says how many; the others stay in order."""
+    data, counts = np.moveaxis(_view(x), axis, -1), _view(sort_num)
+    made = np.moveaxis(_view(out), axis, -1)
+    counts = counts.reshape(data.shape[:-1])
+    for row in np.ndindex(data.shape[:-1]):
+        count = min(max(int(counts[row]), 0), data.shape[-1])
+        made[row] = np.arange(data.shape[-1])
+        made[row][:count] = _order(data[row][:count], 0, is_ascend)
+
+
+def topk(x: Any, *arguments: Any) -> None:
+    """`topk(x, values, indices, k, axis, ret_type, is_ascend)`: the first `k` in order along an axis, all if `k` is
+    less than 1; `ret_type` says whether values, indices, or `both` are among the arguments.
+    """
+    *outs, k, axis, kind, is_ascend = arguments
+    wanted = ("values", "indices") if str(kind) == "both" else (str(kind),)
+    if len(outs) != len(wanted) or not set(wanted) <= {"values", "indices"}:
+        raise ValueError(f"tvm.contrib.sort.topk expected ret_type both, values or indices, got {kind}")
+    data = _view(x)
+    positions = _order(data, axis, is_ascend)
+    positions = np.take(positions, range(k if k >= 1 else data.shape[axis]), axis)
+    for out, name in zip(outs, wanted, strict=True):
+        _view(out)[...] = positions if name == "indices" else np.take_along_axis(data, positions, axis)
+
+
 LIBRARY: Mapping[str, Callable[..., None]] = {"relax.fft": fft, "relax.linalg": linalg}
-"""By the name of the packed function."""
+"""Our own, by the name of the packed function. They are pure, so that programs of others may call them."""
 
 for _name, _function in LIBRARY.items():
     tvm_ffi.register_global_func(_name, _function, override=True)
+
+_OF_TVM = cast(
+    "dict[str, Callable[..., None]]",
+    {f"tvm.contrib.sort.{each.__name__}": each for each in (argsort, sort, argsort_nms, topk)},
+)
+
+
+@cache
+def register_functions_of_tvm() -> None:
+    """Enters the functions under TVM's names into the registry of tvm-ffi, but for those that somebody else has."""
+    for name, function in _OF_TVM.items():
+        if tvm_ffi.get_global_func(name, allow_missing=True) is None:
+            tvm_ffi.register_global_func(name, function)

@@ -60,7 +60,7 @@ class ProgramCache:
         if path is None:
             return None
         try:
-            stored = read_file(path, Trust(purpose=self._purpose), private=True)
+            stored = read_file(Executable, path, Trust(purpose=self._purpose), private=True)
             if stored.is_foreign:
                 raise ValueError(f"{path} is another entry, or another user's")
             notes = dict(stored.metadata.notes)

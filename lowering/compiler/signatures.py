@@ -2,39 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from xdsl.dialects.builtin import ModuleOp
 
-from relax_dialect.analysis.effects import written_parameters
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import TensorType, TupleType
-from tir_dialect.dtypes import dtype_name
-from vm_dialect.arguments import ANY_DTYPE, Kind, Signature, write_signatures
+from relax_dialect.signatures import signature_of
+from vm_dialect.arguments import write_signatures
 from vm_dialect.executable.model import SIGNATURES_NOTE
 
 
 def signatures_note(module: ModuleOp) -> dict[str, str]:
     """The note of an executable's metadata with the signatures of a module's public functions, if it has some."""
     functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
-    return {SIGNATURES_NOTE: _text(functions)} if functions else {}
-
-
-def _text(functions: Iterable[FuncOp]) -> str:
-    return write_signatures(
-        {
-            func.sym_name.data: Signature(tuple(map(_kind, func.function_type.params)), written_parameters(func))
-            for func in functions
-        }
-    )
-
-
-def _kind(info: StructInfo) -> Kind:
-    match info:
-        case TensorType():
-            return ANY_DTYPE if info.dtype is None else dtype_name(info.dtype)
-        case TupleType():
-            return tuple(map(_kind, info.fields))
-        case _:
-            return None
+    if not functions:
+        return {}
+    return {SIGNATURES_NOTE: write_signatures({func.sym_name.data: signature_of(func) for func in functions})}

@@ -60,7 +60,9 @@ class DeadCodeEliminationPass(ModulePass):
     * Functions and PrimFuncs go that no entry point refers to, directly or through others. Entry points are those that
       are not private, or just the named ones: `dead-code-elimination{entry=main}`.
 
-    One walk from the end of each function. Idempotent; refuses an entry that is not there.
+    One walk from the end of each function, not xDSL's `dce`: that keeps functions and results of regions which nothing
+    needs, and types use no symbols to it (`lowering.xdsl_compat`). What has effects is what xDSL says
+    (`would_be_trivially_dead`). Idempotent; refuses an entry that is not there.
     """
 
     name = "dead-code-elimination"

@@ -50,7 +50,8 @@ class EliminateCommonSubexprPass(ModulePass):
     * an op whose result somebody may write into, as `relax.call_tir_inplace` does: the other use would see it;
     * in a closure, an op that is equal to one outside: it would have to be captured.
 
-    One walk. Idempotent; refuses nothing; what is kept keeps its location.
+    One walk of its own, not xDSL's `cse`: that takes any write to change all memory, and lets a closure capture what is
+    outside (`lowering.xdsl_compat`). Idempotent; refuses nothing; what is kept keeps its location.
     """
 
     name = "eliminate-common-subexpr"

@@ -26,7 +26,6 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -40,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from lowering.tir_to_llvm.llvm_ext_memory import AtomicRMWOp, GatherOp, MaskedLoadOp, MaskedStoreOp, ScatterOp
+from vm_dialect.ops.definition import op_definition
 
 FLOAT_LIKE = AnyFloatConstr | VectorType.constr(AnyFloatConstr)
 INT_LIKE = SignlessIntegerConstraint | VectorType.constr(SignlessIntegerConstraint)
@@ -67,7 +67,7 @@ def _shape(type_: Attribute) -> tuple[int, ...]:
     return type_.get_shape() if isa(type_, VectorType) else ()
 
 
-@irdl_op_definition
+@op_definition
 class UIToFPOp(_CastOp):
     """An unsigned integer as the nearest float: `llvm_ext.uitofp %x : i8 to f32`.
 
@@ -79,7 +79,7 @@ class UIToFPOp(_CastOp):
     result = result_def(FLOAT_LIKE)
 
 
-@irdl_op_definition
+@op_definition
 class FPToSIOp(_CastOp):
     """A float truncated to a signed integer; poison where it does not fit: `llvm_ext.fptosi %x : f32 to i8`.
 
@@ -91,7 +91,7 @@ class FPToSIOp(_CastOp):
     result = result_def(INT_LIKE)
 
 
-@irdl_op_definition
+@op_definition
 class FPToUIOp(_CastOp):
     """A float truncated to an unsigned integer; poison where it does not fit: `llvm_ext.fptoui %x : f32 to i8`.
 
@@ -103,7 +103,7 @@ class FPToUIOp(_CastOp):
     result = result_def(INT_LIKE)
 
 
-@irdl_op_definition
+@op_definition
 class FCmpOp(IRDLOperation):
     """Compares floats or vectors of floats: `llvm_ext.fcmp "olt" %x, %y : vector<8xf32>, vector<8xi1>`.
 
@@ -140,7 +140,7 @@ class FCmpOp(IRDLOperation):
             )  # C2
 
 
-@irdl_op_definition
+@op_definition
 class SelectOp(IRDLOperation):
     """`a` where the condition holds, else `b`, element by element.
 
@@ -170,7 +170,7 @@ class SelectOp(IRDLOperation):
             )  # C1
 
 
-@irdl_op_definition
+@op_definition
 class ExtractElementOp(IRDLOperation):
     """One element of a vector: `llvm_ext.extractelement %v[%i : i64] : vector<8xf32>`.
 
@@ -194,7 +194,7 @@ class ExtractElementOp(IRDLOperation):
             raise VerifyException(f"'{self.name}' op expected an element of {vector_type}, got {self.res.type}")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class SwitchOp(IRDLOperation):
     """Branches on an integer, in the syntax of `cf.switch`.
 

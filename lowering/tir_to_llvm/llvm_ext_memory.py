@@ -22,7 +22,6 @@ from xdsl.irdl import (
     IRDLOperation,
     ParsePropInAttrDict,
     VarConstraint,
-    irdl_op_definition,
     operand_def,
     prop_def,
     result_def,
@@ -32,9 +31,10 @@ from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.new_ops import fill_op
+from vm_dialect.ops.definition import op_definition
 
 
-@irdl_op_definition
+@op_definition
 class MaskedLoadOp(IRDLOperation):
     """The elements whose mask bit is set, `passthru` elsewhere; memory under a clear bit is not touched.
 
@@ -56,7 +56,7 @@ class MaskedLoadOp(IRDLOperation):
         fill_op(self, (ptr, mask, passthru), (passthru.type,), {"alignment": _alignment(alignment)})
 
 
-@irdl_op_definition
+@op_definition
 class MaskedStoreOp(IRDLOperation):
     """Stores the elements whose mask bit is set; memory under a clear bit is not touched.
 
@@ -76,7 +76,7 @@ class MaskedStoreOp(IRDLOperation):
         fill_op(self, (value, ptr, mask), (), {"alignment": _alignment(alignment)})
 
 
-@irdl_op_definition
+@op_definition
 class GatherOp(IRDLOperation):
     """Loads `ptr[offset]` for each offset, counted in elements, whose mask bit is set; `passthru` elsewhere.
 
@@ -105,7 +105,7 @@ class GatherOp(IRDLOperation):
         )
 
 
-@irdl_op_definition
+@op_definition
 class ScatterOp(IRDLOperation):
     """Stores to `ptr[offset]` for each offset, counted in elements, whose mask bit is set, in order of the lanes.
 
@@ -131,7 +131,7 @@ class ScatterOp(IRDLOperation):
 ATOMIC_OPERATIONS = ("xchg", "add", "sub", "and", "or", "xor", "max", "min", "umax", "umin")
 
 
-@irdl_op_definition
+@op_definition
 class AtomicRMWOp(IRDLOperation):
     """Reads, combines and writes back in one step, sequentially consistent; gives the old value.
 

@@ -17,7 +17,7 @@ from lowering.vm_to_llvm.compatibility import described
 from lowering.vm_to_llvm.runtime_text import string_definition
 from lowering.vm_to_llvm.symbols import entry_symbol
 from tir_dialect.target import PROCESSORS, Target
-from vm_dialect.executable import Executable
+from vm_dialect.executable.contents import ExecutableContents
 
 _BASELINES = {"x86_64": "x86-64", "aarch64": PROCESSORS["aarch64"]}
 """LLVM's names of the processors whose code runs on every machine of an architecture."""
@@ -26,7 +26,7 @@ CHECKED = "checked."
 """Before the symbol of an entry that another one of its name guards."""
 
 
-def library_objects(executable: Executable) -> list[bytes]:
+def library_objects(executable: ExecutableContents) -> list[bytes]:
     """Machine code of a library: the native objects, what they call beside the C library and tvm-ffi, and a check.
 
     If the code needs more than the baseline of the architecture, each function is entered through a check that runs
@@ -48,7 +48,7 @@ def library_objects(executable: Executable) -> list[bytes]:
     return _checked(objects, executable.entries, targets, required) if required else objects
 
 
-def _targets(executable: Executable) -> list[Target]:
+def _targets(executable: ExecutableContents) -> list[Target]:
     """What the native objects are compiled for."""
     own = Target.host()
     names = dict.fromkeys(item.target for item in executable.native)

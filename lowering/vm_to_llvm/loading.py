@@ -11,12 +11,12 @@ import tvm_ffi
 from lowering.llvm.loading.loader import LoadedCode, load_objects
 from lowering.vm_to_llvm.compatibility import runs_on
 from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
-from tir_dialect.packed_functions import register_packed_functions
 from tir_dialect.target import Target
 from vm_dialect import loading
 from vm_dialect.arguments import signatures
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
+from vm_dialect.numpy_library import register_functions_of_tvm
 
 
 def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Function] | None = None) -> loading.LoadedCode:
@@ -27,7 +27,7 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
     Raises `RuntimeError` if there is no object for this machine, `CodegenError` if the objects cannot be linked, and
     `ValueError` for a packed function that is nowhere.
     """
-    register_packed_functions()
+    register_functions_of_tvm()
     machine = Target.host()
     objects = [item.code for item in executable.native if runs_on(item.target, machine)]
     if not objects:

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import EffectInstance, MemoryEffectKind, get_effects
 
 from relax_dialect.analysis.aliases import Access, accesses, comes_from_outside, holds_memory, only_reads, origins
+from relax_dialect.external import EFFECTS
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.fused import FusedOp
@@ -29,6 +30,7 @@ _READ = EffectInstance(MemoryEffectKind.READ)
 _NO_EFFECT: frozenset[EffectInstance] = frozenset()
 
 
+@EFFECTS.attach("ReadsTensors")
 def reading_effects(op: Operation) -> AbstractSet[EffectInstance]:
     """The effects of an op that reads its operands and makes its results, for xDSL.
 

@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
 from relax_dialect.analysis.effects import is_never_written
+from relax_dialect.external import PATTERNS
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.loops import ForOp
@@ -55,6 +56,18 @@ class SkipEmptyLoop(RewritePattern):
         except Mismatch:
             return
         _replace_by(op, op.inits, rewriter)
+
+
+@PATTERNS.attach("relax.if")
+def branch_patterns() -> tuple[RewritePattern, ...]:
+    """What a `relax.if` is canonicalized by."""
+    return (TakeKnownBranch(),)
+
+
+@PATTERNS.attach("relax.for")
+def loop_patterns() -> tuple[RewritePattern, ...]:
+    """What a `relax.for` is canonicalized by."""
+    return (SkipEmptyLoop(),)
 
 
 def _provably_empty(op: ForOp) -> bool:

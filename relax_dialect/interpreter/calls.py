@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from relax_dialect.interpreter.conform import Contract
-from relax_dialect.interpreter.frame import Frame, runs, where
-from relax_dialect.interpreter.functions import Function, TailCall
+from relax_dialect.interpreter.frame import Frame, TailCall, runs, where
+from relax_dialect.interpreter.functions import Function, function_named
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
@@ -27,7 +27,7 @@ from tir_dialect.ops.function import PrimFuncOp
 def call(frame: Frame, op: CallOp) -> TailCall | None:
     """A call of a function of the module."""
     name = op.callee.string_value()
-    return _call(frame, op, frame.interpreter.function(name), op.arguments, f"result of @{name}{where(op)}")
+    return _call(frame, op, function_named(frame.interpreter, name), op.arguments, f"result of @{name}{where(op)}")
 
 
 @runs(CallClosureOp)
@@ -72,7 +72,7 @@ def make_closure(frame: Frame, op: MakeClosureOp) -> None:
     if isinstance(found, PrimFuncOp):
         frame.set(op.result, frame.interpreter.remember(op, lambda: _prim_func(found), "PrimFunc").given(captured))
         return
-    function = frame.interpreter.function(op.callee.string_value())
+    function = function_named(frame.interpreter, op.callee.string_value())
     frame.set(op.result, Function(frame.interpreter, function.op, captured=captured))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from relax_dialect.interpreter.frame import Frame, ends, runs
-from relax_dialect.interpreter.functions import TailCall
+from relax_dialect.interpreter.frame import Frame, TailCall, ends, runs
 from relax_dialect.interpreter.runtime_values import Array, Value
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 

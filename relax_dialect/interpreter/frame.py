@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from relax_dialect.interpreter.conform import Contract, Expectation, as_declared, has_type
+from relax_dialect.interpreter.program import Program
 from relax_dialect.interpreter.runtime_values import Value
 from relax_dialect.loading import FAMILIES, FamilyRules
+from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.symbols import free_symbols
-
-if TYPE_CHECKING:
-    from relax_dialect.interpreter.functions import TailCall
-    from relax_dialect.interpreter.machine import Interpreter
 
 OpT = TypeVar("OpT", bound=Operation)
 T = TypeVar("T")
@@ -61,7 +59,7 @@ def ends(op_type: type[OpT]) -> Callable[[Ending[OpT]], Ending[OpT]]:
 class Frame:
     """One call: the values of SSA values and of symbols."""
 
-    interpreter: Interpreter
+    interpreter: Program
     function: str
     """What errors begin with."""
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
@@ -120,6 +118,29 @@ class Frame:
                 raise NotImplementedError(f"the interpreter does not know '{op.name}'{where(op)}")
             return ending(self, op)
         raise ValueError("a block has to end in a terminator")
+
+
+class Callee(Protocol):
+    """A function with a body that can be entered."""
+
+    @property
+    def op(self) -> FuncOp | ClosureOp:
+        """The function."""
+        ...
+
+    def enter(self, arguments: Sequence[Value]) -> Frame:
+        """A frame with the arguments, all checked against the signature."""
+        ...
+
+
+@dataclass(frozen=True)
+class TailCall:
+    """A call whose result is the result of the caller: it takes the caller's position."""
+
+    function: Callee
+    arguments: Sequence[Value]
+    expected: Expectation
+    """What the caller, which is gone by then, says of the result."""
 
 
 def where(op: Operation) -> str:

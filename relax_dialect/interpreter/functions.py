@@ -4,35 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from relax_dialect.analysis.effects import written_parameters
-from relax_dialect.interpreter.arguments import Argument
+from relax_dialect.interpreter.arguments import InterpretedArgument
 from relax_dialect.interpreter.conform import Contract, Expectation, argument_names
-from relax_dialect.interpreter.frame import Frame
+from relax_dialect.interpreter.frame import Callee, Frame, TailCall
+from relax_dialect.interpreter.program import Program
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.signatures import signature_of
 from relax_dialect.struct_info.functions import FuncType
-
-if TYPE_CHECKING:
-    from relax_dialect.interpreter.machine import Interpreter
-
-
-@dataclass(frozen=True)
-class TailCall:
-    """A call whose result is the result of the caller: it takes the caller's position."""
-
-    function: Function
-    arguments: Sequence[Value]
-    expected: Expectation
-    """What the caller, which is gone by then, says of the result."""
+from relax_dialect.symbols import find_function
+from vm_dialect.arguments import Arguments
 
 
 @dataclass(eq=False)
 class Function:
     """A function value: of the module, or a closure with the frame that it captures."""
 
-    interpreter: Interpreter
+    interpreter: Program
     op: FuncOp | ClosureOp
     outer: Frame | None = None
     captured: tuple[Value, ...] = ()
@@ -55,12 +45,8 @@ class Function:
 
     def taken(self, given: Sequence[Any]) -> list[Value]:
         """Arguments from a caller that knows nothing of the interpreter as values that its parameters take."""
-        names = argument_names(self.name, self.op.param_names, 0)
-        written = written_parameters(self.op) if isinstance(self.op, FuncOp) else frozenset[int]()
-        params = self.type.params
-        taken = (Argument(name, index in written) for index, name in enumerate(names))
-        values = [each.value(*pair) for each, *pair in zip(taken, given, params, strict=False)]
-        return [*values, *map(from_python, given[len(values) :])]
+        arguments = Arguments(self.name, self.op.param_names, signature_of(self.op), InterpretedArgument)
+        return arguments.converted(given)
 
     def in_order(self, named: Mapping[str, Any]) -> list[Any]:
         """Arguments by name in the order of the parameters; `TypeError` for an unknown name, or if one is missing."""
@@ -85,7 +71,7 @@ class Function:
         Raises `RecursionError` if too many calls are inside each other.
         """
         self.interpreter.push(self.name)
-        function: Function = self
+        function: Callee = self
         expectations: dict[Expectation, None] = {}
         while True:
             frame = function.enter(arguments)
@@ -121,6 +107,14 @@ class Function:
         captured = self.interpreter.captured.get(self.name, 0) if isinstance(self.op, FuncOp) else 0
         positions = argument_names(self.name, self.op.param_names, captured)
         return Contract(self.type.params, positions, self.type.symbols, captured)
+
+
+def function_named(program: Program, name: str) -> Function:
+    """A function of the module; `KeyError` if there is none."""
+    found = find_function(program.module, name)
+    if not isinstance(found, FuncOp):
+        raise KeyError(f"no relax function {name} in the module")
+    return Function(program, found)
 
 
 def _name(op: FuncOp | ClosureOp) -> str:

@@ -16,9 +16,9 @@ from xdsl.irdl import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.external import IMPURITY, VERIFIERS
 from relax_dialect.ops.directives import NamedDims, TensorResults
-from relax_dialect.ops.prim_func import find_prim_func, verify_prim_func_call
-from relax_dialect.ops.values import ConstantOp
+from relax_dialect.ops.prim_func import verify_prim_func_call
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
@@ -185,25 +185,16 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
 
     @property
     def impurity(self) -> str | None:
-        from relax_dialect.analysis.aliases import who_else_sees
-
-        for index in self.targets:
-            if 0 <= index < len(self.arguments):
-                reason = who_else_sees(self.arguments[index])
-                if reason is not None:
-                    return f"writes its argument #{index}, {reason}"
-        return None
+        return IMPURITY.of(self.name)(self)
 
     def verify_(self) -> None:
         self.verify_results()  # C1, C2
         self._verify_targets()
-        self._verify_apart()
+        VERIFIERS.of(self.name)(self)  # C6, C7
         fresh = [info for target, info in zip(self.targets, self.res.types, strict=True) if target < 0]
         verify_prim_func_call(self, self.callee, self.arguments.types, fresh, self.tir_dims)  # C3
 
     def _verify_targets(self) -> None:
-        from relax_dialect.analysis.aliases import origin
-
         targets = self.targets
         used = [target for target in targets if target >= 0]
         tensors = [index for index, info in enumerate(self.arguments.types) if isinstance(info, TensorType)]
@@ -218,22 +209,3 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
                     f"'relax.call_tir_inplace' op result #{result.index} expected {self.arguments[target].type} as "
                     f"argument #{target} has, got {result.type}"
                 )  # C5
-            if target >= 0 and isinstance(origin(self.arguments[target]).owner, ConstantOp):
-                raise VerifyException(
-                    f"'relax.call_tir_inplace' op writes result #{result.index} into a constant, argument #{target}"
-                )  # C6
-
-    def _verify_apart(self) -> None:
-        from relax_dialect.analysis.aliases import origin
-
-        func = find_prim_func(self, self.callee)
-        if func is not None and func.may_alias is not None:
-            return
-        memory = [origin(argument) if isinstance(argument.type, TensorType) else None for argument in self.arguments]
-        for target in self.targets:
-            for index, other in enumerate(memory):
-                if target >= 0 and index != target and other is memory[target]:
-                    raise VerifyException(
-                        f"'relax.call_tir_inplace' op writes its argument #{target}, which argument #{index} is part "
-                        "of too: pass a copy, or let the PrimFunc say 'may_alias'"
-                    )  # C7

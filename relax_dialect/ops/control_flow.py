@@ -22,6 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect, ReturnLike
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.external import PATTERNS
 from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
 from relax_dialect.scope import BindsResultSymbols, prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
@@ -158,9 +159,7 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from relax_dialect.canonicalization.control_flow import TakeKnownBranch
-
-        return (TakeKnownBranch(),)
+        return PATTERNS.of(cls.name)()
 
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:

@@ -22,6 +22,7 @@ from relax_dialect.scope import BindsResultSymbols, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.types import PrimType
+from relax_dialect.traits import HoldsDataflow
 from relax_dialect.verifiers import Violation, Violations, dataflow_violations
 from tir_dialect.ops.assembly_format import op_definition
 
@@ -50,7 +51,7 @@ class DataflowOp(IRDLOperation, BindsResultSymbols):
     body = region_def("single_block")
     res = var_result_def(StructInfo)
 
-    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
+    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable(), HoldsDataflow())
 
     def __init__(self, body: Region | Sequence[Block] | Block):
         """`body` ends in `relax.output`, from which the result types follow."""

@@ -20,6 +20,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.external import PATTERNS
 from relax_dialect.ops.control_flow import CONDITION_TYPES, is_condition, yielded
 from relax_dialect.ops.loop_header import (
     LoopHeader,
@@ -206,9 +207,7 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
-        from relax_dialect.canonicalization.control_flow import SkipEmptyLoop
-
-        return (SkipEmptyLoop(),)
+        return PATTERNS.of(cls.name)()
 
     @classmethod
     def parse(cls, parser: Parser) -> ForOp:

@@ -45,6 +45,7 @@ from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from relax_dialect.symbols import called_functions
+from relax_dialect.traits import RunsWhenCalled
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
 from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.symbols import SymbolAttr
@@ -231,7 +232,7 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             yield from purity_violations(self.body, subject)  # C4
         if self.force_pure is not None and not func.pure:
             yield Violation(self, f"{subject} is impure, so force_pure cannot hold")  # C5
-        yield from recursion_violations(self)  # C6
+        yield from recursion_violations(self, self.sym_name.data)  # C6
         if self.sym_visibility is not None and self.sym_visibility.data not in ("public", "private"):
             visibility = self.sym_visibility.data
             yield Violation(self, f"'relax.func' op expected visibility public or private, got {visibility}")  # C7
@@ -285,7 +286,7 @@ class ClosureOp(IRDLOperation, BindsBlockSymbols):
     body = region_def("single_block")
     result = result_def(FuncType)
 
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), RunsWhenCalled())
 
     def __init__(self, function_type: FuncType, body: Region | None = None, *, recursive: bool = False):
         """Without a body, the entry block is made as C1 says."""

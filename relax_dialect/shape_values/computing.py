@@ -5,20 +5,63 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation
 
+from relax_dialect.ops import binary as b
+from relax_dialect.ops import unary as u
 from relax_dialect.ops.creation import ArangeOp, FilledLikeOp, FilledOp, FullLikeOp, FullOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.reduction import MaxOp, MinOp, ProdOp, ReductionOp, SumOp
-from relax_dialect.shape_values.arithmetic import COMBINE, FUNCTIONS, Arithmetic, is_true
+from relax_dialect.ops.search import WhereOp
+from relax_dialect.shape_values.arithmetic import Arithmetic, is_true
 from relax_dialect.shape_values.elements import MOST_ELEMENTS, Elements, array_of, evaluates, static_shape
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import is_bool
+
+Function: TypeAlias = Callable[..., Dim | None]
+
+FUNCTIONS: dict[type[Operation], Function] = {
+    b.AddOp: Arithmetic.add,
+    b.SubtractOp: Arithmetic.subtract,
+    b.MultiplyOp: Arithmetic.multiply,
+    b.DivideOp: Arithmetic.divide,
+    b.FloorDivideOp: Arithmetic.floor_divide,
+    b.FloorModOp: Arithmetic.modulo,
+    b.ModOp: Arithmetic.modulo,
+    b.PowerOp: Arithmetic.power,
+    b.MaximumOp: Arithmetic.maximum,
+    b.MinimumOp: Arithmetic.minimum,
+    b.EqualOp: Arithmetic.equal,
+    b.NotEqualOp: Arithmetic.not_equal,
+    b.LessOp: Arithmetic.less,
+    b.LessEqualOp: Arithmetic.less_equal,
+    b.GreaterOp: Arithmetic.greater,
+    b.GreaterEqualOp: Arithmetic.greater_equal,
+    b.LogicalAndOp: Arithmetic.logical_and,
+    b.LogicalOrOp: Arithmetic.logical_or,
+    u.LogicalNotOp: Arithmetic.logical_not,
+    u.NegativeOp: Arithmetic.negative,
+    u.AbsOp: Arithmetic.magnitude,
+    u.CeilOp: Arithmetic.same,
+    u.FloorOp: Arithmetic.same,
+    u.RoundOp: Arithmetic.same,
+    u.TruncOp: Arithmetic.same,
+    WhereOp: Arithmetic.where,
+}
+"""What operators are on known values; the first argument says what is known where they stand."""
+
+COMBINE: dict[type[Operation], tuple[int | None, Function]] = {
+    SumOp: (0, Arithmetic.add),
+    ProdOp: (1, Arithmetic.multiply),
+    MaxOp: (None, Arithmetic.maximum),
+    MinOp: (None, Arithmetic.minimum),
+}
+"""What reductions are: the value of nothing, and the function of two values."""
 
 
 @evaluates(FullOp, FullLikeOp)

@@ -73,10 +73,10 @@ def test_a_file_without_a_seal_and_an_altered_one_are_refused(everything: Execut
 def test_a_seal_for_another_purpose_does_not_fit(everything: Executable, tmp_path: Path):
     write_file(everything, path := tmp_path / "entry", "program a", private=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert read_file(path, Trust(purpose="program a"), private=True) == everything
+    assert read_file(Executable, path, Trust(purpose="program a"), private=True) == everything
     for trust in (Trust(), Trust(purpose="program b")):
         with pytest.raises(UntrustedError):
-            read_file(path, trust)
+            read_file(Executable, path, trust)
 
 
 def test_what_came_from_elsewhere_stays_so(ib: ExecBuilder, elsewhere, tmp_path: Path):

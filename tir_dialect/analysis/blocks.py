@@ -14,9 +14,11 @@ from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer, vi
 from tir_dialect.ops.blocks import BlockIterator, BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.types import IteratorKind
 
 
+@VERIFIERS.attach("tir.block")
 def verify_block(block: BlockOp) -> None:
     """Raises `VerifyException` if the body of `block` disagrees with its iterators."""
     _verify_uses_of_loops(block)

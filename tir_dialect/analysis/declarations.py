@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.analysis.accesses import Reach, index_of, leaves, name_of, unconditional, widths
 from tir_dialect.analysis.index_space import IndexSpace
@@ -15,6 +16,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
+from tir_dialect.ops.verifiers import VERIFIERS
 
 
 def undeclared_access(block: BlockOp) -> str | None:
@@ -99,14 +101,17 @@ def _reaches(space: IndexSpace, op: LoadOp | StoreOp, region: RegionOp) -> Itera
             yield Reach(index, width, end + 1 if axis.upper is None else end, first)
 
 
-def wrong_length(view: MatchBufferOp) -> str | None:
-    """A description of a range of `view` whose length provably differs from the extent of the view."""
+@VERIFIERS.attach("tir.match_buffer")
+def verify_lengths(view: MatchBufferOp) -> None:
+    """Raises `VerifyException` if the length of a range provably differs from the extent of the view."""
     space = IndexSpace(view)
     for dimension, axis, extent in ranges(view):
         first, end = space.dim_of(axis.lower), space.dim_of(axis.upper)
         if first is not None and end is not None and space.prover.equal(end - first, extent) is False:
-            return f"expected {end - first} elements in dimension {dimension} of {name_of(view.buffer)}, got {extent}"
-    return None
+            raise VerifyException(
+                f"'tir.match_buffer' op expected {end - first} elements in dimension {dimension} of "
+                f"{name_of(view.buffer)}, got {extent}"
+            )  # C4
 
 
 class Range(NamedTuple):

@@ -16,8 +16,8 @@ from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.widths import outside_view, scalar_value
 from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp, ForeignCallOp
-from tir_dialect.packed_functions import register_packed_functions
 from tir_dialect.types import BufferType
+from vm_dialect.numpy_library import register_functions_of_tvm
 
 Extern = Callable[..., Any]
 """A Python function; buffers arrive as NumPy arrays, scalars as numbers."""
@@ -64,7 +64,7 @@ def _packed_function(name: str) -> Extern:
     from vm_dialect.errors import register_error_types
 
     register_error_types()
-    register_packed_functions()
+    register_functions_of_tvm()
     function = tvm_ffi.get_global_func(name, allow_missing=True)
     if function is None:
         raise UnsupportedOpError(f"'tir.call_packed' of \"{name}\", which is not a registered function")

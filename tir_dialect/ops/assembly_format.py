@@ -17,7 +17,6 @@ hundreds of op classes and prints few of them.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -26,10 +25,9 @@ from typing import ClassVar, TypeVar, cast
 from typing_extensions import override
 from xdsl.dialects.builtin import DenseArrayBase, i32
 from xdsl.ir import Attribute, Region, SSAValue
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef, irdl_op_definition
+from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, OpDef
 from xdsl.irdl.declarative_assembly_format import (
     AttrDictDirective,
-    CustomDirective,
     FormatDirective,
     FormatProgram,
     OperandVariable,
@@ -44,28 +42,15 @@ from xdsl.printer import Printer
 
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
+from vm_dialect.ops.definition import Directive as BaseDirective
+from vm_dialect.ops.definition import define_op
 
 OpT = TypeVar("OpT", bound=IRDLOperation)
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:
     """As `irdl_op_definition`, for an op with an `assembly_format`, as the module describes."""
-    text = cls.assembly_format
-    if text is None:
-        raise TypeError(f"{cls.__name__} has no assembly_format")
-    cls.assembly_format = None  # or xDSL compiles it now
-    defined = irdl_op_definition(cls)
-    defined.assembly_format = defined.get_irdl_definition().assembly_format = text
-
-    def parse(op: type[OpT], parser: Parser) -> OpT:
-        return format_of(op).parse(parser, op)
-
-    def print_(op: OpT, printer: Printer) -> None:
-        format_of(type(op)).print(printer, op)
-
-    for name, method in (("parse", classmethod(parse)), ("print", print_)):
-        setattr(defined, name, method)
-    return defined
+    return define_op(cls, format_of)
 
 
 @cache
@@ -229,31 +214,10 @@ class _AttrDict(AttrDictDirective):
             super().print(printer, state, op)
 
 
-class Directive(CustomDirective):
-    """A custom directive, whose parameters are its annotated fields: as xDSL's, but no generated dataclass."""
+class Directive(BaseDirective):
+    """A custom directive of an op of `op_definition`."""
 
     ALL_OPERANDS: ClassVar[bool] = False
     """Whether it reads and prints all operands, without having them as parameters."""
     ALL_PROPERTIES: ClassVar[bool] = False
     """Whether it reads and prints all properties, without having them as parameters."""
-
-    parameters = {}
-
-    def __init_subclass__(cls) -> None:
-        own = inspect.get_annotations(cls, eval_str=True)
-        if parameters := {name: kind for name, kind in own.items() if isinstance(kind, type)}:
-            cls.parameters = parameters
-
-    def __init__(self, *arguments: FormatDirective):
-        vars(self).update(zip(self.parameters, arguments, strict=True))
-
-    def is_present(self, op: IRDLOperation) -> bool:
-        return self._first.is_present(op)
-
-    def is_anchorable(self) -> bool:
-        return self._first.is_anchorable()
-
-    @property
-    def _first(self) -> FormatDirective:
-        """The parameter that decides whether an optional group with the directive is there."""
-        return vars(self)[next(iter(self.parameters))]

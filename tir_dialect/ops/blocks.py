@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 I1 = IntegerType(1)
@@ -171,9 +172,7 @@ class BlockOp(IRDLOperation):
             raise VerifyException(
                 f"'tir.block' op \"{self.block_name.data}\" has 'tir.init' but no reduce or scan iterator"
             )  # C2
-        from tir_dialect.analysis.blocks import verify_block
-
-        verify_block(self)
+        VERIFIERS.of(self.name)(self)  # C3, C4, C5
 
 
 def _parse_iterator(parser: Parser) -> tuple[Parser.Argument, IteratorKind, SSAValue, SSAValue]:

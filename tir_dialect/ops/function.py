@@ -17,6 +17,7 @@ from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.loops import insert_bounds
+from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
 from tir_dialect.types import BufferType
 
@@ -177,19 +178,11 @@ class PrimFuncOp(IRDLOperation):
 
     def verify_(self) -> None:
         self._verify_signature()
-        self._verify_symbols()
         if self.sym_visibility is not None and self.sym_visibility.data not in ("public", "private"):
             raise VerifyException(
                 f"'tir.prim_func' op expected visibility public or private, got {self.sym_visibility.data}"
             )  # C5
-
-        from tir_dialect.analysis.accesses import wrong_access
-        from tir_dialect.analysis.races import race_of_parallel_loop
-
-        if (wrong := wrong_access(self)) is not None:
-            raise VerifyException(f"'tir.prim_func' op has {wrong}")  # C6
-        if (race := race_of_parallel_loop(self)) is not None:
-            raise VerifyException(f"'tir.prim_func' op has {race}")  # C7
+        VERIFIERS.of(self.name)(self)  # C4, C6, C7
 
     def _verify_signature(self) -> None:
         witnesses = [argument.type for argument in self.symbol_args]
@@ -208,14 +201,6 @@ class PrimFuncOp(IRDLOperation):
                 raise VerifyException(
                     f"'tir.prim_func' op parameter #{index} expected a buffer or a scalar, got {param.type}"
                 )  # C3
-
-    def _verify_symbols(self) -> None:
-        from tir_dialect.analysis.symbols import unbound_symbol
-
-        found = unbound_symbol(self)
-        if found is not None:
-            name, user = found
-            raise VerifyException(f"'tir.prim_func' op does not bind symbol {name}, used by {user}")  # C4
 
 
 def require_prim_func(what: str, given: object) -> None:

@@ -24,6 +24,7 @@ from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.effects import Declares
+from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.types import BufferType, buffer_type
 
 
@@ -107,10 +108,7 @@ class MatchBufferOp(RegionOp, BufferViewOp):
                 f"'tir.match_buffer' op expected strides {_list(strides)} and offset 0, got {_list(view.strides)} and "
                 f"{view.offset}"
             )  # C3
-        from tir_dialect.analysis.declarations import wrong_length
-
-        if (wrong := wrong_length(self)) is not None:
-            raise VerifyException(f"'tir.match_buffer' op {wrong}")  # C4
+        VERIFIERS.of(self.name)(self)  # C4
 
 
 def _list(dims: Sequence[Dim]) -> str:

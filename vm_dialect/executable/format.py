@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import numpy as np
 
 from vm_dialect.errors import UntrustedError
 from vm_dialect.executable.byte_io import Reader
-from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.contents import ExecutableContents
 from vm_dialect.executable.seal import NO_SEAL, SEAL_BYTES, fits, seal
 from vm_dialect.executable.sections import DATA, SECTIONS, encode_sections, read_sections
 from vm_dialect.files import open_regular
@@ -38,6 +38,8 @@ VERSION = 2
 _HEADER = struct.Struct("<8sIIQ")
 _ENTRY = struct.Struct("<4sIQQ")
 _CHECKSUM = struct.Struct("<I")
+
+E = TypeVar("E", bound=ExecutableContents)
 
 Section = tuple[bytes, Sequence[bytes | memoryview]]
 
@@ -54,7 +56,7 @@ class Trust:
     """What a seal of this user is for: a cache has a purpose for each entry, so that none stands for another."""
 
 
-def to_bytes(executable: Executable) -> bytes:
+def to_bytes(executable: ExecutableContents) -> bytes:
     """The contents of the file."""
     stream = BytesIO()
     _write(executable, stream)
@@ -62,7 +64,7 @@ def to_bytes(executable: Executable) -> bytes:
 
 
 def write_file(
-    executable: Executable, path: str | PathLike[str], purpose: str = Trust.purpose, *, private: bool = False
+    executable: ExecutableContents, path: str | PathLike[str], purpose: str = Trust.purpose, *, private: bool = False
 ) -> None:
     """Writes the file in one step: nobody sees half of it, whatever happens meanwhile. A `private` one is for this user
     only.
@@ -84,15 +86,15 @@ def write_file(
         raise
 
 
-def from_bytes(data: bytes | bytearray | memoryview, trust: Trust = Trust()) -> Executable:
-    """The executable in `data`, which is copied."""
+def from_bytes(make: type[E], data: bytes | bytearray | memoryview, trust: Trust = Trust()) -> E:
+    """The executable in `data`, which is copied; of the class `make`."""
     memory = aligned_bytes(len(data))
     memory[:] = np.frombuffer(data, np.uint8)
-    return _read(memory, trust, "Executable.from_bytes(data, trust=True)")
+    return _read(make, memory, trust, "Executable.from_bytes(data, trust=True)")
 
 
-def read_file(path: str | PathLike[str], trust: Trust = Trust(), *, private: bool = False) -> Executable:
-    """The executable in the file `path`; constants stay where the file was read to.
+def read_file(make: type[E], path: str | PathLike[str], trust: Trust = Trust(), *, private: bool = False) -> E:
+    """The executable in the file `path`, of the class `make`; constants stay where the file was read to.
 
     A `private` file is a regular one of this user that nobody else may write; `OSError` for others.
     """
@@ -101,14 +103,14 @@ def read_file(path: str | PathLike[str], trust: Trust = Trust(), *, private: boo
         if stream.readinto(memory.data) != memory.size:
             raise ValueError(f"{os.fspath(path)}: the file has changed while it was read")
     try:
-        return _read(memory, trust, f"Executable.load({os.fspath(path)!r}, trust=True)")
+        return _read(make, memory, trust, f"Executable.load({os.fspath(path)!r}, trust=True)")
     except UntrustedError as error:
         raise UntrustedError(f"{os.fspath(path)}: {error}") from None
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
-def _write(executable: Executable, stream: BinaryIO, purpose: str = Trust.purpose) -> None:
+def _write(executable: ExecutableContents, stream: BinaryIO, purpose: str = Trust.purpose) -> None:
     sections = encode_sections(executable)
     start = _aligned(_HEADER.size + _ENTRY.size * len(sections) + _CHECKSUM.size + SEAL_BYTES)
     table = bytearray()
@@ -143,7 +145,7 @@ def _checksum(parts: Sequence[bytes | memoryview]) -> int:
     return value
 
 
-def _read(memory: Array, trust: Trust, remedy: str) -> Executable:
+def _read(make: type[E], memory: Array, trust: Trust, remedy: str) -> E:
     table = _read_table(memory.data)
     positions = {tag: (start, size) for tag, (start, size, _) in table.items()}
     contents = {tag: memory.data[start : start + size] for tag, (start, size) in positions.items()}
@@ -157,7 +159,7 @@ def _read(memory: Array, trust: Trust, remedy: str) -> Executable:
     trusted = trust.always or sealed or _has_digest(memory, trust.sha256)
     readers = {tag: Reader(contents[tag], positions[tag][0], tag) for tag in SECTIONS if tag != DATA}
     start, size = positions[DATA]
-    executable = read_sections(readers, memory[start : start + size], is_foreign=not trusted)
+    executable = read_sections(make, readers, memory[start : start + size], is_foreign=not trusted)
     if executable.native and not trusted:
         raise UntrustedError(
             "the file holds machine code, and was not written by this user with this package, or was altered since: "

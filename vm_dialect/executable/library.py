@@ -8,10 +8,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 
-from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.contents import ExecutableContents
 from vm_dialect.executable.library_constants import SIGNATURES, write_constants, write_text
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionKind
 
@@ -28,7 +29,11 @@ LIBRARIES_NOTE = "libraries"
 _DRIVERS = ("cc", "gcc", "clang")
 
 
-def export_library(executable: Executable, path: str | PathLike[str]) -> None:
+_LIBRARIES = "lowering.vm_to_llvm.library"
+"""The module with `library_objects`, if it is installed."""
+
+
+def export_library(executable: ExecutableContents, path: str | PathLike[str]) -> None:
     """Links the native objects into the shared library `path`, of which others see the functions, and a text about
     their arguments, alone.
 
@@ -37,11 +42,9 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
     `ValueError` if the executable is not whole in native code of this kind of machine; `RuntimeError` if no linker is
     found or it fails.
     """
-    from vm_dialect.loading import library_objects
-
     _check_native(executable)
     command = linker()
-    code = library_objects(executable)
+    code = _library_objects(executable)
     with tempfile.TemporaryDirectory() as folder:
         objects: list[str] = []
         for index, data in enumerate(code):
@@ -69,7 +72,21 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
         )
 
 
-def _signatures(executable: Executable) -> str:
+def _library_objects(executable: ExecutableContents) -> Sequence[bytes]:
+    """The objects that a shared library is linked from: an executable's own, and what they need beside other libraries.
+
+    `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
+    """
+    try:
+        provider = import_module(_LIBRARIES)
+    except ImportError as error:
+        raise RuntimeError(
+            "compiled code needs a run-time support to be linked: install the package 'lowering'"
+        ) from error
+    return provider.library_objects(executable)
+
+
+def _signatures(executable: ExecutableContents) -> str:
     """How functions are called, as JSON: names and types of parameters and results, and the note of the metadata."""
     functions = (executable.functions[executable.function_index[name]] for name in executable.entries)
     said = {
@@ -91,7 +108,7 @@ def linker() -> list[str]:
     )
 
 
-def _check_native(executable: Executable) -> None:
+def _check_native(executable: ExecutableContents) -> None:
     bytecode = [name for name in executable.entries if _kind(executable, name) is FunctionKind.BYTECODE]
     if bytecode:
         raise ValueError(f"export_library: no native code for {', '.join(bytecode)}: build with mode native")
@@ -116,7 +133,7 @@ def _check_name(name: str) -> None:
         raise ValueError(f"export_library: {character} {meaning} of a library, rename the function {name!r}")
 
 
-def _kind(executable: Executable, name: str) -> FunctionKind:
+def _kind(executable: ExecutableContents, name: str) -> FunctionKind:
     return executable.functions[executable.function_index[name]].kind
 
 

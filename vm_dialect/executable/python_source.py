@@ -10,7 +10,7 @@ import tvm_ffi
 
 from vm_dialect.dtypes import ElementType
 from vm_dialect.executable.constants import Constant
-from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.contents import ExecutableContents
 from vm_dialect.executable.instructions import (
     STATE,
     VOID,
@@ -38,7 +38,7 @@ _IMPORTS = (
 )
 
 
-def as_python(executable: Executable) -> str:
+def as_python(executable: ExecutableContents) -> str:
     """The source that `Executable.as_python` returns."""
     lines = [*_IMPORTS, "ib = ExecBuilder()"]
     if executable.metadata != Metadata():
@@ -96,7 +96,7 @@ def _header(function: FunctionInfo) -> str:
     )
 
 
-def _body(executable: Executable, function: FunctionInfo, names: Sequence[str]) -> list[str]:
+def _body(executable: ExecutableContents, function: FunctionInfo, names: Sequence[str]) -> list[str]:
     return [
         f"    {_instruction(executable.code[index], names, executable.locations.get(index, ''))}"
         for index in range(function.start, function.end)

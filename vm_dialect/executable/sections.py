@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import tvm_ffi
@@ -12,7 +12,7 @@ import tvm_ffi
 from vm_dialect.dtypes import BY_DLPACK, ElementType, element_type
 from vm_dialect.executable.byte_io import Reader, Writer
 from vm_dialect.executable.constants import Constant, ConstantKind, Value
-from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.contents import ExecutableContents
 from vm_dialect.executable.instructions import Instruction, decode, encode
 from vm_dialect.executable.model import (
     FunctionInfo,
@@ -29,12 +29,14 @@ DATA = "DATA"
 SECTIONS = ("META", "FUNC", "CODE", "LOCS", "NATV", "CONS", DATA)
 """Tags of all sections, in the order of the file. `DATA` holds the elements of tensors."""
 
+E = TypeVar("E", bound=ExecutableContents)
+
 Part: TypeAlias = "bytes | memoryview"
 
 _MAX_RANK = 64
 
 
-def encode_sections(executable: Executable) -> list[tuple[bytes, Sequence[Part]]]:
+def encode_sections(executable: ExecutableContents) -> list[tuple[bytes, Sequence[Part]]]:
     """Tag and contents of every section, in order."""
     writers = {tag: Writer() for tag in SECTIONS if tag != DATA}
     _write_metadata(writers["META"], executable.metadata)
@@ -47,8 +49,11 @@ def encode_sections(executable: Executable) -> list[tuple[bytes, Sequence[Part]]
     return [(tag.encode(), data if tag == DATA else [bytes(writers[tag].data)]) for tag in SECTIONS]
 
 
-def read_sections(readers: Mapping[str, Reader], data: Array, is_foreign: bool) -> Executable:
-    """The executable in the sections; `ValueError` with section and position if something is wrong."""
+def read_sections(make: type[E], readers: Mapping[str, Reader], data: Array, is_foreign: bool) -> E:
+    """The executable in the sections, of the class `make`.
+
+    `ValueError` with section and position if something is wrong.
+    """
     metadata = _read_metadata(readers["META"])
     functions = readers["FUNC"].list(lambda: _read_function(readers["FUNC"]))
     code = _read_code(readers["CODE"])
@@ -57,7 +62,7 @@ def read_sections(readers: Mapping[str, Reader], data: Array, is_foreign: bool) 
     constants = readers["CONS"].list(lambda: _read_constant(readers["CONS"], data))
     for reader in readers.values():
         reader.finish()
-    return Executable(functions, constants, code, native, metadata, dict(locations), is_foreign)
+    return make(functions, constants, code, native, metadata, dict(locations), is_foreign)
 
 
 def _write_metadata(writer: Writer, metadata: Metadata) -> None:

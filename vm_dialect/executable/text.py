@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vm_dialect.executable.constants import constant_text
-from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.contents import ExecutableContents
 from vm_dialect.executable.instructions import (
     STATE,
     VOID,
@@ -23,7 +23,7 @@ from vm_dialect.executable.model import FunctionInfo, FunctionKind
 _PREFIXES = {OperandKind.REGISTER: "%", OperandKind.IMMEDIATE: "i"}
 
 
-def as_text(executable: Executable) -> str:
+def as_text(executable: ExecutableContents) -> str:
     """The listing that `Executable.as_text` returns."""
     names = [function.name for function in executable.functions]
     lines: list[str] = []
@@ -44,7 +44,7 @@ def _header(function: FunctionInfo) -> str:
     return f"{private}@{function.name}({', '.join(function.parameters)}):{registers}"
 
 
-def _body(executable: Executable, function: FunctionInfo, names: Sequence[str]) -> list[str]:
+def _body(executable: ExecutableContents, function: FunctionInfo, names: Sequence[str]) -> list[str]:
     """One line for each instruction, in columns; numbers are those that errors and jumps use."""
     rows = [instruction_columns(index, executable.code[index], names) for index in range(function.start, function.end)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -85,7 +85,7 @@ def operand_text(operand: Operand, names: Sequence[str]) -> str:
     return f"{_PREFIXES[operand.kind]}{operand.value}"
 
 
-def stats(executable: Executable) -> str:
+def stats(executable: ExecutableContents) -> str:
     """The summary that `Executable.stats` returns."""
     by_kind = {
         kind: [function.name for function in executable.functions if function.kind is kind] for kind in FunctionKind

@@ -11,7 +11,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_op_definition,
     operand_def,
     opt_result_def,
     prop_def,
@@ -23,6 +22,7 @@ from xdsl.traits import Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp, CallsUnknownCode, FunctionRef, verify_arguments, verify_boxable
+from vm_dialect.ops.definition import op_definition
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.ops.syntax import Value, Values
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType
@@ -60,7 +60,7 @@ class VerifiesCallee(SymbolUserOpInterface):
             )  # C3
 
 
-@irdl_op_definition
+@op_definition
 class CallOp(IRDLOperation):
     """Calls another function of the machine: `%r = vm.call @f(%a, %b) : !vm.object`.
 
@@ -89,7 +89,7 @@ class CallOp(IRDLOperation):
         super().__init__(operands=[arguments], result_types=[result_type], properties={"callee": _symbol(callee)})
 
 
-@irdl_op_definition
+@op_definition
 class CallKernelOp(IRDLOperation):
     """Runs a kernel, a `tir.prim_func`, on tensors that it reads and writes.
 
@@ -135,7 +135,7 @@ class CallKernelOp(IRDLOperation):
                 )  # C1
 
 
-@irdl_op_definition
+@op_definition
 class CallPackedOp(IRDLOperation):
     """Calls a function of the tvm-ffi registry, found when the executable is loaded.
 
@@ -189,7 +189,7 @@ class VerifiesClosure(SymbolUserOpInterface):
             raise VerifyException(f"'vm.make_closure' op {op.callee} parameters after #{count} must be {OBJECT}")  # C3
 
 
-@irdl_op_definition
+@op_definition
 class MakeClosureOp(BuiltinOp):
     """A function value: `vm.make_closure @f(%captured)`; the captured values come first among `@f`'s arguments.
 
@@ -222,7 +222,7 @@ class MakeClosureOp(BuiltinOp):
         return (FunctionRef(self.callee.root_reference.data), *self.captured)
 
 
-@irdl_op_definition
+@op_definition
 class CallClosureOp(BuiltinOp):
     """Calls a function value: `%r = vm.call_closure %c(%a) : !vm.object`; `TypeError` if it is no function.
 

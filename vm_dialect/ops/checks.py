@@ -14,7 +14,6 @@ from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, NoneAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
-    irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
@@ -25,6 +24,7 @@ from xdsl.irdl import (
 from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp, DTypeRef, MayRaise
+from vm_dialect.ops.definition import op_definition
 from vm_dialect.ops.syntax import Rank, RankAndDtype, Value
 from vm_dialect.types import F64, I1, I64, OBJECT, ShapeType, TensorType
 
@@ -62,7 +62,7 @@ class CheckOp(BuiltinOp, ABC):
         return (self.value, self.subject_text)
 
 
-@irdl_op_definition
+@op_definition
 class CheckTensorOp(CheckOp):
     """The value is a contiguous tensor on the CPU, aligned to its element size, of this rank and dtype.
 
@@ -91,7 +91,7 @@ class CheckTensorOp(CheckOp):
         return (self.value, rank, dtype, self.subject_text)
 
 
-@irdl_op_definition
+@op_definition
 class CheckShapeOp(CheckOp):
     """The value is a shape of this rank: `vm.check_shape %o rank 2 as "main: argument #0 (s)"`."""
 
@@ -111,7 +111,7 @@ class CheckShapeOp(CheckOp):
         return (self.value, -1 if rank is None else rank, self.subject_text)
 
 
-@irdl_op_definition
+@op_definition
 class CheckIntOp(CheckOp):
     """The value is an integer: `vm.check_int %o as "main: argument #0 (n)"`."""
 
@@ -126,7 +126,7 @@ class CheckIntOp(CheckOp):
         super().__init__(value, subject, I64)
 
 
-@irdl_op_definition
+@op_definition
 class CheckFloatOp(CheckOp):
     """The value is a float, or an integer, which is converted: `vm.check_float %o`."""
 
@@ -141,7 +141,7 @@ class CheckFloatOp(CheckOp):
         super().__init__(value, subject, F64)
 
 
-@irdl_op_definition
+@op_definition
 class CheckBoolOp(CheckOp):
     """The value is a boolean: `vm.check_bool %o`."""
 
@@ -156,7 +156,7 @@ class CheckBoolOp(CheckOp):
         super().__init__(value, subject, I1)
 
 
-@irdl_op_definition
+@op_definition
 class CheckTupleOp(CheckOp):
     """The value is a tuple with this many fields: `vm.check_tuple %o size 2`.
 
@@ -184,7 +184,7 @@ class CheckTupleOp(CheckOp):
         return (self.value, self.size.value.data, self.subject_text)
 
 
-@irdl_op_definition
+@op_definition
 class CheckFuncOp(CheckOp):
     """The value is a function: `vm.check_func %o`."""
 
@@ -199,7 +199,7 @@ class CheckFuncOp(CheckOp):
         super().__init__(value, subject, OBJECT)
 
 
-@irdl_op_definition
+@op_definition
 class CheckApartOp(BuiltinOp):
     """Raises `ValueError` with the message if two tensors have memory in common.
 
@@ -239,7 +239,7 @@ class CheckApartOp(BuiltinOp):
         return (self.first, self.second, self.message.data)
 
 
-@irdl_op_definition
+@op_definition
 class AssertOp(BuiltinOp):
     """Raises `ValueError` with the message unless the condition holds; each `{}` stands for one integer.
 

@@ -24,7 +24,6 @@ from xdsl.irdl import (
     ParamAttrConstraint,
     VarConstraint,
     eq,
-    irdl_op_definition,
     opt_prop_def,
     prop_def,
     result_def,
@@ -35,6 +34,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from vm_dialect.ops.base import Argument, ConstantOp, DTypeRef, TensorRef
+from vm_dialect.ops.definition import op_definition
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType, dtype_name
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def number_attr(value: bool | float) -> IntegerAttr | FloatAttr:
     return IntegerAttr(int(value), I1 if isinstance(value, bool) else I64)
 
 
-@irdl_op_definition
+@op_definition
 class ConstOp(ConstantOp, HasFolderInterface):
     """A number: `vm.const 4 : i64`, `vm.const true`, `vm.const 0.5 : f64`.
 
@@ -89,7 +89,7 @@ class ConstOp(ConstantOp, HasFolderInterface):
         return (self.value,)
 
 
-@irdl_op_definition
+@op_definition
 class StrOp(ConstantOp):
     """A string: `vm.str "relu"`."""
 
@@ -111,7 +111,7 @@ class StrOp(ConstantOp):
         return self.value.data
 
 
-@irdl_op_definition
+@op_definition
 class DtypeOp(ConstantOp):
     """An element type as a value: `vm.dtype f32`.
 
@@ -140,7 +140,7 @@ class DtypeOp(ConstantOp):
         return DTypeRef(str(self.value))
 
 
-@irdl_op_definition
+@op_definition
 class NullOp(ConstantOp):
     """The value null, Python's `None`: `vm.null`."""
 
@@ -175,7 +175,7 @@ class KeptTensor(Protocol):
         ...
 
 
-@irdl_op_definition
+@op_definition
 class ConstantSymbolOp(IRDLOperation):
     """Declares a constant tensor of the executable.
 
@@ -225,7 +225,7 @@ class ConstantSymbolOp(IRDLOperation):
             raise VerifyException(f"{where} expected elements or a tensor by name, got {self.value}")  # C4
 
 
-@irdl_op_definition
+@op_definition
 class ConstantTensorOp(ConstantOp):
     """A constant tensor of the executable: `vm.constant_tensor @weight : !vm.tensor<2, f32>`.
 

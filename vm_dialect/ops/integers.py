@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from typing_extensions import override
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
-from xdsl.irdl import eq, irdl_attr_definition, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, eq, irdl_attr_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl.declarative_assembly_format import AttributeVariable, ParsingState, PrintingState, TypeDirective
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import NoMemoryEffect
@@ -18,6 +20,7 @@ from xdsl.utils.str_enum import StrEnum
 from vm_dialect.integers import COMPARISONS, INT_FUNCTIONS, LOGICAL
 from vm_dialect.ops.base import BuiltinOp
 from vm_dialect.ops.constants import ConstOp, number_attr
+from vm_dialect.ops.definition import Directive, op_definition
 from vm_dialect.types import I1, I64
 
 _INTEGER = eq(I64) | eq(I1)
@@ -63,7 +66,29 @@ class IntKindAttr(EnumAttribute[IntKind], SpacedOpaqueSyntaxAttribute):
     name = "vm.int_kind"
 
 
-@irdl_op_definition
+class Kind(Directive):
+    """The kind, which says the types of operands and result: `add`."""
+
+    kind: AttributeVariable
+    lhs: TypeDirective
+    rhs: TypeDirective
+    result: TypeDirective
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        """Reads `add`."""
+        kind = parser.parse_str_enum(IntKind)
+        self.kind.set(state, IntKindAttr(kind))
+        self.lhs.set(state, (kind.operand_type,))
+        self.rhs.set(state, (kind.operand_type,))
+        self.result.set(state, (kind.result_type,))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        """Writes `add`."""
+        state.print_whitespace(printer)
+        printer.print_string(cast(IntKindAttr, self.kind.get(op)).data.value)
+
+
+@op_definition
 class IntOp(BuiltinOp, HasFolderInterface):
     """A function of two integers, or of two booleans for `and` and `or`.
 
@@ -88,6 +113,9 @@ class IntOp(BuiltinOp, HasFolderInterface):
 
     traits = traits_def(NoMemoryEffect())
 
+    custom_directives = (Kind,)
+    assembly_format = "custom<Kind>($kind, type($lhs), type($rhs), type($result)) $lhs `,` $rhs attr-dict"
+
     def __init__(self, kind: str | IntKind, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
         kind = IntKind(kind)
         super().__init__(operands=[lhs, rhs], result_types=[kind.result_type], properties={"kind": IntKindAttr(kind)})
@@ -107,23 +135,6 @@ class IntOp(BuiltinOp, HasFolderInterface):
             raise VerifyException(
                 f"'vm.int' op {kind.value} expected {shown.format(*expected)}, got {shown.format(*got)}"
             )  # C1
-
-    @classmethod
-    def parse(cls, parser: Parser) -> IntOp:
-        """Reads `add %a, %b`."""
-        kind = parser.parse_str_enum(IntKind)
-        lhs = parser.parse_operand(kind.operand_type)
-        parser.parse_punctuation(",")
-        rhs = parser.parse_operand(kind.operand_type)
-        op = cls(kind, lhs, rhs)
-        op.attributes |= parser.parse_optional_attr_dict()
-        return op
-
-    def print(self, printer: Printer) -> None:
-        """Writes `add %a, %b`."""
-        printer.print_string(f" {self.kind.data.value} ")
-        printer.print_list((self.lhs, self.rhs), printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
 
     def fold(self) -> Sequence[SSAValue | Attribute] | None:
         """The number, if both operands are constants and the operation is defined on them."""

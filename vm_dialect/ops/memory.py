@@ -8,14 +8,12 @@ from typing import ClassVar, cast
 from typing_extensions import override
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def, var_operand_def
 from xdsl.irdl.declarative_assembly_format import (
-    CustomDirective,
     ParsingState,
     PrintingState,
     TypeDirective,
     VariadicOperandVariable,
-    irdl_custom_directive,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -23,12 +21,12 @@ from xdsl.traits import MemoryFreeEffect, MemoryReadEffect, NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp, DTypeRef, FreshMemory
+from vm_dialect.ops.definition import Directive, op_definition
 from vm_dialect.ops.syntax import Value
 from vm_dialect.types import I1, I64, STORAGE, TensorType
 
 
-@irdl_custom_directive
-class NewTensor(CustomDirective):
+class NewTensor(Directive):
     """Dimensions and dtype of a tensor that is made: `[%n, %m] f32`."""
 
     dims: VariadicOperandVariable
@@ -62,7 +60,7 @@ def _verify_dtype(op: Operation, result: TensorType) -> None:
         raise VerifyException(f"'{op.name}' op expected a known dtype, got {result}")
 
 
-@irdl_op_definition
+@op_definition
 class AllocStorageOp(BuiltinOp):
     """Memory of the current call, aligned to 64 bytes: `vm.alloc_storage %bytes`.
 
@@ -83,7 +81,7 @@ class AllocStorageOp(BuiltinOp):
         super().__init__(operands=[size], result_types=[STORAGE])
 
 
-@irdl_op_definition
+@op_definition
 class AllocTensorOp(BuiltinOp):
     """A tensor inside a storage, `offset` bytes from its start; it must not outlive the call.
 
@@ -129,7 +127,7 @@ class AllocTensorOp(BuiltinOp):
         return (self.storage, self.offset, DTypeRef(str(self.result.type.dtype)), *self.dims)
 
 
-@irdl_op_definition
+@op_definition
 class NewTensorOp(BuiltinOp):
     """A tensor with memory of its own, which may leave the call: `vm.new_tensor [%n, %m] f32`.
 
@@ -163,7 +161,7 @@ class NewTensorOp(BuiltinOp):
         return (DTypeRef(str(self.result.type.dtype)), *self.dims)
 
 
-@irdl_op_definition
+@op_definition
 class ViewOp(BuiltinOp):
     """The same memory with another shape: `vm.view %t [%n] f32`; `ValueError` if the number of elements differs.
 
@@ -196,7 +194,7 @@ class ViewOp(BuiltinOp):
             raise VerifyException(f"'vm.view' op expected the dtype of {tensor}, got {result}")  # C2
 
 
-@irdl_op_definition
+@op_definition
 class ReadCondOp(BuiltinOp):
     """The condition held by a tensor of rank 0: `vm.read_cond %t`.
 
@@ -223,7 +221,7 @@ class ReadCondOp(BuiltinOp):
             raise VerifyException(f"'vm.read_cond' op expected {TensorType(0, I1)}, got {self.tensor.type}")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class KillOp(BuiltinOp):
     """The value is not used any more: `vm.kill %t`; in bytecode its register becomes null."""
 

@@ -9,11 +9,12 @@ from typing import ClassVar, cast
 from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import MemoryReadEffect, NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp
+from vm_dialect.ops.definition import op_definition
 from vm_dialect.ops.syntax import Value
 from vm_dialect.types import I64, ShapeType, TensorType
 
@@ -46,7 +47,7 @@ class DimOp(BuiltinOp, ABC):
         return (*self.operands, self.axis.value.data)
 
 
-@irdl_op_definition
+@op_definition
 class TensorDimOp(DimOp):
     """A dimension of a tensor: `vm.tensor_dim %t[0]`.
 
@@ -65,7 +66,7 @@ class TensorDimOp(DimOp):
         self.verify_axis(self.tensor.type)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class ReadIntOp(BuiltinOp):
     """An element of a vector of integers: `vm.read_int %t[0]`.
 
@@ -102,7 +103,7 @@ class ReadIntOp(BuiltinOp):
         return (*self.operands, self.index.value.data)
 
 
-@irdl_op_definition
+@op_definition
 class ShapeDimOp(DimOp):
     """A dimension of a shape: `vm.shape_dim %s[0]`.
 
@@ -121,7 +122,7 @@ class ShapeDimOp(DimOp):
         self.verify_axis(self.shape.type)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class ShapeOfOp(BuiltinOp):
     """The shape of a tensor: `vm.shape_of %t`.
 
@@ -151,7 +152,7 @@ class ShapeOfOp(BuiltinOp):
             raise VerifyException(f"'vm.shape_of' op expected {ShapeType(tensor.rank)}, got {shape}")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class MakeShapeOp(BuiltinOp):
     """A shape from integers: `vm.make_shape(%n, %m)`.
 

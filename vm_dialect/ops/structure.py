@@ -32,6 +32,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from vm_dialect.ops.definition import op_definition
 from vm_dialect.ops.syntax import OptionalValue, Target
 from vm_dialect.types import I1, OBJECT, StorageType, is_subtype
 
@@ -176,7 +177,7 @@ _SHOWN = ("arg_names", "result_names", "frame_size", "block_registers")
 """Properties that text writes among the attributes."""
 
 
-@irdl_op_definition
+@op_definition
 class ReturnOp(IRDLOperation):
     """Leaves the function with a value, or with null: `vm.ret %v`.
 
@@ -208,7 +209,7 @@ class ReturnOp(IRDLOperation):
             raise VerifyException(f"'vm.ret' op expected {expected or 'no value'}, got {got or 'no value'}")  # C1
 
 
-@irdl_op_definition
+@op_definition
 class GotoOp(IRDLOperation):
     """Jumps to a block: `vm.goto ^b(%a)`.
 
@@ -233,7 +234,7 @@ class GotoOp(IRDLOperation):
         _verify_edge(self, "target", self.target, self.arguments)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class IfOp(IRDLOperation):
     """Jumps to the first block if the condition holds, else to the second: `vm.if %c, ^then(%a), ^else`.
 

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.irdl.declarative_assembly_format import (
-    CustomDirective,
     OperandVariable,
     OptionalOperandVariable,
     ParsingState,
@@ -21,11 +20,11 @@ from xdsl.irdl.declarative_assembly_format import (
     SuccessorVariable,
     TypeDirective,
     VariadicOperandVariable,
-    irdl_custom_directive,
 )
 from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
+from vm_dialect.ops.definition import Directive
 from vm_dialect.types import ShapeType, TensorType
 
 
@@ -109,8 +108,7 @@ def _is_defined_before(value: SSAValue, user: Operation) -> bool:
     return region.get_block_index(block) < region.get_block_index(use_block)
 
 
-@irdl_custom_directive
-class Value(CustomDirective):
+class Value(Directive):
     """One operand, without its type."""
 
     value: OperandVariable
@@ -128,8 +126,7 @@ class Value(CustomDirective):
         print_value(printer, self.value.get(op), op)
 
 
-@irdl_custom_directive
-class OptionalValue(CustomDirective):
+class OptionalValue(Directive):
     """An operand that may be absent, without its type."""
 
     value: OptionalOperandVariable
@@ -149,8 +146,7 @@ class OptionalValue(CustomDirective):
             print_value(printer, value, op)
 
 
-@irdl_custom_directive
-class Values(CustomDirective):
+class Values(Directive):
     """The operands in parentheses, without their types."""
 
     values: VariadicOperandVariable
@@ -170,8 +166,7 @@ class Values(CustomDirective):
         state.last_was_punctuation = False
 
 
-@irdl_custom_directive
-class RankAndDtype(CustomDirective):
+class RankAndDtype(Directive):
     """A tensor type as `rank 2 dtype f32`; a part that is unknown is left out."""
 
     type: TypeDirective
@@ -196,8 +191,7 @@ class RankAndDtype(CustomDirective):
             printer.print_attribute(tensor.dtype)
 
 
-@irdl_custom_directive
-class Rank(CustomDirective):
+class Rank(Directive):
     """A shape type as `rank 2`; nothing if unknown."""
 
     type: TypeDirective
@@ -215,8 +209,7 @@ class Rank(CustomDirective):
             printer.print_string(f"rank {shape.rank}")
 
 
-@irdl_custom_directive
-class Target(CustomDirective):
+class Target(Directive):
     """A successor and what its block arguments receive: `^b` or `^b(%a, %b)`."""
 
     block: SuccessorVariable

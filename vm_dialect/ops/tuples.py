@@ -8,16 +8,17 @@ from typing import ClassVar
 from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.irdl import operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.traits import NoMemoryEffect, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp, verify_boxable
+from vm_dialect.ops.definition import op_definition
 from vm_dialect.ops.syntax import Value, Values
 from vm_dialect.types import OBJECT
 
 
-@irdl_op_definition
+@op_definition
 class MakeTupleOp(BuiltinOp):
     """A tuple of values: `vm.make_tuple(%a, %b)`.
 
@@ -43,7 +44,7 @@ class MakeTupleOp(BuiltinOp):
         verify_boxable(self, self.fields)  # C1
 
 
-@irdl_op_definition
+@op_definition
 class TupleGetOp(BuiltinOp):
     """A field of a tuple: `vm.tuple_get %t[1]`.
 

@@ -94,7 +94,7 @@ class LambdaLiftPass(Pass):
 
 def _dissolve_recursive(func: FuncOp) -> None:
     """Dissolves dataflow regions through which, now that closures have names, a function calls itself by name."""
-    regions = dict.fromkeys(violation.op.parent_op() for violation in recursion_violations(func))
+    regions = dict.fromkeys(violation.op.parent_op() for violation in recursion_violations(func, func.sym_name.data))
     scopes = SymbolScopes((func,), all_symbols(func)) if regions else None
     for region in regions:
         if isinstance(region, DataflowOp) and scopes is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation, OpResult, SSAValue, Use
+from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.locations import inherit_location
 from lowering.pass_target import pass_target
@@ -16,10 +17,9 @@ from lowering.passes import Pass
 from lowering.relax.layout.blocked_steps import Known, Role, Step
 from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_position
 from lowering.relax.layout.layout_plan import plan
+from lowering.rewriting import IndexedPattern, apply_patterns
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.ops.values import ConstantOp
-from tir_dialect.dead_code import erase_dead
 from tir_dialect.target import Target
 
 
@@ -90,45 +90,42 @@ class ConvertLayoutPass(Pass):
                 blocking = blocking or Blocking(self.block or _lanes(self.target))
                 steps, known = plan(func, blocking)
                 if steps:
-                    _Conversion(blocking, steps, known).convert()
+                    apply_patterns(func, [ComputeOnBlocks(blocking, steps, known)])
 
 
 def _lanes(target: str) -> int:
     return pass_target(target).lanes(32)
 
 
-class _Conversion:
-    """The steps of one function, put in place of its operators."""
+class ComputeOnBlocks(IndexedPattern):
+    """A planned operator computes on blocks: `relu(x)  ->  layout_transform(relu(blocks of x))`."""
 
     def __init__(self, blocking: Blocking, steps: Mapping[Operation, Step], known: Known):
         self._blocking = blocking
         self._steps = steps
         self._known = known
+        self._classes = tuple({type(op) for op in steps})
         self._conversions = Conversions(blocking)
         self._blocked: dict[SSAValue, SSAValue] = {}
+        """From what results have been replaced by to the blocks that are in it."""
 
-    def convert(self) -> None:
-        """Makes the new operators, then gives others what they need of them."""
-        constants = {operand.owner for op in self._steps for operand in op.operands}
-        for op, step in self._steps.items():
-            self._make(op, step)
-        for op in reversed(list(self._steps)):
-            for result in op.results:
-                self._give_back(result)
-            Rewriter.erase_op(op)
-        erase_dead(owner for owner in constants if isinstance(owner, ConstantOp))
+    @override
+    def may_match(self, op_class: type[Operation]) -> bool:
+        return op_class in self._classes
 
-    def _make(self, op: Operation, step: Step) -> None:
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Converts an op after those that it reads."""
+        step = self._steps.get(op)
+        if step is None or any(operand.owner in self._steps for operand in op.operands):
+            return
         operands = [self._operand(value, role) for value, role in zip(op.operands, step.roles, strict=True)]
         made = step.make(operands)
-        inherit_location(op, made)
-        Rewriter.insert_op(made, InsertPoint.before(op))
-        for old, new, channels in zip(op.results, made[-1].results, step.channels, strict=True):
+        for old, new in zip(op.results, made[-1].results, strict=True):
             new.name_hint = old.name_hint
-            if channels is None:
-                old.replace_all_uses_with(new)
-            else:
-                self._blocked[old] = new
+        inherit_location(op, made)
+        rewriter.insert(made)
+        pairs = zip(op.results, made[-1].results, strict=True)
+        rewriter.replace(op, [], [self._replacement(old, new) for old, new in pairs])
 
     def _operand(self, value: SSAValue, role: Role) -> SSAValue:
         match role:
@@ -143,10 +140,17 @@ class _Conversion:
             case Role.OUTER_WEIGHTS:
                 return self._conversions.transformed(value, WEIGHTS, self._blocking.outer)
 
-    def _give_back(self, result: OpResult) -> None:
-        """Data without blocks, where an op that stays uses it."""
-        channels, blocked = self._known.of(result), self._blocked.get(result)
-        if channels is None or blocked is None or not result.uses:
-            return
-        plain = self._conversions.plain(blocked, channels, is_one_position(result))
-        result.replace_all_uses_with(plain)
+    def _replacement(self, old: OpResult, new: OpResult) -> SSAValue:
+        """What a result is replaced by: data without blocks if an op needs that, else the blocks."""
+        channels = self._known.of(old)
+        if channels is None:
+            return new
+        plain = new
+        if not all(map(self._reads_blocks, old.uses)):
+            plain = self._conversions.plain(new, channels, is_one_position(old))
+        self._blocked[plain] = new
+        return plain
+
+    def _reads_blocks(self, use: Use) -> bool:
+        step = self._steps.get(use.operation)
+        return step is not None and step.roles[use.index] is Role.BLOCKS

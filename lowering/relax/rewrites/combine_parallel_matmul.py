@@ -1,4 +1,4 @@
-"""`combine-parallel-matmul`: products of one value with several constants are one product."""
+"""`combine-parallel-matmul`: matmuls of one value with several constants are one matmul."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.locations import fused_location
 from lowering.relax.movement import with_operands
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.joining import SplitOp
@@ -25,7 +27,6 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dead_code import erase_dead
 from tir_dialect.elements import tensor_attr
 
 Array = NDArray[Any]
@@ -33,7 +34,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class CombineParallelMatmulPass(ModulePass):
-    """Combines matrix products with the same left operand and constant right operands into one.
+    """Combines matmuls with the same left operand and constant right operands into one.
 
     Before:
 
@@ -54,11 +55,11 @@ class CombineParallelMatmulPass(ModulePass):
     %q, %k, %v = relax.split %1 indices = [768, 1536] axis = -1
     ```
 
-    Biases are joined if all products have one, and so are equal functions of one operand after that. Constants have
+    Biases are joined if all matmuls have one, and so are equal functions of one operand after that. Constants have
     two dimensions, and are in this process; `%x` has a known rank and is written by nobody. Results may differ in their
     last bits. Idempotent; mirrors TVM's `CombineParallelMatmul`.
 
-    Not part of `optimize-graph`: with packed weights, three products of 768 x 768 take as long as one of 768 x 2304
+    Not part of `optimize-graph`: with packed weights, three matmuls of 768 x 768 take as long as one of 768 x 2304
     (1.00 times at 128 rows, 1.05 at one row), and the parts have to be copied where a reader cannot slice. It is
     profitable for narrow constants, which `most-columns` selects.
     """
@@ -69,19 +70,68 @@ class CombineParallelMatmulPass(ModulePass):
     """Constants with more columns than this stay alone; none do without it."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Combines the products of every block."""
-        groups: dict[tuple[Block | None, SSAValue, object, int], list[MatmulOp]] = {}
-        for inner in op.walk():
-            weights = _weights(inner) if isinstance(inner, MatmulOp) else None
-            if isinstance(inner, MatmulOp) and weights is not None and self._is_narrow(weights):
-                key = (inner.parent, inner.x, inner.out_dtype, weights.shape[0])
-                groups.setdefault(key, []).append(inner)
-        for products in groups.values():
-            if len(products) > 1:
-                _combine(products)
+        """Combines the matmuls of every block."""
+        apply_patterns(op, [CombineMatmuls(self.most_columns)])
 
-    def _is_narrow(self, weights: Array) -> bool:
-        return self.most_columns is None or weights.shape[1] <= self.most_columns
+
+class CombineMatmuls(RewritePattern):
+    """Matmuls of one value by constants are one: `matmul(x, a), matmul(x, b)  ->  split(matmul(x, concat(a, b)))`."""
+
+    def __init__(self, most_columns: int | None = None):
+        self._most_columns = most_columns
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatmulOp, rewriter: PatternRewriter) -> None:
+        matmuls = self._beside(op)
+        if len(matmuls) < 2:
+            return
+        weights = [array for each in matmuls if (array := _weights(each)) is not None]
+        stacked = _joined([each.y for each in matmuls], weights, 1)
+        new: list[Operation] = [stacked, MatmulOp(op.x, stacked, op.out_dtype)]
+        heads: list[Operator] = list(matmuls)
+        old = list(heads)
+        while (following := _next(heads, weights, new)) is not None:
+            heads = following
+            old += heads
+        ends = accumulate(array.shape[1] for array in weights[:-1])
+        split = SplitOp(new[-1], indices=list(ends), axis=-1)
+        if [tile.type for tile in split.res] != [head.results[0].type for head in heads]:
+            return
+        location = fused_location(each.location for each in old)
+        for each in (*new, split):
+            each.location = location
+        rewriter.insert([*new, split], InsertPoint.before(op))
+        for tile, head in zip(split.res, heads, strict=True):
+            tile.name_hint = head.results[0].name_hint
+            rewriter.replace(head, [], [tile])
+
+    def _beside(self, op: MatmulOp) -> list[MatmulOp]:
+        """The matmuls of a block that can be combined with the first of them, that one included; in program order."""
+        rows = self._rows(op)
+        users = (use.operation for use in op.x.uses) if rows is not None else ()
+        others = {
+            user
+            for user in users
+            if isinstance(user, MatmulOp)
+            and user.parent is op.parent
+            and user.x is op.x
+            and user.out_dtype == op.out_dtype
+            and self._rows(user) == rows
+        }
+        found: list[MatmulOp] = []
+        inner: Operation | None = op
+        while inner is not None and len(found) < len(others):
+            if inner in others and isinstance(inner, MatmulOp):
+                found.append(inner)
+            inner = inner.next_op
+        return found if len(found) == len(others) else []
+
+    def _rows(self, op: MatmulOp) -> int | None:
+        """The rows of the weights, if they may be combined with others of as many."""
+        weights = _weights(op)
+        if weights is None or (self._most_columns is not None and weights.shape[1] > self._most_columns):
+            return None
+        return weights.shape[0]
 
 
 def _array(value: SSAValue) -> Array | None:
@@ -89,38 +139,14 @@ def _array(value: SSAValue) -> Array | None:
 
 
 def _weights(op: MatmulOp) -> Array | None:
-    """The constant on the right, if the product may be part of another."""
+    """The constant on the right, if the matmul may be part of another."""
     info, weights = op.x.type, _array(op.y)
     ranked = isinstance(info, TensorType) and info.rank is not None and info.rank > 0 and info.dtype is not None
     return weights if ranked and weights is not None and weights.ndim == 2 and is_never_written(op.x) else None
 
 
-def _combine(products: Sequence[MatmulOp]) -> None:
-    first = products[0]
-    arrays = [weights for op in products if (weights := _weights(op)) is not None]
-    ends = list(accumulate(weights.shape[1] for weights in arrays))
-    weights = _joined([op.y for op in products], arrays, 1)
-    new: list[Operation] = [weights, MatmulOp(first.x, weights, first.out_dtype)]
-    heads: list[Operator] = list(products)
-    old = [heads]
-    while (further := _next(heads, arrays, new)) is not None:
-        heads = further
-        old.append(heads)
-    split = SplitOp(new[-1], indices=ends[:-1], axis=-1)
-    if [part.type for part in split.res] != [head.results[0].type for head in heads]:
-        return
-    location = fused_location(op.location for steps in old for op in steps)
-    for each in (*new, split):
-        each.location = location
-    Rewriter.insert_op([*new, split], InsertPoint.before(first))
-    for part, head in zip(split.res, heads, strict=True):
-        part.name_hint = head.results[0].name_hint
-        head.results[0].replace_all_uses_with(part)
-    erase_dead(heads)
-
-
 def _next(heads: Sequence[Operator], weights: Sequence[Array], new: list[Operation]) -> list[Operator] | None:
-    """What follows each of the products if it can be done on all at once; adds that to `new`."""
+    """What follows each of the matmuls if it can be done on all at once; adds that to `new`."""
     users = [next(iter(head.results[0].uses)).operation for head in heads if head.results[0].has_one_use()]
     if len(users) < len(heads) or len(set(users)) < len(users):
         return None

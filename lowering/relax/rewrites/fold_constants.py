@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.struct_info_inference import StructInfoInference
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
@@ -27,7 +27,6 @@ from relax_dialect.scope import symbols_used
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand, Unpacks, impurity_of
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dead_code import erase_dead
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
 
@@ -71,58 +70,75 @@ class FoldConstantsPass(Pass):
     """Results up to this size are kept, however small their operands are."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Folds every function, in program order."""
+        """Folds every function, from its end: what only folded ops read needs no constant."""
         interpreter = Interpreter(op)
         for func in op.ops:
             if isinstance(func, FuncOp):
-                _Folder(interpreter, self.most_bytes).fold(func)
+                fold = FoldToConstant(ConstantValues(interpreter, self.most_bytes))
+                apply_patterns(func, [fold], reverse=True)
+                if fold.refines:
+                    StructInfoInference().function(func)
 
 
-class _Folder:
-    """One function. A value becomes a constant in the program only where an op that stays uses it."""
+class FoldToConstant(RewritePattern):
+    """An operator on constants is the constant that it computes: `permute_dims(constant)  ->  constant`."""
+
+    def __init__(self, values: ConstantValues):
+        self._values = values
+        self.refines = False
+        """Whether a constant has a more precise type than what it replaces."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Operator | GuardOp, rewriter: PatternRewriter) -> None:
+        used = [result for result in op.results if result.first_use is not None]
+        values = [self._values.of(result) for result in used]
+        if not used or any(value is None for value in values):
+            return
+        constants = {result: ConstantOp(tensor_attr(value)) for result, value in zip(used, values, strict=True)}
+        self.refines |= any(result.type != new.result.type for result, new in constants.items())
+        results = [constants[result].result if result in constants else None for result in op.results]
+        rewriter.replace(op, list(constants.values()), results)
+
+
+class ConstantValues:
+    """The values of a function that are constants, and those that operators compute of them: an analysis on demand."""
 
     def __init__(self, interpreter: Interpreter, most_bytes: int):
         self._interpreter = interpreter
         self._most_bytes = most_bytes
         self._values: dict[SSAValue, Value] = {}
 
-    def fold(self, func: FuncOp) -> None:
-        """Folds everything in a function."""
-        computed = [op for op in func.walk() if self._run(op)]
-        folded = dict.fromkeys(computed)
-        precise = [self._replace_uses(op, result, folded) for op in folded for result in reversed(op.results)]
-        erase_dead(folded)
-        if not all(precise):
-            StructInfoInference().function(func)
+    def of(self, value: SSAValue) -> Value:
+        """What a value is, `None` if that is not known before the program runs."""
+        pending = [value]
+        while pending:
+            op = pending[-1].owner
+            if pending[-1] in self._values:
+                pending.pop()
+            elif not isinstance(op, Operator | GuardOp) or not _is_computable(op):
+                self._values[pending[-1]] = _constant(pending[-1])
+            elif missing := [operand for operand in op.operands if operand not in self._values]:
+                pending += missing
+            else:
+                self._values.update(zip(op.results, self._computed(op), strict=True))
+        return self._values[value]
 
-    def _run(self, op: Operation) -> bool:
-        """Computes the results of an op if that can be done."""
-        if not isinstance(op, Operator | GuardOp) or not all(isinstance(info, TensorType) for info in op.result_types):
-            return False
-        if impurity_of(op) is not None or symbols_used(op) or op.has_trait(Unpacks):
-            return False
-        operands = [self._value_of(operand) for operand in op.operands]
-        if any(value is None for value in operands) or self._is_too_large(op, operands):
-            return False
+    def _computed(self, op: Operator | GuardOp) -> Sequence[Value]:
+        """The results of an op whose operands have been looked at."""
+        unknown = [None] * len(op.results)
+        operands = [self._values[operand] for operand in op.operands]
+        rule = RULES[type(op)]
+        if rule is None or any(value is None for value in operands) or self._is_too_large(op, operands):
+            return unknown
         if not all(map(is_never_written, op.results)):
-            return False
+            return unknown
         frame = Frame(self._interpreter, "constant")
         frame.values.update(zip(op.operands, operands, strict=True))
-        rule = RULES[type(op)]
-        if rule is None:
-            return False
         try:
             rule(frame, op)
         except (ValueError, TypeError, ArithmeticError, LookupError):
-            return False  # the program fails here, if it comes here
-        self._values.update((result, frame.get(result)) for result in op.results)
-        return True
-
-    def _value_of(self, value: SSAValue) -> Value:
-        """What a constant is, `None` for other values."""
-        if value not in self._values:
-            self._values[value] = _constant(value)
-        return self._values[value]
+            return unknown  # the program fails here, if it comes here
+        return [frame.get(result) for result in op.results]
 
     def _is_too_large(self, op: Operation, operands: Sequence[Value]) -> bool:
         given = sum(value.nbytes for value in operands if is_tensor(value))
@@ -131,18 +147,12 @@ class _Folder:
             return False
         return made > MOST_BYTES_OF_WEIGHTS or not all(map(_is_weight, op.results))
 
-    def _replace_uses(self, op: Operation, result: OpResult, folded: Mapping[Operation, None]) -> bool:
-        """Puts a constant where ops that stay use a result; whether it is of the result's own type."""
-        uses = [use for use in result.uses if use.operation not in folded]
-        if not uses:
-            return True
-        new = ConstantOp(tensor_attr(self._values[result]))
-        new.result.name_hint = result.name_hint
-        inherit_location(op, new)
-        Rewriter.insert_op(new, InsertPoint.after(op))
-        for use in uses:
-            use.operation.operands[use.index] = new.result
-        return new.result.type == result.type
+
+def _is_computable(op: Operator | GuardOp) -> bool:
+    """Whether an op computes tensors of its operands alone."""
+    if not all(isinstance(info, TensorType) for info in op.result_types):
+        return False
+    return impurity_of(op) is None and not symbols_used(op) and not op.has_trait(Unpacks)
 
 
 def _is_weight(value: SSAValue) -> bool:

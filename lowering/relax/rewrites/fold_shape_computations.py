@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.result_types import ResultTypes
 from lowering.relax.struct_info_inference import StructInfoInference
+from lowering.rewriting import IndexedPattern, apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
@@ -100,68 +105,34 @@ class FoldShapeComputationsPass(Pass):
     folds = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Folds every function, in program order."""
+        """Folds every function, in program order: what is found refines the types of what comes later."""
         for func in op.ops:
             if isinstance(func, FuncOp):
-                _Folder().fold(func)
+                known = _Known()
+                if apply_patterns(func, [InferTypesAgain(known), SliceAtKnownIndices(known), FoldKnownValues(known)]):
+                    StructInfoInference().function(func)
 
 
-class _Folder:
-    """One function, in program order: what is found refines the types of what comes later."""
+class _Known:
+    """What the patterns have found out about a function."""
 
     def __init__(self) -> None:
-        self._values = ShapeValues()
-        self._types = ResultTypes()
-        self._stale: set[Operation] = set()
+        self.values = ShapeValues()
+        self.types = ResultTypes()
+        self.stale: set[Operation] = set()
         """Ops with operands whose types have changed."""
-        self._changed: list[Operation] = []
-        """Ops that may have lost their last use."""
 
-    def fold(self, func: FuncOp) -> None:
-        """Folds everything in a function."""
-        for op in list(func.walk()):
-            if op in self._stale:
-                self._infer(op)
-            if isinstance(op, DynamicStridedSliceOp):
-                self._fix_indices(op)
-            elif not isinstance(op, ConstantOp | PrimOp | ShapeOp | MatchCastOp) and type(op) in RULES:
-                self._replace_uses(op)
-        if self._changed:
-            erase_dead(self._changed)
-            StructInfoInference().function(func)
+    def changed_types(self, values: Iterable[SSAValue], rewriter: PatternRewriter) -> None:
+        """Has the ops that use the values visited again."""
+        for value in values:
+            self.values.forget(value)
+            for use in value.uses:
+                self.stale.add(use.operation)
+                rewriter.notify_op_modified(use.operation)
 
-    def _infer(self, op: Operation) -> None:
-        """Types of results again; what can never be right is reported by the verifier, which comes afterwards."""
-        before = op.result_types
-        try:
-            self._types.infer(op)
-        except (VerifyException, Mismatch, ValueError):
-            return
-        for result, was in zip(op.results, before, strict=True):
-            if result.type != was:
-                self._values.forget(result)
-                self._stale.update(use.operation for use in result.uses)
-
-    def _replace_uses(self, op: Operation) -> None:
-        """Uses of known values by ops that need them; those by ops that are known themselves go with these."""
-        for result in op.results:
-            uses = [use for use in result.uses if not self._is_known(use.operation)]
-            new = self._known(result) if uses else None
-            if new is None or _says_the_same(op, new):
-                continue
-            self._insert(op, new)
-            for use in uses:
-                use.operation.operands[use.index] = new[-1].results[0]
-                self._stale.add(use.operation)
-            self._changed.append(op)
-
-    def _is_known(self, op: Operation) -> bool:
-        folds = type(op) in RULES and not isinstance(op, MatchCastOp)
-        return folds and all(_can_be_made(result, self._values.elements(result)) for result in op.results)
-
-    def _known(self, result: OpResult) -> list[Operation] | None:
+    def fold(self, result: OpResult) -> list[Operation] | None:
         """Ops of which the last makes the value, if it is known."""
-        elements = self._values.elements(result)
+        elements = self.values.elements(result)
         if elements is None or not _can_be_made(result, elements):
             return None
         dims: list[Dim] = elements.reshape(-1).tolist()
@@ -176,23 +147,74 @@ class _Folder:
         dtype = result.type.dtype if isinstance(result.type, TensorType) else None
         return [ConstantOp(tensor_attr(np.array(numbers, numpy_dtype(dtype or i64)).reshape(elements.shape)))]
 
-    def _fix_indices(self, op: DynamicStridedSliceOp) -> None:
-        """A slice at known positions, with strides that are constants."""
-        begin, end, strides = (self._values.known_dims(positions) for positions in (op.begin, op.end, op.strides))
+    def is_folded(self, op: Operation) -> bool:
+        """Whether all results of an op are known, so that it goes with its uses."""
+        folds = type(op) in RULES and not isinstance(op, MatchCastOp)
+        return folds and all(_can_be_made(result, self.values.elements(result)) for result in op.results)
+
+
+class InferTypesAgain(RewritePattern):
+    """An op has the result types that follow from operands whose types have changed."""
+
+    def __init__(self, known: _Known):
+        self._known = known
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """What can never be right is reported by the verifier, which comes afterwards."""
+        if op not in self._known.stale:
+            return
+        self._known.stale.remove(op)
+        before = op.result_types
+        try:
+            self._known.types.infer(op)
+        except (VerifyException, Mismatch, ValueError):
+            return
+        pairs = zip(op.results, before, strict=True)
+        self._known.changed_types([result for result, was in pairs if result.type != was], rewriter)
+
+
+class SliceAtKnownIndices(RewritePattern):
+    """Indices that are known are attributes: `dynamic_strided_slice(x, [n], [m], [1])  ->  strided_slice(x)`."""
+
+    def __init__(self, known: _Known):
+        self._known = known
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: DynamicStridedSliceOp, rewriter: PatternRewriter) -> None:
+        begin, end, strides = (self._known.values.known_dims(indices) for indices in (op.begin, op.end, op.strides))
         steps = _numbers(strides or ())
         if begin is None or end is None or strides is None or steps is None or 0 in steps:
             return
         new = StridedSliceOp(op.x, range(len(begin)), begin, end, steps)
-        self._insert(op, [new])
-        self._stale.update(use.operation for use in op.result.uses)
-        self._changed += [new, *(owner for operand in op.operands if isinstance(owner := operand.owner, Operation))]
-        Rewriter.replace_op(op, [], [new.result])
-        self._replace_uses(new)
+        rewriter.replace(op, new)
+        self._known.changed_types([new.result], rewriter)
 
-    def _insert(self, op: Operation, new: list[Operation]) -> None:
-        inherit_location(op, new)
-        new[-1].results[0].name_hint = op.results[0].name_hint
-        Rewriter.insert_op(new, InsertPoint.after(op))
+
+class FoldKnownValues(IndexedPattern):
+    """A known value is a shape, prim or constant where an op needs it that is not known itself."""
+
+    def __init__(self, known: _Known):
+        self._known = known
+
+    @override
+    def may_match(self, op_class: type[Operation]) -> bool:
+        return op_class in RULES and not issubclass(op_class, ConstantOp | PrimOp | ShapeOp | MatchCastOp)
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
+        """Uses by ops that are known themselves go with these ops."""
+        for result in op.results:
+            users = {use.operation for use in result.uses if not self._known.is_folded(use.operation)}
+            new = self._known.fold(result) if users else None
+            if new is None or _says_the_same(op, new):
+                continue
+            value = new[-1].results[0]
+            value.name_hint = result.name_hint
+            inherit_location(op, new)
+            rewriter.insert(new, InsertPoint.after(op))
+            rewriter.replace_uses_with_if(result, value, lambda use, users=users: use.operation in users)
+            self._known.stale |= users
+        if rewriter.has_done_action:
+            erase_dead([op], erase=rewriter.erase)
 
 
 def _can_be_made(result: SSAValue, elements: Elements | None) -> bool:

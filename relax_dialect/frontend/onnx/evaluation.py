@@ -20,7 +20,7 @@ from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.values import MAX_EVALUATED, Array, plain
 from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.binary import divide
-from tir_dialect import dims
+from relax_dialect.shape_values.arithmetic import Arithmetic
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import from_numpy, integer_limits
 from tir_dialect.elements import converted
@@ -52,66 +52,25 @@ def axes_of(attributes: Attributes, operands: Sequence[Array | None]) -> list[in
 Element = Dim | int
 
 
-def dim_divide(a: Element, b: Element) -> Dim:
-    """The quotient, where dividing towards zero and rounding down are the same."""
-    return dims.floordiv(_at_least(0, a), _at_least(1, b))
+_ARITHMETIC = Arithmetic(DEFAULT_PROVER, is_float=False)
 
 
-def dim_modulo(a: Element, b: Element) -> Dim:
-    """The remainder, where `fmod` and `mod` are the same."""
-    return dims.mod(_at_least(0, a), _at_least(1, b))
+def _on_dims(function: Callable[..., Dim | None]) -> Callable[..., Dim]:
+    """A rule of `Arithmetic` on numbers and dimensions; `Open` where it does not know the result."""
+
+    def apply(*values: Element) -> Dim:
+        found = function(_ARITHMETIC, *(each if isinstance(each, Dim) else constant(int(each)) for each in values))
+        if found is None:
+            raise Open
+        return found
+
+    return apply
 
 
-def dim_minimum(a: Element, b: Element) -> Dim:
-    """The lesser."""
-    return dims.minimum(_dim(a), _dim(b))
-
-
-def dim_maximum(a: Element, b: Element) -> Dim:
-    """The greater."""
-    return dims.maximum(_dim(a), _dim(b))
-
-
-def dim_equal(a: Element, b: Element) -> bool:
-    """Whether they are equal for all values of their symbols, if they are so for all or for none."""
-    return _decided(DEFAULT_PROVER.equal(_dim(a), _dim(b)))
-
-
-def dim_less(a: Element, b: Element) -> bool:
-    """Whether `a < b`, as `dim_equal`."""
-    return _decided(DEFAULT_PROVER.less(_dim(a), _dim(b)))
-
-
-def dim_greater(a: Element, b: Element) -> bool:
-    """Whether `a > b`, as `dim_equal`."""
-    return dim_less(b, a)
-
-
-def dim_at_least(a: Element, b: Element) -> bool:
-    """Whether `a >= b`, as `dim_equal`."""
-    return not dim_less(a, b)
-
-
-def dim_at_most(a: Element, b: Element) -> bool:
-    """Whether `a <= b`, as `dim_equal`."""
-    return not dim_less(b, a)
-
-
-def _dim(value: Element) -> Dim:
-    return value if isinstance(value, Dim) else constant(int(value))
-
-
-def _at_least(least: int, value: Element) -> Dim:
-    found = _dim(value)
-    if not DEFAULT_PROVER.less_equal(least, found):
-        raise Open
-    return found
-
-
-def _decided(verdict: bool | None) -> bool:
-    if verdict is None:
-        raise Open
-    return bool(verdict)
+def _verdict(function: Callable[..., Dim | None]) -> Callable[..., bool]:
+    """A comparison of `Arithmetic` as a truth value."""
+    compare = _on_dims(function)
+    return lambda *values: bool(compare(*values).constant_value)
 
 
 def _elementwise(native: Callable[..., Any], symbolic: Callable[..., Any] | None) -> Rule:
@@ -140,7 +99,7 @@ def _truth(rule: Rule) -> Rule:
 
 def _modulo(attributes: Attributes, operands: Operands) -> Array:
     native = np.fmod if attributes.get("fmod") else np.mod
-    return np.asarray(_elementwise(native, dim_modulo)(attributes, operands))
+    return np.asarray(_elementwise(native, _on_dims(Arithmetic.modulo))(attributes, operands))
 
 
 def _where(attributes: Attributes, operands: Operands) -> Array:
@@ -207,26 +166,26 @@ ELEMENT_RULES: dict[str, Rule] = {
     "Cast": _cast,
     "CastLike": _cast_like,
     "Ceil": _elementwise(np.ceil, None),
-    "Div": _elementwise(divide, dim_divide),
-    "Equal": _truth(_elementwise(np.equal, dim_equal)),
+    "Div": _elementwise(divide, _on_dims(Arithmetic.divide)),
+    "Equal": _truth(_elementwise(np.equal, _verdict(Arithmetic.equal))),
     "Exp": _elementwise(np.exp, None),
     "Floor": _elementwise(np.floor, None),
-    "Greater": _truth(_elementwise(np.greater, dim_greater)),
-    "GreaterOrEqual": _truth(_elementwise(np.greater_equal, dim_at_least)),
+    "Greater": _truth(_elementwise(np.greater, _verdict(Arithmetic.greater))),
+    "GreaterOrEqual": _truth(_elementwise(np.greater_equal, _verdict(Arithmetic.greater_equal))),
     "Identity": lambda attributes, operands: operands[0],
-    "Less": _truth(_elementwise(np.less, dim_less)),
-    "LessOrEqual": _truth(_elementwise(np.less_equal, dim_at_most)),
+    "Less": _truth(_elementwise(np.less, _verdict(Arithmetic.less))),
+    "LessOrEqual": _truth(_elementwise(np.less_equal, _verdict(Arithmetic.less_equal))),
     "Log": _elementwise(np.log, None),
-    "Max": _folded(np.maximum, dim_maximum),
-    "Min": _folded(np.minimum, dim_minimum),
+    "Max": _folded(np.maximum, _on_dims(Arithmetic.maximum)),
+    "Min": _folded(np.minimum, _on_dims(Arithmetic.minimum)),
     "Mod": _modulo,
     "Mul": _elementwise(np.multiply, operator.mul),
     "Neg": _elementwise(np.negative, operator.neg),
     "Not": _elementwise(np.logical_not, None),
     "Or": _elementwise(np.logical_or, None),
     "Reciprocal": _elementwise(np.reciprocal, None),
-    "ReduceMax": _extreme(np.max, dim_maximum),
-    "ReduceMin": _extreme(np.min, dim_minimum),
+    "ReduceMax": _extreme(np.max, _on_dims(Arithmetic.maximum)),
+    "ReduceMin": _extreme(np.min, _on_dims(Arithmetic.minimum)),
     "ReduceProd": _reduction(np.prod, operator.mul),
     "ReduceSum": _reduction(np.sum, operator.add),
     "Sqrt": _elementwise(np.sqrt, None),

@@ -15,6 +15,7 @@ from lowering.kernels.cpu.emit.vectorization import AxisGroup, collapse_axes, ma
 from lowering.kernels.cpu.structure.accesses import AffineAccess
 from lowering.kernels.cpu.structure.stages import Stage, work_of
 from lowering.tir_to_llvm.memory.strided import MOST_STEPS
+from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
@@ -53,26 +54,33 @@ def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
     """The transposition that a stage is; `None` if it is none, or computes more than a few ops for each element."""
     if len(stage.stores) != 1 or len(stage.needed) > MAX_OPS or any(isinstance(op, IfOp) for op in stage.needed):
         return None
-    groups = collapse_axes(kernel, [stage], range(len(stage.axes)))
-    store = kernel.access(stage, stage.stores[0])
-    stored = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
-    if stored is None or any(kernel.access(stage, op).computed for op in stage.accesses):
+    if any(kernel.access(stage, op).computed for op in stage.accesses):
         return None
-    loads = {load: kernel.access(stage, load) for load in stage.loads}
-    transposed = {load: access for load, access in loads.items() if _is_strided(access, stored)}
-    loaded = next((group for group in groups if group is not stored and _contiguous(transposed.values(), group)), None)
-    sizes = {byte_size(load.buffer_type.dtype) for load in (*loads, stage.stores[0])}
+    groups = collapse_axes(kernel, [stage], range(len(stage.axes)))
+    stored = next((group for group in groups if _contiguous([kernel.access(stage, stage.stores[0])], group)), None)
+    if stored is None:
+        return None
+    accesses = {load: kernel.access(stage, load) for load in stage.loads}
+    transposed = {load: access for load, access in accesses.items() if _is_strided(access, stored)}
+    others = tuple(group for group in groups if group is not stored)
+    loaded = next((group for group in others if _contiguous(transposed.values(), group)), None)
     if not transposed or loaded is None or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
         return None
-    lanes = min(kernel.target.lanes(8 * max(sizes)), MAX_LANES)
-    others = tuple(group for group in groups if group not in (stored, loaded))
-    steps = [access.strides[stored.last].constant_value for access in transposed.values()]
-    if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
-        return None  # Strides of two to four are faster to deinterleave.
+    lanes = _lanes(kernel, stage, [access.strides[stored.last] for access in transposed.values()])
     # Elements may be stored twice if the output is not an input.
-    again = not any(load.buffer is stage.stores[0].buffer for load in loads)
+    again = not any(load.buffer is stage.stores[0].buffer for load in accesses)
+    others = tuple(group for group in others if group is not loaded)
     masks = masks_are_cheap(kernel, [stage])
     return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(transposed), again, masks)
+
+
+def _lanes(kernel: Kernel, stage: Stage, strides: Sequence[Dim]) -> int:
+    """The rows of a tile; 0 if it is faster to deinterleave, with strides of two to four."""
+    sizes = {byte_size(access.buffer_type.dtype) for access in (*stage.loads, stage.stores[0])}
+    steps = [stride.constant_value for stride in strides]
+    if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
+        return 0
+    return min(kernel.target.lanes(8 * max(sizes)), MAX_LANES)
 
 
 def _is_strided(access: AffineAccess, group: AxisGroup) -> bool:

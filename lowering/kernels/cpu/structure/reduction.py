@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.structure.stages import Stage
@@ -92,31 +92,37 @@ def rounds(reduction: Reduction) -> bool:
 
 def find_reduction(stage: Stage) -> Reduction | None:
     """How a stage reduces; `None` if it does not load each result once, or not where it stores it, or has no init."""
+    found = _updates(stage)
+    if found is None or not all(_stays(stage, *pair) for pair in zip(found.accumulators, found.stores, strict=True)):
+        return None
+    sources = _sources(stage, found.accumulators)
+    combine = None if sources is None else _combine(stage, found.accumulators, sources, found.stores)
+    if sources is None or combine is None or not _is_identity(combine, found.first):
+        return found
+    combinable = replace(found, sources=sources, combine=combine)
+    return combinable if len(found.first) == 1 or _commutes(combinable) else found
+
+
+def _updates(stage: Stage) -> Reduction | None:
+    """The loads, stores and initial values of the results, each of which has one of each."""
     stores = {store.buffer: store for store in stage.stores}
     loads = [load for load in stage.loads if load.buffer in stores]
     accumulators = {load.buffer: load for load in loads if load in stage.body}
     starts = {op.buffer: op.value for op in stage.init if isinstance(op, StoreOp)}
-    if len(stores) != len(stage.stores) or len(loads) != len(accumulators) or set(starts) != set(stores):
+    if not stores.keys() == accumulators.keys() == starts.keys():
         return None
-    if set(accumulators) != set(stores):
+    if len(stores) != len(stage.stores) or len(accumulators) != len(loads):
         return None
-    reduced = stage.of_kind(IteratorKind.REDUCE)
-    for buffer, store in stores.items():
-        indices = stage.accesses[store]
-        if indices != stage.accesses[accumulators[buffer]] or any(index.value is not None for index in indices):
-            return None
-        if any(index.strides[axis].terms for index in indices for axis in reduced):
-            return None
-    order = list(stores)
-    ordered = tuple(accumulators[buffer] for buffer in order)
-    result = tuple(stores[buffer] for buffer in order)
-    first = tuple(starts[buffer] for buffer in order)
-    sources = _sources(stage, ordered)
-    combine = None if sources is None else _combine(stage, ordered, sources, result)
-    if sources is None or combine is None or not _is_identity(combine, first):
-        return Reduction(ordered, result, first, (), ())
-    found = Reduction(ordered, result, first, sources, combine)
-    return found if len(first) == 1 or _commutes(found) else Reduction(ordered, result, first, (), ())
+    first = tuple(starts[buffer] for buffer in stores)
+    return Reduction(tuple(accumulators[buffer] for buffer in stores), tuple(stores.values()), first, (), ())
+
+
+def _stays(stage: Stage, accumulator: LoadOp, store: StoreOp) -> bool:
+    """Whether a result is stored where it is loaded, at the same indices in all iterations of the reduction."""
+    indices, reduced = stage.accesses[store], stage.of_kind(IteratorKind.REDUCE)
+    if indices != stage.accesses[accumulator] or any(index.value is not None for index in indices):
+        return False
+    return not any(index.strides[axis].terms for index in indices for axis in reduced)
 
 
 def reduction_of(stage: Stage) -> Reduction | None:
@@ -201,6 +207,21 @@ _FLOATS = {
     arith.MinimumfOp: math.inf,
     arith.MinnumfOp: math.inf,
 }
+"""What changes no float, by the op that combines."""
+
+_INTEGERS: Mapping[type[Operation], Callable[[int], tuple[int, ...]]] = {
+    arith.AddiOp: lambda bits: (0,),
+    arith.OrIOp: lambda bits: (0,),
+    arith.XOrIOp: lambda bits: (0,),
+    arith.MaxUIOp: lambda bits: (0,),
+    arith.MuliOp: lambda bits: (1,),
+    arith.AndIOp: lambda bits: (-1, (1 << bits) - 1),
+    arith.MinUIOp: lambda bits: (-1, (1 << bits) - 1),
+    arith.MaxSIOp: lambda bits: (-1 << (bits - 1), 1 << (bits - 1)),
+    arith.MinSIOp: lambda bits: ((1 << (bits - 1)) - 1,),
+}
+"""What changes no integer of so many bits, as it may be written: with or without sign."""
+
 _SELECTION = (arith.CmpfOp, arith.CmpiOp, arith.SelectOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.ConstantOp)
 
 
@@ -222,18 +243,8 @@ def _is_neutral(kind: type[Operation], constant: arith.ConstantOp) -> bool:
         return kind in _FLOATS and value.value.data == _FLOATS[kind]
     if not isinstance(value, IntegerAttr):
         return False
-    number, bits = value.value.data, _width(value)
-    ones, top = (-1, (1 << bits) - 1), 1 << (bits - 1)
-    if kind in (arith.AddiOp, arith.OrIOp, arith.XOrIOp, arith.MaxUIOp):
-        return number == 0
-    if kind in (arith.AndIOp, arith.MinUIOp):
-        return number in ones
-    if kind is arith.MuliOp:
-        return number == 1
-    return (kind is arith.MaxSIOp and number in (-top, top)) or (kind is arith.MinSIOp and number == top - 1)
+    return kind in _INTEGERS and value.value.data in _INTEGERS[kind](_width(value))
 
 
 def _width(value: IntegerAttr) -> int:
-    from xdsl.dialects.builtin import IntegerType
-
     return value.type.width.data if isinstance(value.type, IntegerType) else 64

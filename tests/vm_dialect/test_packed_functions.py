@@ -9,8 +9,8 @@ import tvm_ffi
 from lowering import build
 from relax_dialect.frontend.tvmscript import parse
 from relax_dialect.interpreter import run
-from tir_dialect.packed_functions import register_packed_functions
 from vm_dialect import VirtualMachine
+from vm_dialect.numpy_library import register_functions_of_tvm
 from vm_dialect.tensors import to_numpy
 
 X = np.array([[3, 1, 3, 2], [0, 0, 1, 5], [9, 8, 7, 6]], np.float32)
@@ -19,7 +19,7 @@ DESCENDING = np.array([[0, 2, 3, 1], [3, 2, 0, 1], [0, 1, 2, 3]])
 
 
 def call(name: str, out: list[np.ndarray], *arguments: object) -> list[np.ndarray]:
-    register_packed_functions()
+    register_functions_of_tvm()
     tvm_ffi.get_global_func(f"tvm.contrib.sort.{name}")(X, *out, *arguments)
     return out
 

@@ -1,0 +1,36 @@
+"""What ops declare and analyses implement: verifiers, effects, purity, canonicalization patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from xdsl.ir import Operation
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import EffectInstance
+
+from tir_dialect.external_models import ExternalModels
+
+VERIFIERS: ExternalModels[Callable[[Any], None]] = ExternalModels(
+    {"relax.call_tir_inplace": "relax_dialect.analysis.inplace"}
+)
+"""Constraints on the memory of operands; `VerifyException` says which one an op breaks."""
+
+IMPURITY: ExternalModels[Callable[[Any], str | None]] = ExternalModels(
+    {"relax.call_tir_inplace": "relax_dialect.analysis.inplace"}
+)
+"""Why an op may have a visible effect, which depends on who sees the memory that it writes."""
+
+EFFECTS: ExternalModels[Callable[[Operation], AbstractSet[EffectInstance]]] = ExternalModels(
+    {"ReadsTensors": "relax_dialect.analysis.effects"}
+)
+"""The effects of ops with a trait."""
+
+PATTERNS: ExternalModels[Callable[[], tuple[RewritePattern, ...]]] = ExternalModels(
+    {
+        "relax.if": "relax_dialect.canonicalization.control_flow",
+        "relax.for": "relax_dialect.canonicalization.control_flow",
+    }
+)
+"""Canonicalization patterns that need an analysis."""

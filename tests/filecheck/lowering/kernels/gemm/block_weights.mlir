@@ -1,0 +1,37 @@
+// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s
+
+// Block-quantised weights, few rows of x: four rows of weights are decoded in registers while they are multiplied. 16
+// bytes have the low halves of 16 numbers and the high halves of 16 others; the scale multiplies the sum of a block.
+
+// CHECK-LABEL: tir.prim_func @fused_dequantize_blocks_permute_dims_matmul[%n]
+// CHECK:         {{%[0-9]+}} = tir.alloc_buffer : !tir.buffer<[64, 256], f32>
+// CHECK:         tir.if
+// CHECK:           tir.for (%unit, %row)
+// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
+// CHECK:             tir.for (%block)
+// CHECK-COUNT-4:       tir.load %x_1[{{.*}}] : vector<8xf32>
+// CHECK-COUNT-2:       tir.load %w_1[{{.*}}] : vector<8xi8>
+// CHECK-COUNT-2:       arith.andi {{.*}} : vector<8xi8>
+// CHECK:               arith.shrui {{.*}} : vector<8xi8>
+// CHECK-COUNT-4:       tir.convert sitofp {{.*}} : vector<8xi32> to vector<8xf32>
+// CHECK-COUNT-4:       math.fma
+// CHECK-COUNT-2:       tir.load %w_1[{{.*}}] : vector<8xi8>
+// CHECK:             vector.shuffle
+
+// More rows: the matrix is decoded once, into a workspace, for a usual generator.
+
+// CHECK:         } else {
+// CHECK:           tir.for (%row_1)
+// CHECK:             tir.for (%block_1)
+// CHECK:               tir.load %w_1[{{.*}}] : vector<8xi8>
+// CHECK:               [[SCALE:%[0-9]+]] = vector.broadcast {{.*}} : f32 to vector<8xf32>
+// CHECK-COUNT-4:       arith.mulf [[SCALE]]
+// CHECK-NOT:     tir.load %w_1
+// CHECK:         tir.load %x_1
+
+relax.func @decoded[%n](%x: !relax.tensor<[n, 256], f32>, %w: !relax.tensor<[64, 144], ui8>) -> !relax.tensor<[n, 64], f32> {
+  %0 = relax.dequantize_blocks %w format = "q4_0"
+  %1 = relax.permute_dims %0
+  %2 = relax.matmul %x, %1
+  relax.return %2
+}

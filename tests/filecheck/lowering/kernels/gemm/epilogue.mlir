@@ -1,0 +1,41 @@
+// RUN: relax-opt %s -p "legalize-ops,annotate-op-pattern,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s
+
+// Bias and activation are computed in the epilogue of a GEMM, of sums in registers: only the last K block goes to the
+// output, others to memory for sums. There is no second pass over the output.
+
+// CHECK-LABEL: tir.prim_func @fused_matmul_add_nn_relu(
+// CHECK-SAME:    %b: !tir.buffer<[512], f32>
+// CHECK:         tir.for (%k_block, %section)
+// CHECK:           tir.for (%panel)
+// CHECK:             tir.for (%strip)
+// CHECK:               %tile = tir.alloc_buffer : !tir.buffer<[6, 16], f32, align = 64>
+// CHECK:               tir.for (%i)
+// CHECK:                 [[TILE:%[0-9]+]] = tir.load %tile[{{.*}}] : vector<8xf32>
+// CHECK:                 tir.if
+// CHECK:                   [[BEFORE:%[0-9]+]] = tir.load {{.*}} : vector<8xf32>
+// CHECK:                   [[SUM:%[0-9]+]] = arith.addf {{.*}} : vector<8xf32>
+// CHECK:                   tir.if
+// CHECK-NEXT:                [[BIAS:%[0-9]+]] = tir.load %b_1[{{.*}}] : vector<8xf32>
+// CHECK-NEXT:                [[BIASED:%[a-z0-9_]+]] = arith.addf [[SUM]], [[BIAS]] : vector<8xf32>
+// CHECK:                     [[RELU:%[0-9]+]] = arith.maximumf [[BIASED]]
+// CHECK:                     tir.store [[RELU]], %T_1
+// CHECK:                   } else {
+// CHECK-NEXT:                tir.store [[SUM]]
+
+// At the last columns the same is done under a mask.
+
+// CHECK:                 } else {
+// CHECK:                   [[MASK:%[0-9]+]] = vector.create_mask
+// CHECK:                   tir.load %b_1[{{.*}}] mask
+// CHECK:                   tir.store {{.*}}, %T_1[{{.*}}] mask
+// CHECK-NOT:     tir.for vectorized
+
+relax.func @biased(%x: !relax.tensor<[512, 512], f32>, %y: !relax.tensor<[512, 512], f32>, %b: !relax.tensor<[512], f32>) -> !relax.tensor<[512, 512], f32> {
+  %2 = relax.dataflow {
+    %0 = relax.matmul %x, %y
+    %1 = relax.add %0, %b
+    %2 = relax.nn.relu %1
+    relax.output %2
+  }
+  relax.return %2
+}
