@@ -23,15 +23,18 @@ if TYPE_CHECKING:
 
 
 def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
-    """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither."""
+    """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither.
+
+    Dimensions of one element may come first.
+    """
     contraction, dims = groups.contraction, tuple(load.buffer_type.shape)
     indices = contraction.stage.accesses[load]
-    if (
-        len(contraction.column) != 1
-        or len(indices) != len(groups.reduced) + 1
-        or not all(dim.is_constant for dim in dims)
-    ):
+    leading = len(indices) - len(groups.reduced) - 1
+    if len(contraction.column) != 1 or leading < 0 or not all(dim.is_constant for dim in dims):
         return None
+    if any(dim.constant_value != 1 for dim in dims[:leading]):
+        return None
+    indices, dims = indices[leading:], dims[leading:]
     for transposed, order in (
         (True, (*contraction.column, *groups.reduced)),
         (False, (*groups.reduced, *contraction.column)),
@@ -77,10 +80,10 @@ def word_shape(sizes: Sequence[int], transposed: bool, width: int, parts: int) -
 
 
 def group_indices(
-    indices: Indices, load: LoadOp, sizes: Sequence[int], transposed: bool, width: int, parts: int
+    indices: Indices, element: Sequence[SSAValue], sizes: Sequence[int], transposed: bool, width: int, parts: int
 ) -> list[SSAValue]:
-    """Where an element of columns of this shape is in the panels."""
-    given = list(load.indices)
+    """Where the element with some indices, of columns of this shape, is in the panels."""
+    given = list(element)
     column, along = (given[0], given[1:]) if transposed else (given[-1], given[:-1])
     panel, within = indices.split(column, width)
     group, member = indices.split(indices.joined(along, sizes[1:] if transposed else sizes[:-1]), parts)
