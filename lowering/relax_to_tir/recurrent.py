@@ -5,6 +5,7 @@ Constant weights are transposed outside of the kernel, where they can be folded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, TypeAlias
@@ -302,15 +303,16 @@ class _QuantizedSteps(_Steps):
 
     def find_range(self, b: te.ExternBuilder, h: te.Tensor, at: tuple[int, ...]) -> None:
         """The distance of two integers, and the integer for 0, so that they reach from the least to the greatest."""
-        for extreme, combine in ((self.low, te.minimum), (self.high, te.maximum)):
+        for extreme, combine, first in ((self.low, te.minimum, math.inf), (self.high, te.maximum, -math.inf)):
             with b.block("range", ("reduce", self.batch, "n"), ("reduce", self.units, "k")) as (n, k):
                 with b.init():
-                    b.store(extreme, (), te.const(0, "f32"))
+                    b.store(extreme, (), te.const(first, "f32"))
                 b.store(extreme, (), combine(extreme[()], h[(*at, n, k)]))
-        spread = b.let((self.high[()] - self.low[()]) / te.const(HIGHEST, "f32"), "spread")
+        zero, highest = te.const(0, "f32"), te.const(HIGHEST, "f32")
+        low = b.let(te.minimum(self.low[()], zero), "least")
+        spread = b.let((te.maximum(self.high[()], zero) - low) / highest, "spread")
         b.store(self.step, (), te.select(spread > 0, spread, te.const(1, "f32")))
-        point = te.minimum(te.maximum(-self.low[()] / self.step[()], te.const(0, "f32")), te.const(HIGHEST, "f32"))
-        b.store(self.point, (), te.round(point))
+        b.store(self.point, (), te.round(te.minimum(te.maximum(-low / self.step[()], zero), highest)))
 
     def from_states(self, direction: int, n: te.Expr, j: te.Expr) -> te.Expr:
         """`sum (q - p) * (w - z) = sum q * w - z * sum q - p * sum (w - z)`, scaled, and the bias."""
