@@ -203,15 +203,17 @@ class _Steps:
         self, b: te.ExternBuilder, direction: int, h: te.Tensor, at: tuple[int, ...], low: Dim, high: Dim
     ) -> None:
         """The products `h @ r` for the gates from `low` to `high`."""
-        with self.product_block(b, high - low) as (n, gate, k):
+        with self.product_block(b, high - low) as (n, k, gate):
             j = gate if low is constant(0) else gate + low
             with b.init():
                 b.store(self.products, (n, j), te.const(0, self.products.dtype))
             b.store(self.products, (n, j), self.products[n, j] + h[(*at, n, k)] * widen(self.r[direction, k, j]))
 
     def product_block(self, b: te.ExternBuilder, width: Dim) -> AbstractContextManager[tuple[te.Expr, ...]]:
-        """A block over the batch, so many gates, and the units that are summed over."""
-        return b.block("products", ("spatial", self.batch, "n"), ("spatial", width, "j"), ("reduce", self.units, "k"))
+        """A block over the batch, the units that are summed over, and so many gates: without a schedule lanes are along
+        these.
+        """
+        return b.block("products", ("spatial", self.batch, "n"), ("reduce", self.units, "k"), ("spatial", width, "j"))
 
     def reset(self, b: te.ExternBuilder, direction: int, time: te.Expr) -> None:
         """The hidden gate of a GRU whose states are scaled before the product."""
@@ -295,7 +297,7 @@ class _QuantizedSteps(_Steps):
             with b.init():
                 b.store(self.totals, (n,), te.const(0, "i32"))
             b.store(self.totals, (n,), self.totals[n] + te.cast(self.bytes[n, k], "i32"))
-        with self.product_block(b, self.width) as (n, j, k):
+        with self.product_block(b, self.width) as (n, k, j):
             with b.init():
                 b.store(self.products, (n, j), te.const(0, "i32"))
             product = te.cast(self.bytes[n, k], "i32") * te.cast(self.r[direction, k, j], "i32")

@@ -15,7 +15,7 @@ from lowering.kernels.cpu.emit.routines import routines_for
 from lowering.kernels.cpu.single_stage import emit_alone, is_understood
 from lowering.kernels.cpu.structure.contraction import find_contraction
 from lowering.kernels.cpu.structure.reduction import find_reduction
-from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages
+from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import IteratorKind
@@ -23,13 +23,13 @@ from tir_dialect.types import IteratorKind
 
 def schedule_inner_stages(func: PrimFuncOp, target: Target) -> str | None:
     """Rewrites reductions and elementwise stages inside of loops of a function; says which generators made the code of
-    contractions, and why, if there are any.
+    contractions, and why, if there are any. A function that is a list of stages is not concerned.
     """
-    if func.may_alias is not None:
+    if func.may_alias is not None or find_program(func) is not None:
         return None
     routines, explained = routines_for(func), list[str]()
     for stage in find_inner_stages(func):
-        if not is_understood([stage]) or stage.of_kind(IteratorKind.SCAN):
+        if not is_understood([stage]) or stage.of_kind(IteratorKind.SCAN) or not _is_worth_compiling(stage):
             continue
         block = Block()
         values = {value: value for op in stage.nest.walk() for value in op.operands if _is_outside(value, stage.nest)}
@@ -39,6 +39,16 @@ def schedule_inner_stages(func: PrimFuncOp, target: Target) -> str | None:
         Rewriter.inline_block(block, InsertPoint.before(stage.nest))
         Rewriter.erase_op(stage.nest)
     return "; ".join(explained) or None
+
+
+def _is_worth_compiling(stage: Stage) -> bool:
+    """Whether a stage is no contraction, or the matrix of its columns has known sizes, as weights have.
+
+    The code for matrices of any size takes several times as long to compile.
+    """
+    contraction = find_contraction(stage)
+    axes = () if contraction is None else (*contraction.column, *contraction.outer, *contraction.reduced)
+    return all(stage.extents[axis].constant_value is not None for axis in axes)
 
 
 def _emit(kernel: Kernel, stage: Stage) -> str | None:

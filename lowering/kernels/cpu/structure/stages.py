@@ -114,26 +114,21 @@ def find_stages(program: Program) -> list[Stage] | None:
 
 
 def find_inner_stages(func: PrimFuncOp) -> list[Stage]:
-    """The stages inside of other loops and branches of a function: those whose code is supported, and whose addresses
-    depend on no variable of these loops.
+    """The stages inside of other loops and branches of a function: those whose code is supported.
+
+    No index depends on the variables of these loops: a block would have iterators for them.
     """
-    found, symbols = list[Stage](), frozenset(func.symbol_names)
+    found: list[Stage] = []
     pending: list[Operation] = list(func.body.block.ops)
     while pending:
         op = pending.pop()
         block = _block_of_nest(op, Program()) if isinstance(op, ForOp) else None
         stage = None if block is None else find_stage(op, block)
-        if stage is not None and _address_symbols(stage) <= symbols:
+        if stage is not None:
             found.append(stage)
         else:
             pending += [inner for region in op.regions for each in region.blocks for inner in each.ops]
     return found
-
-
-def _address_symbols(stage: Stage) -> frozenset[str]:
-    """The symbols on which addresses depend besides the axes."""
-    dims = (dim for indices in stage.accesses.values() for index in indices for dim in (index.base, *index.strides))
-    return frozenset(symbol for dim in dims for symbol in dim.symbols)
 
 
 def rewritten(func: PrimFuncOp) -> tuple[Program, Sequence[Stage]]:

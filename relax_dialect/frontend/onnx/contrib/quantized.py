@@ -60,10 +60,14 @@ def dynamic_quantize_matmul(node: Node) -> Result:
     return _plus(node, op.multiply(op.astype(product, f32), op.multiply(scale, _one(node[2]))), 4)
 
 
-def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr, Expr]:
-    """Data as integers from 0 to 255 with their scale and zero point, as `DynamicQuantizeLinear` does it."""
+def dynamically_quantized(node: Node, x: Expr, extremes: Expr | None = None) -> tuple[Expr, Expr, Expr]:
+    """Data as integers from 0 to 255 with their scale and zero point, as `DynamicQuantizeLinear` does it.
+
+    `extremes` have the same least and greatest element, if these are not those of the data, which may be empty.
+    """
     zero, highest = node.const(0, f32), node.const(HIGHEST, f32)
-    low, high = op.minimum(op.min(x), zero), op.maximum(op.max(x), zero)
+    among = x if extremes is None else extremes
+    low, high = op.minimum(op.min(among), zero), op.maximum(op.max(among), zero)
     spread = op.divide(op.subtract(high, low), highest)
     scale = op.where(op.equal(spread, zero), node.const(1, f32), spread)
     place = op.round(op.minimum(op.maximum(op.divide(op.negative(low), scale), zero), highest))

@@ -56,8 +56,10 @@ def _layer_of_bytes(node: Node) -> Result:
     node = with_batch_of_states(node, batch_first=False)
     directions, units, width = node.shape(2)
     length, batch, features = node.shape()
-    data, step, point = dynamically_quantized(node, node[0])
-    flat, zero = op.reshape(data, (length * batch, features)), op.astype(point, i32)
+    rows = op.reshape(node[0], (length * batch, features))
+    # One row of zeros, so that there is a least element if there are no data.
+    flat, step, point = dynamically_quantized(node, rows, op.nn.pad(rows, [0, 1, 0, 0]))
+    zero = op.astype(point, i32)
     bias = or_zeros(node, 3, (directions, 2 * width))
     states = [or_zeros(node, index, (directions, batch, units)) for index in (5, 6)]
     states.append(or_zeros(node, 7, (directions, 3 * units)))
