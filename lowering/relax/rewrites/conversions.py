@@ -18,13 +18,13 @@ def direct(op: AstypeOp) -> AstypeOp | None:
     narrow = op.x.owner
     if not isinstance(narrow, AstypeOp) or not is_never_written(narrow.x) or not is_never_written(narrow.result):
         return None
-    inner, outer = _range(narrow.dtype), _range(op.dtype)
+    inner, outer = integer_range(narrow.dtype), integer_range(op.dtype)
     if inner is None or outer is None or not (outer[0] <= inner[0] and inner[1] <= outer[1]):
         return None
     return AstypeOp(narrow.x, op.dtype) if _is_float(narrow.x) and _is_within(narrow.x, *inner) else None
 
 
-def _range(dtype: Attribute) -> tuple[int, int] | None:
+def integer_range(dtype: Attribute) -> tuple[int, int] | None:
     """The least and the greatest number of an integer dtype; `None` for others."""
     kind = np.dtype(numpy_dtype(dtype))
     limits = np.iinfo(kind) if kind.kind in "iu" else None
@@ -38,9 +38,15 @@ def _is_float(value: SSAValue) -> bool:
 
 def _is_within(value: SSAValue, low: int, high: int) -> bool:
     """Whether a value is `minimum(maximum(x, a), b)` of constants within a range."""
+    found = clipped(value)
+    return found is not None and low <= found[1] and found[2] <= high
+
+
+def clipped(value: SSAValue) -> tuple[SSAValue, float, float] | None:
+    """The `x`, `a` and `b` if a value is `minimum(maximum(x, a), b)` of constants."""
     top, upper = _bound(value, MinimumOp)
-    _, lower = (None, None) if top is None else _bound(top, MaximumOp)
-    return upper is not None and lower is not None and low <= lower and upper <= high
+    source, lower = (None, None) if top is None else _bound(top, MaximumOp)
+    return None if source is None or lower is None or upper is None else (source, lower, upper)
 
 
 def _bound(value: SSAValue, kind: type[BinaryOp]) -> tuple[SSAValue, float] | tuple[None, None]:
