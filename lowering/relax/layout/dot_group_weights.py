@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
     """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither.
 
-    Dimensions of one element may come first.
+    Dimensions of one element do not count.
     """
-    contraction, dims = groups.contraction, tuple(load.buffer_type.shape)
-    indices = contraction.stage.accesses[load]
-    leading = len(indices) - len(groups.reduced) - 1
-    if len(contraction.column) != 1 or leading < 0 or not all(dim.is_constant for dim in dims):
+    contraction, shape = groups.contraction, tuple(load.buffer_type.shape)
+    pairs = zip(contraction.stage.accesses[load], shape, strict=True)
+    several = [(index, dim) for index, dim in pairs if dim.constant_value != 1]
+    indices, dims = [index for index, _ in several], tuple(dim for _, dim in several)
+    if (
+        len(contraction.column) != 1
+        or len(indices) != len(groups.reduced) + 1
+        or not all(dim.is_constant for dim in dims)
+    ):
         return None
-    if any(dim.constant_value != 1 for dim in dims[:leading]):
-        return None
-    indices, dims = indices[leading:], dims[leading:]
     for transposed, order in (
         (True, (*contraction.column, *groups.reduced)),
         (False, (*groups.reduced, *contraction.column)),

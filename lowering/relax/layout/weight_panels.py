@@ -36,13 +36,12 @@ class PanelLayout:
     """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`.
 
     In words, of several parts, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`; `k` may be several dimensions,
-    and `leading` dimensions of one element, which come first, are dropped.
+    and dimensions of one element are dropped.
     """
 
     width: int
     transposed: bool = False
     parts: int = 1
-    leading: int = 0
 
     @property
     def suffix(self) -> str:
@@ -81,8 +80,7 @@ def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayo
     groups = find_dot_group_contraction(contraction, target)
     if groups is not None:
         order = is_transposed(groups, load)
-        width, leading = VECTORS * target.lanes(32), len(load.indices) - len(groups.reduced) - 1
-        return None if order is None else PanelLayout(width, order, groups.parts, leading)
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts)
     indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
     if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:
         return None
@@ -114,7 +112,8 @@ def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout])
 
 def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
     if layout.parts > 1:
-        shape = word_shape(_sizes(kind)[layout.leading :], layout.transposed, layout.width, layout.parts)
+        sizes = [size for size in _sizes(kind) if size != 1]
+        shape = word_shape(sizes, layout.transposed, layout.width, layout.parts)
         return BufferType([*map(constant, shape)], kind.dtype, scope=kind.scope, align=kind.align)
     *batch, k, n = kind.shape
     k, n = (n, k) if layout.transposed else (k, n)
@@ -131,8 +130,9 @@ def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
     """Reads from panels what was in a buffer with dimensions of these sizes."""
     indices = Indices([])
     if layout.parts > 1:
-        given = load.indices[layout.leading :], sizes[layout.leading :]
-        positions = group_indices(indices, *given, layout.transposed, layout.width, layout.parts)
+        element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
+        sizes = [size for size in sizes if size != 1]
+        positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
     else:
         *batch, r, j = load.indices
         r, j = (j, r) if layout.transposed else (r, j)
@@ -157,8 +157,7 @@ def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
 def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
     """A copy in panels, aligned to a cache line; columns past the last one are 0."""
     if layout.parts > 1:
-        array = array.reshape(array.shape[layout.leading :])
-        return pack_words(array, layout.transposed, layout.width, layout.parts)
+        return pack_words(array.squeeze(), layout.transposed, layout.width, layout.parts)
     array = np.swapaxes(array, -1, -2) if layout.transposed else array
     *batch, k, n = array.shape
     width, whole = layout.width, n // layout.width
