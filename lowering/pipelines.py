@@ -142,7 +142,6 @@ class OptimizeGraphPass(PipelinePass):
         "fold-batch-norm",
         "convert-conv1d-to-conv2d",
         "simplify-arithmetic",
-        # Only now: conversions that are made at once are found by their bounds.
         "simplify-quantization",
         # Before attention, which has a softmax in it.
         "rewrite-normalization",
