@@ -173,6 +173,9 @@ INDEX: dict[str, Entry] = {
     "simplify-permute-dims": Entry(
         "lowering.relax.rewrites.simplify_permute_dims:SimplifyPermuteDimsPass", requires=("relax.permute_dims",)
     ),
+    "simplify-quantization": Entry(
+        "lowering.relax.rewrites.simplify_quantization:SimplifyQuantizationPass", requires=("relax.astype",)
+    ),
     "simplify-reshapes": Entry(
         "lowering.relax.rewrites.simplify_reshapes:SimplifyReshapesPass",
         requires=("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze"),

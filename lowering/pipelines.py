@@ -142,6 +142,7 @@ class OptimizeGraphPass(PipelinePass):
         "fold-batch-norm",
         "convert-conv1d-to-conv2d",
         "simplify-arithmetic",
+        "simplify-quantization",
         # Before attention, which has a softmax in it.
         "rewrite-normalization",
         "rewrite-attention",

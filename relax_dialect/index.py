@@ -52,7 +52,7 @@ OPERATORS: Mapping[str, str] = {
     "quantization": "quantize dequantize dequantize_blocks",
     "random": "random.uniform random.normal",
     "rearranging": "reverse_sequence meshgrid layout_transform multinomial_from_uniform",
-    "recurrent": "nn.rnn nn.gru nn.lstm nn.recurrence",
+    "recurrent": "nn.rnn nn.gru nn.lstm nn.recurrence nn.quantized_recurrence",
     "reduction": "sum prod max min mean variance std median cumsum cumprod",
     "resizing": "image.resize1d",
     "sampling": "image.grid_sample image.affine_grid",

@@ -67,8 +67,9 @@ def schedule(func: PrimFuncOp, target: Target) -> str | None:
 def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
     # Not at the top: GEMM, convolutions and attention are half of the generators, and many programs have none of them.
     from lowering.kernels.cpu.compute_bound import schedule_compute_bound
+    from lowering.kernels.cpu.inner_stages import schedule_inner_stages
 
-    return schedule_compute_bound(func, target)
+    return schedule_compute_bound(func, target) or schedule_inner_stages(func, target)
 
 
 def _has_reduction(func: PrimFuncOp) -> bool:

@@ -5,8 +5,10 @@ Constant weights are transposed outside of the kernel, where they can be folded.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from contextlib import AbstractContextManager
+from typing import ClassVar, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
@@ -19,7 +21,16 @@ from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
-from relax_dialect.ops.recurrent import CELLS, GRUOp, LSTMOp, RecurrenceOp, RecurrentLayerOp, RNNOp
+from relax_dialect.ops.recurrent import (
+    CELLS,
+    HIGHEST,
+    GRUOp,
+    LSTMOp,
+    QuantizedRecurrenceOp,
+    RecurrenceOp,
+    RecurrentLayerOp,
+    RNNOp,
+)
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
@@ -115,19 +126,42 @@ def recurrence(kernel: Kernel, op: RecurrenceOp) -> Sequence[te.Tensor]:
     return [narrowed(output, inputs[0].dtype) for output in outputs]
 
 
+@legalizes(QuantizedRecurrenceOp)
+def quantized_recurrence(kernel: Kernel, op: QuantizedRecurrenceOp) -> Sequence[te.Tensor]:
+    """All steps of all directions, with products of bytes."""
+    inputs = [kernel.tensor(operand) for operand in op.operands]
+    shapes = [kernel.shape(result) for result in op.res]
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        x, r, *parameters = inputs[:5]
+        steps = _QuantizedSteps(b, op, [x, r, *inputs[5:]], outs, "f32", parameters)
+        for direction, reverse in enumerate(op.directions):
+            steps.run(b, direction, reverse)
+
+    return te.extern([(shape, "f32") for shape in shapes], list(dict.fromkeys(inputs)), body, name="recurrence")
+
+
 class _Steps:
     """The buffers and statements of the steps."""
 
+    SUMS: ClassVar[str] = ""
+    """The dtype of sums of products, if it is not that of the states."""
+
     def __init__(
-        self, b: te.ExternBuilder, op: RecurrenceOp, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor], wide: str
+        self,
+        b: te.ExternBuilder,
+        op: RecurrenceOp | QuantizedRecurrenceOp,
+        ins: Sequence[te.Tensor],
+        outs: Sequence[te.Tensor],
+        wide: str,
     ):
         self.op, self.kind = op, op.cell.data
         self.x, self.r, self.b, self.lengths, *self.states = ins
         self.y, *self.last = outs
         self.length, self.batch = self.x.shape[:2]
         self.units, self.width = self.r.shape[1], self.r.shape[2]
-        self.gates = b.alloc((self.batch, self.width), wide, "gates")
-        self.scaled = b.alloc((self.batch, self.units), wide, "scaled") if self.kind == "gru" else None
+        self.products = b.alloc((self.batch, self.width), self.SUMS or wide, "products", "global")
+        self.scaled = b.alloc((self.batch, self.units), wide, "scaled", "global") if self.kind == "gru" else None
         clip = None if op.clip is None else op.clip.value.data
         self.functions = [function(*each, clip) for each in op.functions(self.kind)]
 
@@ -142,10 +176,9 @@ class _Steps:
                 b.store(state, (direction, n, u), widen(initial[direction, n, u]))
         with b.for_range(0, self.length, "step") as step:
             time = b.let(te.cast(self.length - 1, "index") - step if reverse else step, "time")
-            self.start(b, direction, time)
             if self.kind == "gru" and self.op.linear_before_reset is None:
                 self.multiply(b, direction, self.last[0], (direction,), constant(0), 2 * self.units)
-                self.reset(b, direction)
+                self.reset(b, direction, time)
             else:
                 self.multiply(b, direction, self.last[0], (direction,), constant(0), self.width)
             with b.for_range(0, self.batch, "n") as n:
@@ -154,16 +187,13 @@ class _Steps:
                 with b.else_(), b.for_range(0, self.units, "u") as u:
                     b.store(self.y, (time, direction, n, u), te.const(0, self.y.dtype))
 
-    def start(self, b: te.ExternBuilder, direction: int, time: te.Expr) -> None:
-        """The gates begin with the products of the data and the bias."""
-        before = self.kind == "gru" and self.op.linear_before_reset is not None
-        with b.for_range(0, self.batch, "n") as n, b.for_range(0, self.width, "j") as j:
-            value = widen(self.b[direction, j])
-            given = self.product(direction, time, n, j)
-            # A reset gate that comes after the product must not touch what the data gives.
-            b.store(
-                self.gates, (n, j), te.select(j < 2 * self.units, value + given, value) if before else value + given
-            )
+    def gate(self, direction: int, time: te.Expr, n: te.Expr, j: te.Expr) -> te.Expr:
+        """A gate before its function: what data and states give to it, and the bias."""
+        return self.from_states(direction, n, j) + self.product(direction, time, n, j)
+
+    def from_states(self, direction: int, n: te.Expr, j: te.Expr) -> te.Expr:
+        """What the states give to a gate, and the bias of their weights."""
+        return self.products[n, j] + widen(self.b[direction, j])
 
     def product(self, direction: int, time: te.Expr, n: te.Expr, j: te.Expr) -> te.Expr:
         """What the data gives to a gate."""
@@ -172,47 +202,50 @@ class _Steps:
     def multiply(
         self, b: te.ExternBuilder, direction: int, h: te.Tensor, at: tuple[int, ...], low: Dim, high: Dim
     ) -> None:
-        """Adds `h @ r` to the gates from `low` to `high`: four rows of weights at a time, for all of the batch."""
-        whole = self.units // 4
-        for first, last, rows in ((constant(0), whole, 4), (4 * whole, self.units, 1)):
-            with b.for_range(first, last, "k") as k, b.for_range(0, self.batch, "n") as n:
-                units = [k * rows + at if rows > 1 else k for at in range(rows)]
-                factors = [b.let(h[(*at, n, unit)], "h") for unit in units]
-                with b.for_range(low, high, "j") as j:
-                    total = self.gates[n, j]
-                    for unit, factor in zip(units, factors, strict=True):
-                        total = total + factor * widen(self.r[direction, unit, j])
-                    b.store(self.gates, (n, j), total)
+        """The products `h @ r` for the gates from `low` to `high`."""
+        with self.product_block(b, high - low) as (n, k, gate):
+            j = gate if low is constant(0) else gate + low
+            with b.init():
+                b.store(self.products, (n, j), te.const(0, self.products.dtype))
+            b.store(self.products, (n, j), self.products[n, j] + h[(*at, n, k)] * widen(self.r[direction, k, j]))
 
-    def reset(self, b: te.ExternBuilder, direction: int) -> None:
+    def product_block(self, b: te.ExternBuilder, width: Dim) -> AbstractContextManager[tuple[te.Expr, ...]]:
+        """A block over the batch, the units that are summed over, and so many gates: without a schedule lanes are along
+        these.
+        """
+        return b.block("products", ("spatial", self.batch, "n"), ("reduce", self.units, "k"), ("spatial", width, "j"))
+
+    def reset(self, b: te.ExternBuilder, direction: int, time: te.Expr) -> None:
         """The hidden gate of a GRU whose states are scaled before the product."""
         if self.scaled is None:
             raise ValueError("only a GRU has a reset gate")
         with b.for_range(0, self.batch, "n") as n, b.for_range(0, self.units, "u") as u:
-            gate = self.f(direction, 0, self.gates[n, u + self.units])
+            gate = self.f(direction, 0, self.gate(direction, time, n, u + self.units))
             b.store(self.scaled, (n, u), gate * self.last[0][direction, n, u])
         self.multiply(b, direction, self.scaled, (), 2 * self.units, self.width)
 
     def rnn(self, b: te.ExternBuilder, direction: int, time: te.Expr, n: te.Expr) -> None:
         """One function."""
         with b.for_range(0, self.units, "u") as u:
-            self.emit(b, direction, time, (n, u), self.f(direction, 0, self.gates[n, u]))
+            self.emit(b, direction, time, (n, u), self.f(direction, 0, self.gate(direction, time, n, u)))
 
     def gru(self, b: te.ExternBuilder, direction: int, time: te.Expr, n: te.Expr) -> None:
         """Between the state and a new one."""
         with b.for_range(0, self.units, "u") as u:
-            hidden = self.gates[n, u + 2 * self.units]
+            at = u + 2 * self.units
+            hidden = self.gate(direction, time, n, at)
             if self.op.linear_before_reset is not None:
-                gate = self.f(direction, 0, self.gates[n, u + self.units])
-                hidden = self.product(direction, time, n, u + 2 * self.units) + gate * hidden
-            update = b.let(self.f(direction, 0, self.gates[n, u]), "update")
+                gate = self.f(direction, 0, self.gate(direction, time, n, u + self.units))
+                # A reset gate that comes after the product does not touch what the data gives.
+                hidden = self.product(direction, time, n, at) + gate * self.from_states(direction, n, at)
+            update = b.let(self.f(direction, 0, self.gate(direction, time, n, u)), "update")
             new = (1 - update) * self.f(direction, 1, hidden) + update * self.last[0][direction, n, u]
             self.emit(b, direction, time, (n, u), new)
 
     def lstm(self, b: te.ExternBuilder, direction: int, time: te.Expr, n: te.Expr) -> None:
         """A cell that forgets and takes in, seen through the output gate."""
         with b.for_range(0, self.units, "u") as u:
-            i, o, forget, c = (self.gates[n, u + at * self.units] for at in range(4))
+            i, o, forget, c = (self.gate(direction, time, n, u + at * self.units) for at in range(4))
             cell, index = self.last[1], (direction, n, u)
             pi, po, pf = (widen(self.states[2][direction, u + at * self.units]) for at in range(3))
             old = b.let(cell[index], "old")
@@ -228,6 +261,67 @@ class _Steps:
         value = b.let(h, "out")
         b.store(self.y, (time, direction, *at), value)
         b.store(self.last[0], (direction, *at), value)
+
+
+class _QuantizedSteps(_Steps):
+    """Steps whose products are of bytes."""
+
+    SUMS: ClassVar[str] = "i32"
+
+    def __init__(
+        self,
+        b: te.ExternBuilder,
+        op: QuantizedRecurrenceOp,
+        ins: Sequence[te.Tensor],
+        outs: Sequence[te.Tensor],
+        wide: str,
+        parameters: Sequence[te.Tensor],
+    ):
+        super().__init__(b, op, ins, outs, wide)
+        self.scale, self.zero, self.sums = parameters
+        self.bytes = b.alloc((self.batch, self.units), "ui8", "bytes", "global")
+        self.totals = b.alloc((self.batch,), "i32", "totals", "global")
+        self.low, self.high = (b.alloc((), wide, name) for name in ("low", "high"))
+        self.step, self.point = b.alloc((), wide, "step"), b.alloc((), wide, "point")
+
+    def multiply(
+        self, b: te.ExternBuilder, direction: int, h: te.Tensor, at: tuple[int, ...], low: Dim, high: Dim
+    ) -> None:
+        """Quantises `h`, and makes the products of its integers with the weights as they are, and their sums."""
+        self.find_range(b, h, at)
+        with b.block("quantize", ("spatial", self.batch, "n"), ("spatial", self.units, "k")) as (n, k):
+            scaled = te.round(h[(*at, n, k)] / self.step[()]) + self.point[()]
+            bounded = te.minimum(te.maximum(scaled, te.const(0, "f32")), te.const(HIGHEST, "f32"))
+            b.store(self.bytes, (n, k), te.cast(bounded, "ui8"))
+        with b.block("totals", ("spatial", self.batch, "n"), ("reduce", self.units, "k")) as (n, k):
+            with b.init():
+                b.store(self.totals, (n,), te.const(0, "i32"))
+            b.store(self.totals, (n,), self.totals[n] + te.cast(self.bytes[n, k], "i32"))
+        with self.product_block(b, self.width) as (n, k, j):
+            with b.init():
+                b.store(self.products, (n, j), te.const(0, "i32"))
+            product = te.cast(self.bytes[n, k], "i32") * te.cast(self.r[direction, k, j], "i32")
+            b.store(self.products, (n, j), self.products[n, j] + product)
+
+    def find_range(self, b: te.ExternBuilder, h: te.Tensor, at: tuple[int, ...]) -> None:
+        """The distance of two integers, and the integer for 0, so that they reach from the least to the greatest."""
+        for extreme, combine, first in ((self.low, te.minimum, math.inf), (self.high, te.maximum, -math.inf)):
+            with b.block("range", ("reduce", self.batch, "n"), ("reduce", self.units, "k")) as (n, k):
+                with b.init():
+                    b.store(extreme, (), te.const(first, "f32"))
+                b.store(extreme, (), combine(extreme[()], h[(*at, n, k)]))
+        zero, highest = te.const(0, "f32"), te.const(HIGHEST, "f32")
+        low = b.let(te.minimum(self.low[()], zero), "least")
+        spread = b.let((te.maximum(self.high[()], zero) - low) / highest, "spread")
+        b.store(self.step, (), te.select(spread > 0, spread, te.const(1, "f32")))
+        b.store(self.point, (), te.round(te.minimum(te.maximum(-low / self.step[()], zero), highest)))
+
+    def from_states(self, direction: int, n: te.Expr, j: te.Expr) -> te.Expr:
+        """`sum (q - p) * (w - z) = sum q * w - z * sum q - p * sum (w - z)`, scaled, and the bias."""
+        total = self.products[n, j] - self.zero[direction, j] * self.totals[n]
+        total = total - te.cast(self.point[()], "i32") * self.sums[direction, j]
+        scale = self.step[()] * self.scale[direction, j]
+        return te.cast(total, "f32") * scale + self.b[direction, j]
 
 
 _UPDATES: dict[str, Update] = {"rnn": _Steps.rnn, "gru": _Steps.gru, "lstm": _Steps.lstm}

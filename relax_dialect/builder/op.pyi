@@ -649,6 +649,26 @@ class nn:
     @staticmethod
     def prelu(x: Operand, slope: Operand, axis: int = ...) -> Expr: ...
     @staticmethod
+    def quantized_recurrence(
+        x: Operand,
+        r: Operand,
+        scale: Operand,
+        zero: Operand,
+        sums: Operand,
+        b: Operand,
+        lengths: Operand,
+        states: Sequence[Operand],
+        cell: str,
+        *,
+        direction: str = ...,
+        activations: str | None = ...,
+        alphas: Sequence[float] | None = ...,
+        betas: Sequence[float] | None = ...,
+        clip: float | None = ...,
+        input_forget: bool = ...,
+        linear_before_reset: bool = ...,
+    ) -> builtins.tuple[Expr, ...]: ...
+    @staticmethod
     def recurrence(
         x: Operand,
         r: Operand,

@@ -29,14 +29,15 @@ ONNX: Mapping[str, str] = {
         com.microsoft.SkipSimplifiedLayerNormalization
     """,
     "contrib.quantized": """
-        com.microsoft.DynamicQuantizeLSTM com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized
-        com.microsoft.MatMulBnb4 com.microsoft.MatMulInteger16 com.microsoft.MatMulIntegerToFloat
-        com.microsoft.MatMulNBits com.microsoft.MulInteger com.microsoft.QAttention com.microsoft.QGemm
-        com.microsoft.QLinearAdd com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat
-        com.microsoft.QLinearConv com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu
-        com.microsoft.QLinearMul com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid
-        com.microsoft.QLinearSoftmax com.microsoft.QLinearWhere
+        com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4
+        com.microsoft.MatMulInteger16 com.microsoft.MatMulIntegerToFloat com.microsoft.MatMulNBits
+        com.microsoft.MulInteger com.microsoft.QAttention com.microsoft.QGemm com.microsoft.QLinearAdd
+        com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat com.microsoft.QLinearConv
+        com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu com.microsoft.QLinearMul
+        com.microsoft.QLinearReduceMean com.microsoft.QLinearSigmoid com.microsoft.QLinearSoftmax
+        com.microsoft.QLinearWhere
     """,
+    "contrib.quantized_layers": "com.microsoft.DynamicQuantizeLSTM",
     "contrib.standard": """
         com.microsoft.CDist com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
         com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Pad

@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, StringAttr, UnitAttr, f64
+from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, StringAttr, UnitAttr, f32, f64, i8, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, var_operand_def, var_result_def
 
@@ -18,6 +18,7 @@ from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.assembly_format import op_definition
+from tir_dialect.ops.dot import ui8
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 """How many directions there are."""
@@ -43,6 +44,10 @@ CELLS: dict[str, tuple[int, str, int]] = {
     "lstm": (4, "sigmoid tanh tanh", 3),
 }
 """Of each cell: how many gates, their functions, and how many operands follow the lengths."""
+
+
+HIGHEST = 255.0
+"""The greatest integer of states that are quantised."""
 
 
 class RecurrentOp(Operator, ABC):
@@ -117,13 +122,24 @@ class RecurrentOp(Operator, ABC):
 
     @classmethod
     def require_states(
-        cls, inference: Inference, kind: str, first: int, batch: Dim | None, units: Dim | None, batch_first: bool
+        cls,
+        inference: Inference,
+        kind: str,
+        first: int,
+        batch: Dim | None,
+        units: Dim | None,
+        batch_first: bool,
+        alike: Sequence[int] | None = None,
     ) -> None:
-        """Fails unless lengths and states, from operand `first` on, fit and dtypes are right."""
+        """Fails unless lengths and states, from operand `first` on, fit and dtypes are right.
+
+        The operands `alike` have one dtype: all but the lengths unless told.
+        """
         count, directions = CELLS[kind][2], constant(DIRECTIONS[inference.string("direction")])
         if len(inference.operand_types) != first + 1 + count:
             inference.fail(f"expected {first + 1 + count} operands, got {len(inference.operand_types)}")  # C6
-        inference.common_dtype(index for index in range(first + 1 + count) if index != first)  # C1
+        floats = [index for index in range(first + 1 + count) if index != first] if alike is None else alike
+        inference.common_dtype(floats)  # C1
         inference.require_domain(0, Domain.FLOAT)  # C1
         inference.require_domain(first, Domain.INTEGER)  # C1
         cls.require_shape(inference, first, (batch,))  # C5
@@ -143,6 +159,26 @@ def _results(
     last = (batch, directions, units) if batch_first else (directions, batch, units)
     states = [x.with_shape(last)] * (2 if kind == "lstm" else 1)
     return (x.with_shape(steps), *states)
+
+
+def _properties(
+    direction: str,
+    activations: str | None,
+    alphas: Sequence[float] | None,
+    betas: Sequence[float] | None,
+    clip: float | None,
+    input_forget: bool,
+    linear_before_reset: bool,
+) -> dict[str, Attribute | None]:
+    return {
+        "direction": StringAttr(direction),
+        "activations": None if activations is None else StringAttr(activations),
+        "alphas": None if alphas is None else numbers(alphas),
+        "betas": None if betas is None else numbers(betas),
+        "clip": None if clip is None else number(clip),
+        "input_forget": flag(input_forget),
+        "linear_before_reset": flag(linear_before_reset),
+    }
 
 
 class RecurrentLayerOp(RecurrentOp, ABC):
@@ -184,17 +220,8 @@ class RecurrentLayerOp(RecurrentOp, ABC):
         linear_before_reset: bool = False,
         batch_first: bool = False,
     ):
-        properties: dict[str, Attribute | None] = {
-            "direction": StringAttr(direction),
-            "activations": None if activations is None else StringAttr(activations),
-            "alphas": None if alphas is None else numbers(alphas),
-            "betas": None if betas is None else numbers(betas),
-            "clip": None if clip is None else number(clip),
-            "input_forget": flag(input_forget),
-            "linear_before_reset": flag(linear_before_reset),
-            "batch_first": flag(batch_first),
-        }
-        super().__init__([x, w, r, b, lengths, *states], properties)
+        properties = _properties(direction, activations, alphas, betas, clip, input_forget, linear_before_reset)
+        super().__init__([x, w, r, b, lengths, *states], {**properties, "batch_first": flag(batch_first)})
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType, ...]:
@@ -304,4 +331,82 @@ class RecurrenceOp(RecurrentOp):
         cls.require_shape(inference, 1, (directions, units, width))
         cls.require_shape(inference, 2, (directions, width))
         cls.require_states(inference, kind, 3, batch, units, False)
+        return _results(inference, kind, length, batch, units, False)
+
+
+@op_definition
+class QuantizedRecurrenceOp(RecurrentOp):
+    """A recurrence whose weights are bytes, and whose states are quantised before each product.
+
+    ```mlir
+    %y, %h, %c = relax.nn.quantized_recurrence %x, %r, %scale, %zero, %sums, %b, %lengths, %h0, %c0, %p cell = "lstm"
+    ```
+
+    The operands are those of `relax.nn.recurrence`, where the weights are `scale * (r - zero)`; scale and zero point
+    are by direction and gate times unit, and so are `sums`, the sums of `r - zero` over the units. In each step of a
+    direction the states `h` of all of the batch become integers from 0 to 255, as `DynamicQuantizeLinear` of ONNX does
+    it: `point` is the integer that stands for 0, and `step` the distance of two of them. Products are summed as `i32`
+    and multiplied by `step * scale`. Mirrors `DynamicQuantizeLSTM` of ONNX Runtime.
+
+    C1: the cell is `rnn`, `lstm`, or `gru` with `linear_before_reset`.
+    C2: the weights are `i8` or `ui8`, their zero points and sums `i32`, all else `f32`.
+    """
+
+    name = "relax.nn.quantized_recurrence"
+
+    cell = prop_def(StringAttr)
+    x = operand_def(TensorType)
+    r = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    zero = operand_def(TensorType)
+    sums = operand_def(TensorType)
+    b = operand_def(TensorType)
+    lengths = operand_def(TensorType)
+    states = var_operand_def(TensorType)
+    res = var_result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        r: SSAValue | Operation,
+        scale: SSAValue | Operation,
+        zero: SSAValue | Operation,
+        sums: SSAValue | Operation,
+        b: SSAValue | Operation,
+        lengths: SSAValue | Operation,
+        states: Sequence[SSAValue | Operation],
+        cell: str,
+        *,
+        direction: str = "forward",
+        activations: str | None = None,
+        alphas: Sequence[float] | None = None,
+        betas: Sequence[float] | None = None,
+        clip: float | None = None,
+        input_forget: bool = False,
+        linear_before_reset: bool = False,
+    ):
+        properties = _properties(direction, activations, alphas, betas, clip, input_forget, linear_before_reset)
+        operands = [x, r, scale, zero, sums, b, lengths, *states]
+        super().__init__(operands, {**properties, "cell": StringAttr(cell)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType, ...]:
+        kind = inference.string("cell")
+        if kind not in CELLS or (kind == "gru" and not inference.flag("linear_before_reset")):
+            inference.fail(f"cell expected one of rnn, lstm, gru with linear_before_reset, got {kind}")  # C1
+        directions, gates = constant(cls.require_functions(inference, kind)), CELLS[kind][0]
+        length, batch, _ = require_rank(inference, 0, 3)
+        units = require_rank(inference, 1, 3)[1]
+        width = None if units is None else gates * units
+        cls.require_shape(inference, 0, (length, batch, None if width is None else directions * width))
+        cls.require_shape(inference, 1, (directions, units, width))
+        for index in range(2, 6):
+            cls.require_shape(inference, index, (directions, width))
+        if inference.tensor(1).dtype not in (None, i8, ui8):
+            inference.fail(f"expected weights of i8 or ui8, got {inference.tensor(1).dtype}")  # C2
+        for index, expected in ((0, f32), (2, f32), (3, i32), (4, i32)):
+            if inference.tensor(index).dtype not in (None, expected):
+                inference.fail(f"operand #{index} expected {expected}, got {inference.tensor(index).dtype}")  # C2
+        others = [0, 5, *range(7, len(inference.operand_types))]
+        cls.require_states(inference, kind, 6, batch, units, False, others)
         return _results(inference, kind, length, batch, units, False)

@@ -1,5 +1,6 @@
 """Recurrent layers against sequences computed one by one, in every mode."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,33 @@ def _program(kind: str, direction: str, extra: str = "", dtype: str = "f32") -> 
     return _params(kind, directions, dtype, "batch_first" in extra), text
 
 
+BYTES = [("lstm", "i8"), ("lstm", "ui8"), ("gru", "i8"), ("rnn", "ui8")]
+"""Cells and dtypes of weights of recurrences of bytes."""
+
+
+def _bytes_program(kind: str, weights: str) -> tuple[str, str]:
+    width = f"{GATES[kind]} * h"
+    shapes = {"x": (f"t, b, 2 * ({width})", "f32"), "r": (f"2, h, {width}", weights), "scale": (f"2, {width}", "f32")}
+    shapes |= {name: (f"2, {width}", "i32") for name in ("zero", "sums")}
+    shapes |= {"bias": (f"2, {width}", "f32"), "l": ("b", "i32"), "h0": ("2, b, h", "f32")}
+    if kind == "lstm":
+        shapes |= {"c0": ("2, b, h", "f32"), "p": ("2, 3 * h", "f32")}
+    results = "%y, %last, %cell" if kind == "lstm" else "%y, %last"
+    flags = "linear_before_reset" if kind == "gru" else ""
+    operands = ", ".join(f"%{name}" for name in shapes)
+    text = f'{results} = relax.nn.quantized_recurrence {operands} cell = "{kind}" direction = "bidirectional" {flags}'
+    return ", ".join(f"%{name}: !relax.tensor<[{shape}], {dtype}>" for name, (shape, dtype) in shapes.items()), text
+
+
+KNOWN = 37
+"""Units whose number is known."""
+
+
+def _with_units(units: int, params: str, text: str) -> tuple[str, str]:
+    """A program with so many units."""
+    return re.sub(r"\bh\b", str(units), params), text
+
+
 DIRECTIONS = {"rnn": ["bidirectional"], "gru": ["bidirectional"], "lstm": ["forward", "reverse", "bidirectional"]}
 """How sequences of every length run; other cases have the directions that are not here."""
 MANY = (
@@ -59,6 +87,11 @@ PROGRAMS = Programs(
             '%y, %last = relax.nn.recurrence %x, %r, %bias, %l, %h0 cell = "gru"',
         ),
         "gru_f64": _program("gru", "reverse", dtype="f64"),
+        **{f"bytes_{kind}_{weights}": _bytes_program(kind, weights) for kind, weights in BYTES},
+        # Weights of known sizes, with which products are GEMMs.
+        "lstm_known": _with_units(KNOWN, *_program("lstm", "bidirectional")),
+        "gru_known": _with_units(KNOWN, *_program("gru", "reverse")),
+        "bytes_known": _with_units(KNOWN, *_bytes_program("lstm", "i8")),
     }
 )
 
@@ -208,3 +241,83 @@ def test_the_recurrence_alone():
     expected = _expected("gru", "forward", [x, w, r, bias, lengths, h0])
     args = [x, r.swapaxes(1, 2).copy(), halves[1].copy(), lengths.astype(np.int64), h0]
     PROGRAMS.check("steps", args, expected, WIDE)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3, 17, 33])
+def test_known_units(batch: int):
+    """Products of one row, of few, and of many."""
+    for name, kind, direction in (("lstm_known", "lstm", "bidirectional"), ("gru_known", "gru", "reverse")):
+        args = _arguments(kind, 2 if kind == "lstm" else 1, (3, batch, 2, KNOWN))
+        PROGRAMS.check(name, args, _expected(kind, direction, args), WIDE)
+    args = _bytes_arguments("lstm", "i8", 3, batch, KNOWN)
+    PROGRAMS.check("bytes_known", args, _bytes_expected("lstm", args), WIDE)
+
+
+def _bytes_arguments(kind: str, weights: str, t: int, b: int, h: int) -> list[np.ndarray]:
+    """Weights with zero points; the states of the first direction, all positive, begin with the point 0.
+
+    All are so small that no function of a gate is saturated: -1 and 1 would be half-way between two integers.
+    """
+    rng, width = np.random.default_rng(t + b + h), GATES[kind] * h
+    low, high = (-128, 128) if weights == "i8" else (0, 256)
+    r = rng.integers(low, high, (2, h, width)).astype(DTYPES[weights])
+    zero = rng.integers(low, high, (2, width)).astype(np.int32)
+    sums = (r.astype(np.int32) - zero[:, None]).sum(1, dtype=np.int32)
+    scale, bias = (rng.uniform(0, 0.001, (2, width)).astype(np.float32) for _ in range(2))
+    x = rng.normal(0, 0.5, (t, b, 2 * width)).astype(np.float32)
+    states = rng.normal(0, 1, (2 if kind == "lstm" else 1, 2, b, h)).astype(np.float32)
+    states[0, 0] = abs(states[0, 0])
+    peephole = [rng.normal(0, 1, (2, 3 * h)).astype(np.float32)] if kind == "lstm" else []
+    lengths = rng.integers(0, t + 1, b).astype(np.int32)
+    return [x, r, scale, zero, sums, bias, lengths, *states, *peephole]
+
+
+def _quantized(h: np.ndarray) -> np.ndarray:
+    """What integers stand for, as DynamicQuantizeLinear of ONNX says, by way of its text in f32."""
+    low, high = np.float32(min(h.min(initial=0), 0)), np.float32(max(h.max(initial=0), 0))
+    scale = (high - low) / np.float32(255) or np.float32(1)
+    point = np.rint(np.clip(-low / scale, 0, 255))
+    return (np.clip(np.rint(h / scale) + point, 0, 255) - point).astype(np.float64) * np.float64(scale)
+
+
+def _bytes_expected(kind: str, args: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The recurrence of the real numbers for which bytes stand."""
+    x, r, scale, zero, _, bias, lengths, *rest = args
+    weights = (r.astype(np.float64) - zero[:, None]) * scale[:, None]
+    width, (t, b) = weights.shape[2], x.shape[:2]
+    last = [state.astype(np.float64) for state in rest[:2]]
+    y = np.zeros((t, 2, b, weights.shape[1]))
+    for d in range(2):
+        for step in range(t) if d == 0 else reversed(range(t)):
+            gates = x[step, :, d * width : (d + 1) * width].astype(np.float64)
+            product = _quantized(last[0][d].astype(np.float32)) @ weights[d] + bias[d]
+            state = [each[d] for each in last]
+            new = _bytes_step(kind, gates, product, state, rest[2][d] if kind == "lstm" else None)
+            alive = (step < lengths)[:, None]
+            y[step, d] = np.where(alive, new[0], 0)
+            for whole, mine in zip(last, new, strict=True):
+                whole[d] = np.where(alive, mine, whole[d])
+    return tuple(each.astype(np.float32) for each in (y, *last))
+
+
+def _bytes_step(kind: str, x: Any, product: Any, s: list[Any], p: Any) -> list[Any]:
+    if kind == "rnn":
+        return [np.tanh(x + product)]
+    xs, rs = np.split(x, GATES[kind], axis=1), np.split(product, GATES[kind], axis=1)
+    if kind == "gru":
+        z, reset = _sigmoid(xs[0] + rs[0]), _sigmoid(xs[1] + rs[1])
+        return [(1 - z) * np.tanh(xs[2] + reset * rs[2]) + z * s[0]]
+    i, o, f, c = (a + b for a, b in zip(xs, rs, strict=True))
+    pi, po, pf = np.split(p, 3)
+    cell = _sigmoid(f + pf * s[1]) * s[1] + _sigmoid(i + pi * s[1]) * np.tanh(c)
+    return [_sigmoid(o + po * cell) * np.tanh(cell), cell]
+
+
+BYTES_SIZES = [(0, 1, 3), (1, 1, 1), (3, 0, 2), (3, 2, 0), (4, 3, 5), (2, 1, 37), (3, 17, 8)]
+
+
+@pytest.mark.parametrize(("kind", "weights"), BYTES)
+def test_bytes(kind: str, weights: str):
+    for t, b, h in BYTES_SIZES:
+        args = _bytes_arguments(kind, weights, t, b, h)
+        PROGRAMS.check(f"bytes_{kind}_{weights}", args, _bytes_expected(kind, args), WIDE)

@@ -26,6 +26,7 @@ from tir_dialect.te.statements import (
     Call,
     For,
     If,
+    Init,
     Let,
     LoopKind,
     Statement,
@@ -143,6 +144,15 @@ class ExternBuilder:
         with self._region(*iterators) as body:
             yield iterators
         self._add(Block(name, iterators, tuple(body)))
+
+    @contextmanager
+    def init(self) -> Generator[None]:
+        """The statements of the enclosing block that start its reduction; they stand first in it."""
+        if self._body:
+            raise ValueError(f'te: extern "{self._name}" has an init that is not the first statement of a block')
+        with self._region() as body:
+            yield
+        self._add(Init(tuple(body)))
 
     def call_extern(self, symbol: str, *args: Argument) -> None:
         """Calls a C function for its side effects; a tensor is passed as the address of its data."""

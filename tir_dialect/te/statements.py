@@ -79,6 +79,13 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
+class Init:
+    """Statements of a block that are executed before the first step of its reduction."""
+
+    body: Body
+
+
+@dataclass(frozen=True, eq=False)
 class Call:
     """A call of an external C function (`packed` false) or of a packed function, for its effect."""
 
@@ -87,14 +94,14 @@ class Call:
     packed: bool
 
 
-Statement: TypeAlias = "Store | Let | Alloc | For | While | If | Block | Call"
+Statement: TypeAlias = "Store | Let | Alloc | For | While | If | Block | Init | Call"
 Body: TypeAlias = "tuple[Statement, ...]"
 
 
 def nested(statement: Statement) -> tuple[Body, ...]:
     """The bodies inside a statement."""
     match statement:
-        case For() | While() | Block():
+        case For() | While() | Block() | Init():
             return (statement.body,)
         case If():
             return (statement.then, statement.otherwise)

@@ -103,13 +103,10 @@ class _Emitter:
                 kernel.allocate(alloc)
         explained: list[str] = []
         for item in plan:
-            if isinstance(item, Gemm):
-                explained.append(emit_gemm(item))
+            if isinstance(item, Gemm | DotGroupGemm):
+                explained.append(emit_contraction(item))
             elif isinstance(item, BlockGemm):
                 explained.append(emit_block_gemm(item))
-            elif isinstance(item, DotGroupGemm):
-                item.emit()
-                explained.append(f"dot-product groups since {item.groups.parts} numbers make one of 32 bits")
             elif isinstance(item, Attention):
                 emit_attention(kernel, item)
                 explained.append("attention since a GEMM takes the rows of another one after reductions along them")
@@ -140,14 +137,9 @@ class _Emitter:
                 plan.append(attention)
                 rest = rest[attention.count - 1 :]
                 continue
-            groups = find_dot_group_contraction(contraction, self.kernel.target)
-            tiles = tiling(self.kernel.target, GROUP_BYTES)
-            if groups is None:
-                contraction, tiles = with_tiles(contraction, self.kernel.target)
-            epilogue = find_epilogue(contraction, rest, own)
-            gemm = Gemm(self.kernel, contraction, epilogue, tiles)
-            plan.append(gemm if groups is None else DotGroupGemm(gemm, groups))
-            rest = rest[len(epilogue.steps) :]
+            gemm = gemm_of(self.kernel, contraction, rest, own)
+            plan.append(gemm)
+            rest = rest[len((gemm if isinstance(gemm, Gemm) else gemm.gemm).epilogue.steps) :]
         return plan
 
     def _block_gemm(self, stage: Stage, rest: Sequence[Stage], own: frozenset[SSAValue]) -> BlockGemm | None:
@@ -160,6 +152,26 @@ class _Emitter:
         contraction, tiles = with_tiles(contraction, self.kernel.target)
         gemm = Gemm(self.kernel, contraction, find_epilogue(contraction, rest[1:], own), tiles)
         return BlockGemm(stage, decoding, gemm) if can_decode_in_registers(gemm, decoding) else None
+
+
+def gemm_of(
+    kernel: Kernel, contraction: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]
+) -> Gemm | DotGroupGemm:
+    """A contraction with those of the following stages that are its epilogue; `own` are the buffers of the function."""
+    groups = find_dot_group_contraction(contraction, kernel.target)
+    tiles = tiling(kernel.target, GROUP_BYTES)
+    if groups is None:
+        contraction, tiles = with_tiles(contraction, kernel.target)
+    gemm = Gemm(kernel, contraction, find_epilogue(contraction, following, own), tiles)
+    return gemm if groups is None else DotGroupGemm(gemm, groups)
+
+
+def emit_contraction(item: Gemm | DotGroupGemm) -> str:
+    """The code of a contraction; says which generators made it, and why."""
+    if isinstance(item, Gemm):
+        return emit_gemm(item)
+    item.emit()
+    return f"dot-product groups since {item.groups.parts} numbers make one of 32 bits"
 
 
 def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:

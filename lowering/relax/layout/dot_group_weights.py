@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 
 def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
-    """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither."""
-    contraction, dims = groups.contraction, tuple(load.buffer_type.shape)
-    indices = contraction.stage.accesses[load]
+    """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither.
+
+    Dimensions of one element do not count.
+    """
+    contraction, shape = groups.contraction, tuple(load.buffer_type.shape)
+    pairs = zip(contraction.stage.accesses[load], shape, strict=True)
+    several = [(index, dim) for index, dim in pairs if dim.constant_value != 1]
+    indices, dims = [index for index, _ in several], tuple(dim for _, dim in several)
     if (
         len(contraction.column) != 1
         or len(indices) != len(groups.reduced) + 1
@@ -77,10 +82,10 @@ def word_shape(sizes: Sequence[int], transposed: bool, width: int, parts: int) -
 
 
 def group_indices(
-    indices: Indices, load: LoadOp, sizes: Sequence[int], transposed: bool, width: int, parts: int
+    indices: Indices, element: Sequence[SSAValue], sizes: Sequence[int], transposed: bool, width: int, parts: int
 ) -> list[SSAValue]:
-    """Where an element of columns of this shape is in the panels."""
-    given = list(load.indices)
+    """Where the element with some indices, of columns of this shape, is in the panels."""
+    given = list(element)
     column, along = (given[0], given[1:]) if transposed else (given[-1], given[:-1])
     panel, within = indices.split(column, width)
     group, member = indices.split(indices.joined(along, sizes[1:] if transposed else sizes[:-1]), parts)

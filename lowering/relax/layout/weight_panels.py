@@ -15,7 +15,7 @@ from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECT
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
-from lowering.kernels.cpu.structure.stages import find_program, find_stages
+from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program, find_stages
 from lowering.relax.layout.dot_group_weights import Indices, group_indices, is_transposed, pack_words, word_shape
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
@@ -23,7 +23,7 @@ from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, buffer_type
 from tir_dialect.weights import WeightAttr
 from vm_dialect.tensors import aligned_bytes
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 class PanelLayout:
     """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`.
 
-    In words, of several parts, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`; `k` may be several dimensions.
+    In words, of several parts, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`; `k` may be several dimensions,
+    and dimensions of one element are dropped.
     """
 
     width: int
@@ -51,18 +52,27 @@ class PanelLayout:
 
 def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
     """The parameters that a PrimFunc reads as the columns of a product, and nowhere else, by their numbers."""
-    program = None if func.may_alias is not None else find_program(func)
-    stages = None if program is None else find_stages(program)
-    found: dict[int, PanelLayout] = {}
-    for stage in stages or ():
-        contraction = find_contraction(stage)
-        loads = () if contraction is None else contraction.columns.loads
-        if contraction is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
-            continue
-        layout = _layout(contraction, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
-        if layout is not None:
-            found[loads[0].buffer.index - len(func.symbols)] = layout
-    return found
+    found: dict[BlockArgument, list[PanelLayout | None]] = {}
+    stages, are_inner = _stages(func)
+    for contraction in filter(None, map(find_contraction, stages)):
+        loads = contraction.columns.loads
+        if len(loads) == 1 and isinstance(loads[0].buffer, BlockArgument):
+            layout = _layout(contraction, loads[0], target)
+            # One row is multiplied faster with columns as they are, if these come from a cache.
+            found.setdefault(loads[0].buffer, []).append(None if are_inner and layout and layout.parts == 1 else layout)
+    return {
+        parameter.index - len(func.symbols): layouts[0]
+        for parameter, layouts in found.items()
+        if layouts[0] is not None and layouts == [layouts[0]] * len(list(parameter.uses))
+    }
+
+
+def _stages(func: PrimFuncOp) -> tuple[Sequence[Stage], bool]:
+    """The stages of a function, and whether they are inside of loops."""
+    if func.may_alias is not None:
+        return (), False
+    program = find_program(func)
+    return (find_inner_stages(func), True) if program is None else (find_stages(program) or (), False)
 
 
 def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
@@ -92,17 +102,18 @@ def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout])
     copy.sym_name = StringAttr(name)
     for number, layout in layouts.items():
         parameter = copy.params[number]
-        (load,) = (use.operation for use in parameter.uses)
-        assert isinstance(load, LoadOp)  # as was found
-        kind = load.buffer_type
-        Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
-        _rewrite(load, layout, _sizes(kind))
+        kind = buffer_type(parameter)
+        parameter = Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
+        for load in [use.operation for use in parameter.uses]:
+            assert isinstance(load, LoadOp)  # as was found
+            _rewrite(load, layout, _sizes(kind))
     return copy
 
 
 def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
     if layout.parts > 1:
-        shape = word_shape(_sizes(kind), layout.transposed, layout.width, layout.parts)
+        sizes = [size for size in _sizes(kind) if size != 1]
+        shape = word_shape(sizes, layout.transposed, layout.width, layout.parts)
         return BufferType([*map(constant, shape)], kind.dtype, scope=kind.scope, align=kind.align)
     *batch, k, n = kind.shape
     k, n = (n, k) if layout.transposed else (k, n)
@@ -119,7 +130,9 @@ def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
     """Reads from panels what was in a buffer with dimensions of these sizes."""
     indices = Indices([])
     if layout.parts > 1:
-        positions = group_indices(indices, load, sizes, layout.transposed, layout.width, layout.parts)
+        element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
+        sizes = [size for size in sizes if size != 1]
+        positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
     else:
         *batch, r, j = load.indices
         r, j = (j, r) if layout.transposed else (r, j)
@@ -144,7 +157,7 @@ def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
 def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
     """A copy in panels, aligned to a cache line; columns past the last one are 0."""
     if layout.parts > 1:
-        return pack_words(array, layout.transposed, layout.width, layout.parts)
+        return pack_words(array.squeeze(), layout.transposed, layout.width, layout.parts)
     array = np.swapaxes(array, -1, -2) if layout.transposed else array
     *batch, k, n = array.shape
     width, whole = layout.width, n // layout.width

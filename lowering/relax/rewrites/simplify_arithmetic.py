@@ -13,12 +13,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.relax.rewrites.conversions import direct
 from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from lowering.rewriting import Canonicalize, op_rewrite_pattern
 from relax_dialect.analysis.effects import may_be_view
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
-from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.elements import tensor_attr
@@ -55,8 +53,6 @@ class SimplifyArithmeticPass(ModulePass):
     * `x / c` is `x * (1 / c)` if `c` is a power of two with a normal reciprocal: both are exact
     * `x ** 2` is `x * x`, `x ** 3` is `x * x * x`
     * `f(f(x))` is `x` for an `f` that undoes itself, and `f(x)` for an `f` that changes nothing the second time
-    * an integer made of a narrower one is made at once of the float that both come from, if that is
-      `minimum(maximum(x, a), b)` of constants in the narrow range: as quantised data are used
 
     An operator that changes the shape, or whose result or operand somebody may write into, stays, and so does one that
     copies an argument which is returned. Idempotent.
@@ -65,7 +61,7 @@ class SimplifyArithmeticPass(ModulePass):
     name = "simplify-arithmetic"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        apply_graph_patterns(op, [Canonicalize(UnaryOp), ApplyNumber(), ConvertAtOnce()])
+        apply_graph_patterns(op, [Canonicalize(UnaryOp), ApplyNumber()])
 
 
 class ApplyNumber(RewritePattern):
@@ -83,16 +79,7 @@ class ApplyNumber(RewritePattern):
                 return
 
 
-class ConvertAtOnce(RewritePattern):
-    """A float in the range of an integer is converted at once: `astype(astype(x, i8), i32)  ->  astype(x, i32)`."""
-
-    @op_rewrite_pattern
-    def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
-        made = direct(op)
-        _replace(op, None if made is None else [made], rewriter)
-
-
-def _replace(op: BinaryOp | AstypeOp, found: Simplified, rewriter: PatternRewriter) -> None:
+def _replace(op: BinaryOp, found: Simplified, rewriter: PatternRewriter) -> None:
     """Replaces an op by what has its type, unless somebody may write into a value that is not copied any more."""
     if isinstance(found, SSAValue):
         if found.type == op.result.type and may_be_view(op.result, found):

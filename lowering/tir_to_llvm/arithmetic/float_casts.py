@@ -36,7 +36,8 @@ def lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, signed:
         value = b.make(llvm.FPExtOp, (value,), wide)
     low, end, digits = float(-(1 << bits) if signed else 0), float(1 << bits), DIGITS[element_type(value.type)]
     last = end - (1 if bits <= digits else 1 << (bits - digits))
-    number = b.select(b.compare_floats("ord", value, value), value, b.float(0.0, value.type))
+    # Of NaN and 0 the second is not less, so that a range from 0 on needs no test of its own.
+    number = b.select(b.compare_floats("ord", value, value), value, b.float(0.0, value.type)) if signed else value
     for predicate, limit in (("ogt", low), ("olt", last)):
         edge = b.float(limit, value.type)
         number = b.select(b.compare_floats(predicate, number, edge), number, edge)

@@ -29,18 +29,18 @@ def recurrent(node: Node) -> Result:
     said = node.attributes.get("hidden_size")
     if said is not None and units.constant_value not in (None, said):
         raise Refusal(f"the weights have {units} units, but hidden_size says {said}")
-    node = _with_batch_of_states(node, batch_first)
+    node = with_batch_of_states(node, batch_first)
     batch = node.shape()[0 if batch_first else 1]
     state = (batch, directions, units) if batch_first else (directions, batch, units)
     optional = [(5, state)] if kind != "lstm" else [(5, state), (6, state), (7, (directions, 3 * units))]
-    states = [_or_zeros(node, index, shape) for index, shape in optional]
-    bias = _or_zeros(node, 3, (directions, 2 * CELLS[kind][0] * units))
+    states = [or_zeros(node, index, shape) for index, shape in optional]
+    bias = or_zeros(node, 3, (directions, 2 * CELLS[kind][0] * units))
     return _LAYERS[node.op_type](
-        node[0], node[1], node[2], bias, _lengths(node, batch, batch_first), states, **_properties(node, kind)
+        node[0], node[1], node[2], bias, lengths_of(node, batch, batch_first), states, **properties_of(node, kind)
     )
 
 
-def _with_batch_of_states(node: Node, batch_first: bool) -> Node:
+def with_batch_of_states(node: Node, batch_first: bool) -> Node:
     """The node with data of the batch that a state has, or the lengths, if only these say it."""
     at = 0 if batch_first else 1
     sizes = [node.shape(index)[at if index > 4 else 0] for index in (4, 5, 6) if node.has(index)]
@@ -52,11 +52,12 @@ def _with_batch_of_states(node: Node, batch_first: bool) -> Node:
     return replace(node, inputs=[data, *node.inputs[1:]])
 
 
-def _or_zeros(node: Node, index: int, shape: Sequence[Dim]) -> Expr:
+def or_zeros(node: Node, index: int, shape: Sequence[Dim]) -> Expr:
+    """An operand, or zeros of a shape if it is absent."""
     return node[index] if node.has(index) else op.full(list(shape), node.like(0))
 
 
-def _lengths(node: Node, batch: Dim, batch_first: bool) -> Expr:
+def lengths_of(node: Node, batch: Dim, batch_first: bool) -> Expr:
     """The lengths of the sequences: those given, or all of them whole."""
     if node.has(4):
         return node[4]
@@ -66,7 +67,8 @@ def _lengths(node: Node, batch: Dim, batch_first: bool) -> Expr:
     return op.full([batch], op.reshape(op.astype(op.shape_to_tensor([length]), "i32"), []))
 
 
-def _properties(node: Node, kind: str) -> dict[str, Any]:
+def properties_of(node: Node, kind: str) -> dict[str, Any]:
+    """The keyword arguments of a layer with the cell `kind`."""
     names = [_snake(each.decode() if isinstance(each, bytes) else each) for each in node.attribute("activations", [])]
     direction = node.text("direction", "forward")
     if direction not in DIRECTIONS:

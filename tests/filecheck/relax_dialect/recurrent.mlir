@@ -45,3 +45,14 @@ relax.func @steps[%t, %b, %h](%x: !relax.tensor<[t, b, 3*h], f32>, %r: !relax.te
   %y, %last = relax.nn.recurrence %x, %r, %c, %l, %s cell = "gru"
   relax.return %x
 }
+
+// Weights of bytes, with a scale, a zero point and a sum for each gate.
+// CHECK-LABEL: relax.func @bytes[
+// CHECK-NEXT:      %y, %last, %cell = relax.nn.quantized_recurrence %x, %r, %f, %z, %z, %f, %l, %s, %s, %p cell = "lstm" direction = "reverse"
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "bytes"
+// TYPES: "relax.nn.quantized_recurrence"{{.*}} -> (!relax.tensor<[t, 1, b, h], f32>, !relax.tensor<[1, b, h], f32>, !relax.tensor<[1, b, h], f32>)
+relax.func @bytes[%t, %b, %h](%x: !relax.tensor<[t, b, 4*h], f32>, %r: !relax.tensor<[1, h, 4*h], i8>, %f: !relax.tensor<[1, 4*h], f32>, %z: !relax.tensor<[1, 4*h], i32>, %l: !relax.tensor<[b], i32>, %s: !relax.tensor<[1, b, h], f32>, %p: !relax.tensor<[1, 3*h], f32>) -> !relax.object {
+  %y, %last, %cell = relax.nn.quantized_recurrence %x, %r, %f, %z, %z, %f, %l, %s, %s, %p cell = "lstm" direction = "reverse"
+  relax.return %x
+}

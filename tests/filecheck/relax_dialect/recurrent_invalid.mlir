@@ -69,3 +69,27 @@ relax.func @nn_recurrence_c1[%t, %b, %h](%x: !relax.tensor<[t, b, h], f32>, %r: 
   %y, %last = relax.nn.recurrence %x, %r, %c, %l, %s cell = "elman"
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.nn.quantized_recurrence' op cell expected one of rnn, lstm, gru with linear_before_reset, got gru
+relax.func @nn_quantized_recurrence_c1[%t, %b, %h](%x: !relax.tensor<[t, b, 3*h], f32>, %r: !relax.tensor<[1, h, 3*h], i8>, %f: !relax.tensor<[1, 3*h], f32>, %z: !relax.tensor<[1, 3*h], i32>, %l: !relax.tensor<[b], i32>, %s: !relax.tensor<[1, b, h], f32>) -> !relax.object {
+  %y, %last = relax.nn.quantized_recurrence %x, %r, %f, %z, %z, %f, %l, %s cell = "gru"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.quantized_recurrence' op expected weights of i8 or ui8, got f32
+relax.func @nn_quantized_recurrence_c2[%t, %b, %h](%x: !relax.tensor<[t, b, h], f32>, %r: !relax.tensor<[1, h, h], f32>, %f: !relax.tensor<[1, h], f32>, %z: !relax.tensor<[1, h], i32>, %l: !relax.tensor<[b], i32>, %s: !relax.tensor<[1, b, h], f32>) -> !relax.object {
+  %y, %last = relax.nn.quantized_recurrence %x, %r, %f, %z, %z, %f, %l, %s cell = "rnn"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.quantized_recurrence' op operand #3 expected i32, got f32
+relax.func @nn_quantized_recurrence_c2[%t, %b, %h](%x: !relax.tensor<[t, b, h], f32>, %r: !relax.tensor<[1, h, h], i8>, %f: !relax.tensor<[1, h], f32>, %z: !relax.tensor<[1, h], i32>, %l: !relax.tensor<[b], i32>, %s: !relax.tensor<[1, b, h], f32>) -> !relax.object {
+  %y, %last = relax.nn.quantized_recurrence %x, %r, %f, %f, %z, %f, %l, %s cell = "rnn"
+  relax.return %x
+}

@@ -230,6 +230,8 @@ class StatementEmitter:
                 self._add(IfOp(condition, Region(then), Region(otherwise)))
             case statements.Block():
                 self._nest(statement)
+            case statements.Init():
+                self._add(InitOp(Region(self._nested(statement.body))))
             case statements.Call():
                 self._call(statement)
 

@@ -113,6 +113,24 @@ def find_stages(program: Program) -> list[Stage] | None:
     return None if any(stage is None for stage in stages) else [stage for stage in stages if stage is not None]
 
 
+def find_inner_stages(func: PrimFuncOp) -> list[Stage]:
+    """The stages inside of other loops and branches of a function: those whose code is supported.
+
+    No index depends on the variables of these loops: a block would have iterators for them.
+    """
+    found: list[Stage] = []
+    pending: list[Operation] = list(func.body.block.ops)
+    while pending:
+        op = pending.pop()
+        block = _block_of_nest(op, Program()) if isinstance(op, ForOp) else None
+        stage = None if block is None else find_stage(op, block)
+        if stage is not None:
+            found.append(stage)
+        else:
+            pending += [inner for region in op.regions for each in region.blocks for inner in each.ops]
+    return found
+
+
 def rewritten(func: PrimFuncOp) -> tuple[Program, Sequence[Stage]]:
     """The stages of a function after a rewrite that keeps them supported."""
     program = find_program(func)

@@ -29,7 +29,6 @@ from relax_dialect.frontend.onnx.quantization import (
     scalar,
     shifted,
 )
-from relax_dialect.frontend.onnx.recurrent import recurrent
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Array, Value
 from tir_dialect.dims import Dim
@@ -61,10 +60,14 @@ def dynamic_quantize_matmul(node: Node) -> Result:
     return _plus(node, op.multiply(op.astype(product, f32), op.multiply(scale, _one(node[2]))), 4)
 
 
-def dynamically_quantized(node: Node, x: Expr) -> tuple[Expr, Expr, Expr]:
-    """Data as integers from 0 to 255 with their scale and zero point, as `DynamicQuantizeLinear` does it."""
+def dynamically_quantized(node: Node, x: Expr, extremes: Expr | None = None) -> tuple[Expr, Expr, Expr]:
+    """Data as integers from 0 to 255 with their scale and zero point, as `DynamicQuantizeLinear` does it.
+
+    `extremes` have the same least and greatest element, if these are not those of the data, which may be empty.
+    """
     zero, highest = node.const(0, f32), node.const(HIGHEST, f32)
-    low, high = op.minimum(op.min(x), zero), op.maximum(op.max(x), zero)
+    among = x if extremes is None else extremes
+    low, high = op.minimum(op.min(among), zero), op.maximum(op.max(among), zero)
     spread = op.divide(op.subtract(high, low), highest)
     scale = op.where(op.equal(spread, zero), node.const(1, f32), spread)
     place = op.round(op.minimum(op.maximum(op.divide(op.negative(low), scale), zero), highest))
@@ -334,27 +337,3 @@ def convolution(node: Node) -> Result:
     made = qlinear_conv(channels_first(node, 0))
     assert isinstance(made, Expr)
     return channels_last(made)
-
-
-OPERANDS = 8
-"""Those that the operator of the standard has; scales and zero points of the weights follow."""
-
-
-@converts("DynamicQuantizeLSTM", domain=MICROSOFT)
-def dynamic_quantize_lstm(node: Node) -> Result:
-    """The layer with the numbers for which its weights stand. Its data are not quantised, so that it is as exact as the
-    weights are.
-    """
-    inputs = list(node.inputs[:OPERANDS])
-    for index, scale in ((1, 8), (2, 10)):
-        inputs[index] = Value(op.permute_dims(_weights(node, index, scale), [0, 2, 1]))
-    return recurrent(replace(node, op_type="LSTM", inputs=inputs))
-
-
-def _weights(node: Node, index: int, scale: int) -> Expr:
-    """Weights by direction, input and unit; their scale is by direction, or by direction and unit."""
-    by_unit = node.rank(scale) == 2
-    spread = [1] if by_unit else [1, 2]
-    zero = op.expand_dims(op.astype(node[scale + 1], i32), spread)
-    integers = op.subtract(op.astype(node[index], i32), zero)
-    return op.multiply(op.astype(integers, f32), op.expand_dims(node[scale], spread))

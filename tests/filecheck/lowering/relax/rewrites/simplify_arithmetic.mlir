@@ -65,24 +65,3 @@ relax.func @twice[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   %4 = relax.add %1, %3
   relax.return %4
 }
-
-// -----
-
-// Quantised data that are used: the wide integer is made of the float at once, if that is in the narrow range.
-// CHECK-LABEL: relax.func @quantised
-// CHECK:         %1 = relax.minimum
-// CHECK-NEXT:    relax.astype %1 dtype = i32
-// CHECK-NEXT:    [[NARROW:%.*]] = relax.astype %1 dtype = i8
-// CHECK-NEXT:    relax.astype [[NARROW]] dtype = i32
-relax.func @quantised[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], i32> {
-  %low = relax.constant dense<0.0> : tensor<f32>
-  %high = relax.constant dense<255.0> : tensor<f32>
-  %0 = relax.maximum %x, %low
-  %1 = relax.minimum %0, %high
-  %2 = relax.astype %1 dtype = ui8
-  %3 = relax.astype %2 dtype = i32
-  %4 = relax.astype %1 dtype = i8
-  %5 = relax.astype %4 dtype = i32
-  %6 = relax.add %3, %5
-  relax.return %6
-}

@@ -1,0 +1,229 @@
+"""`simplify-quantization`: floats become integers without a division, and without bounds that the conversion has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+
+from lowering.pass_target import pass_target
+from lowering.passes import Pass
+from lowering.relax.rewrites.conversions import clipped, integer_range
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.rewriting import op_rewrite_pattern
+from relax_dialect.analysis.effects import is_never_written
+from relax_dialect.ops.binary import AddOp, DivideOp, EwiseFmaOp, MaximumOp, MinimumOp, MultiplyOp
+from relax_dialect.ops.datatype import AstypeOp
+from relax_dialect.ops.unary import RoundOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.elements import tensor_attr
+from tir_dialect.target import Target
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+MOST_EXPONENT = 60
+"""Scales within powers of two of this magnitude: nothing that is rounded to an integer in range over- or underflows."""
+MOST_INTEGERS = 1 << 16
+"""Integers for which a scale is tried."""
+NEIGHBOURS = 4
+"""Floats on either side of the quotient at which it is rounded to another integer, that are tried."""
+
+
+@dataclass(frozen=True)
+class SimplifyQuantizationPass(Pass):
+    """Quantises without a division by a known scale, and without a bound that a conversion has itself.
+
+    Before:
+
+    ```mlir
+    %0 = relax.divide %x, %scale
+    %1 = relax.round %0
+    %2 = relax.add %1, %point
+    %3 = relax.maximum %2, %zero
+    %4 = relax.minimum %3, %highest               // %highest : 255
+    %5 = relax.astype %4 dtype = ui8
+    ```
+
+    After:
+
+    ```mlir
+    %0 = relax.multiply %x, %low
+    %1 = relax.ewise_fma %x, %high, %0            // %high + %low : 1 / %scale
+    %2 = relax.round %1
+    %3 = relax.add %2, %point
+    %5 = relax.astype %3 dtype = ui8
+    ```
+
+    A conversion to an integer gives the end of the range for what is beyond it, and 0 for NaN. The reciprocal has twice
+    the digits of `f32`, so that its multiple is the quotient but in very few cases. Both are monotonic, so they are
+    rounded to the same integers everywhere if they are around each quotient that is half-way between two of them; that
+    is tried for all integers in the range. Where one differs the division stays, and so it does on machines without
+    fused multiply-add. Values are the same. Idempotent.
+    """
+
+    name = "simplify-quantization"
+    requires = ("relax.astype",)
+
+    target: str = ""
+    """The machine; this one if it is not named."""
+
+    def for_target(self, target: Target) -> SimplifyQuantizationPass:
+        return SimplifyQuantizationPass(f"host cpu={target.cpu} features={target.features}")
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrites all conversions."""
+        if not any(isinstance(each, AstypeOp) for each in op.walk()):
+            return
+        has_fma = "fma" in pass_target(self.target).extensions
+        apply_graph_patterns(op, [DropBounds(), *([DivideByMultiples()] if has_fma else [])])
+
+
+class DropBounds(RewritePattern):
+    """`astype(minimum(maximum(x, 0), 255), ui8)  ->  astype(x, ui8)`, and `astype(x + 0, ui8)  ->  astype(x, ui8)`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AstypeOp, rewriter: PatternRewriter) -> None:
+        limits = integer_range(op.dtype)
+        if limits is None or not _is_f32(op.x):
+            return
+        found = clipped(op.x) if op.x.has_one_use() else None  # else it is needed with bounds, too
+        source = None if found is None or found[1] > limits[0] or limits[1] > found[2] else found[0]
+        added = op.x.owner
+        if isinstance(added, AddOp) and _number(added.y) == 0:
+            source = added.x  # an integer has no -0
+        if source is not None and source.type == op.x.type and is_never_written(source):
+            rewriter.replace(op, [AstypeOp(source, op.dtype)])
+
+
+class DivideByMultiples(RewritePattern):
+    """`astype(round(x / c) + z, ui8)  ->  astype(round(fma(x, a, x * b)) + z, ui8)` for `a + b = 1 / c`; so with bounds
+    instead of a conversion.
+    """
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: AstypeOp | MinimumOp, rewriter: PatternRewriter) -> None:
+        found = _Quantization.of(op)
+        made = None if found is None else found.without_division()
+        if found is None or made is None:
+            return
+        value = made[-1].results[0]
+        if isinstance(op, AstypeOp):
+            made.append(AstypeOp(value, op.dtype))
+        else:
+            greater, lesser = (ConstantOp(tensor_attr(np.array(limit, np.float32))) for limit in found.limits)
+            made += [greater, lesser, MaximumOp(value, greater)]
+            made.append(MinimumOp(made[-1].results[0], lesser))
+        rewriter.replace(op, made)
+
+
+@dataclass(frozen=True)
+class _Quantization:
+    """`round(x / scale) + point`, whose integers outside of the limits are those at the limits."""
+
+    quotient: DivideOp
+    scale: float
+    point: ConstantOp | None
+    limits: tuple[float, float]
+
+    @classmethod
+    def of(cls, op: AstypeOp | MinimumOp) -> _Quantization | None:
+        """What is converted, or bounded."""
+        if isinstance(op, AstypeOp):
+            value, limits = op.x, integer_range(op.dtype)
+        else:
+            bounded = clipped(op.result)
+            value, limits = (op.x, None) if bounded is None else (bounded[0], bounded[1:])
+        owner, point = value.owner, None
+        if isinstance(owner, AddOp):
+            point, owner = owner.y.owner, owner.x.owner
+            if not isinstance(point, ConstantOp):
+                return None
+        quotient = owner.x.owner if isinstance(owner, RoundOp) else None
+        scale = _number(quotient.y) if isinstance(quotient, DivideOp) else None
+        if not isinstance(quotient, DivideOp) or scale is None or limits is None or not _is_f32(quotient.x):
+            return None
+        same = value.type == quotient.x.type == quotient.result.type
+        return cls(quotient, scale, point, limits) if same and is_never_written(quotient.x) else None
+
+    def without_division(self) -> list[Operation] | None:
+        """Ops of which the last has the value; `None` if multiples do not agree with the quotient."""
+        number = 0.0 if self.point is None else _number(self.point.result)
+        if number is None or not all(each.is_integer() for each in (number, *map(float, self.limits))):
+            return None
+        parts = reciprocal(self.scale, *(int(limit) - int(number) for limit in self.limits))
+        if parts is None:
+            return None
+        x = self.quotient.x
+        high, low = (ConstantOp(tensor_attr(np.array(part, np.float32))) for part in parts)
+        product = MultiplyOp(x, low)
+        made: list[Operation] = [high, low, product, EwiseFmaOp(x, high, product)]
+        made.append(RoundOp(made[-1].results[0]))
+        return made if self.point is None else [*made, AddOp(made[-1].results[0], self.point)]
+
+
+def _is_f32(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType) and value.type.dtype == f32
+
+
+def _number(value: SSAValue) -> float | None:
+    """The element of a constant that has one."""
+    array = value.owner.array if isinstance(value.owner, ConstantOp) else None
+    return None if array is None or array.size != 1 or array.dtype != np.float32 else float(array.reshape(-1)[0])
+
+
+@lru_cache(maxsize=4096)
+def reciprocal(scale: float, least: int, greatest: int) -> tuple[float, float] | None:
+    """Two numbers of `f32` whose multiples, added in one step, are rounded to the same integers as the quotient by
+    `scale` is, or both beyond the range; `None` if there are none.
+
+    The first is the reciprocal without the digits that it has more, so that the second has the same sign: an infinity
+    stays one.
+    """
+    if not 2.0**-MOST_EXPONENT <= scale <= 2.0**MOST_EXPONENT or greatest - least > MOST_INTEGERS:
+        return None
+    exact = 1 / Fraction(scale)
+    high = np.float32(float(exact))
+    if Fraction(float(high)) > exact:
+        high = np.nextafter(high, np.float32(0))
+    low = np.float32(float(exact - Fraction(float(high))))
+    if not low or abs(least) > MOST_INTEGERS or abs(greatest) > MOST_INTEGERS:
+        return None
+    return (float(high), float(low)) if _agree(np.float32(scale), high, low, least, greatest) else None
+
+
+def _agree(scale: np.float32, high: np.float32, low: np.float32, least: int, greatest: int) -> bool:
+    """Whether quotients and multiples are rounded to the same integers around all that are half-way between two."""
+    halves = np.arange(least, greatest, dtype=np.float64) + 0.5
+    x = (halves * np.float64(scale)).astype(np.float32)
+    for _ in range(NEIGHBOURS):
+        x = np.nextafter(x, np.float32(-np.inf))
+    first = last = np.rint(x / scale)
+    for _ in range(2 * NEIGHBOURS + 1):
+        last = np.rint(x / scale)
+        if not np.array_equal(last, np.rint(fused(x, high, x * low))):
+            return False
+        x = np.nextafter(x, np.float32(np.inf))
+    return bool((first < halves).all() and (last > halves).all())
+
+
+def fused(x: Floats, y: np.float32, z: Floats) -> Floats:
+    """`x * y + z`, rounded once: a sum in `f64` that is not exact is made odd, so that rounding it again is right."""
+    product, other = x.astype(np.float64) * np.float64(y), z.astype(np.float64)
+    total = product + other
+    rest = total - product
+    error = (product - (total - rest)) + (other - rest)
+    is_even = (total.view(np.int64) & 1) == 0
+    away = np.where((error > 0) == (total > 0), 1, -1)
+    odd = (total.view(np.int64) + np.where((error != 0) & is_even, away, 0)).view(np.float64)
+    return odd.astype(np.float32)
