@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MODES = ("native", "bytecode", "interpret")
 MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2")
 EXECUTABLE_SUFFIX = ".rvm"
+LIBRARY_SUFFIX = ".so"
 MOST_TEXT = 1 << 30
 """Characters of a text."""
 
@@ -145,8 +146,12 @@ def load_python_files(paths: Sequence[str]) -> None:
 
 
 def load_program(path: str, entry: str, options: BuildOptions) -> Program:
-    """The function `entry` of the program in `path`: a module, which is built, or an executable, which is loaded."""
+    """The function `entry` of the program in `path`: a module, which is built, or an executable or a library, which is
+    loaded.
+    """
     started = time.perf_counter()
+    if Path(path).suffix == LIBRARY_SUFFIX:
+        return _of_library(path, entry, options, started)
     if Path(path).suffix == EXECUTABLE_SUFFIX:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
@@ -164,6 +169,22 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     if host is None:
         return program
     return replace(program, call=host.bound(program.call), profile=None, parameters=None)
+
+
+def _of_library(path: str, entry: str, options: BuildOptions, started: float) -> Program:
+    from vm_dialect.files import open_regular
+    from vm_dialect.library import load_library
+
+    if options.mode != "native":
+        raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
+    open_regular(path).close()
+    try:
+        library = load_library(path)
+    except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
+        raise ToolError(str(error)) from error
+    _require_entry(entry, library.entries)
+    function = library[entry]
+    return Program(function, f"loaded in {_milliseconds(started)}", None, function.parameters, function.result_names)
 
 
 def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
