@@ -15,7 +15,7 @@ import tvm_ffi
 from vm_dialect.arguments import Signature
 from vm_dialect.callee import Callee
 from vm_dialect.executable import Executable
-from vm_dialect.executable.model import FunctionInfo
+from vm_dialect.executable.model import BUILTIN_PREFIX, FunctionInfo
 from vm_dialect.results import with_names
 
 
@@ -72,7 +72,7 @@ _PROVIDER = "lowering.vm_to_llvm.loading"
 """The module with `load_executable`, the default loader, if it is installed."""
 
 _LIBRARIES = "lowering.vm_to_llvm.library"
-"""The module with `library_objects`, if it is installed."""
+"""The module with `library_code`, if it is installed."""
 
 
 def default_loader() -> Loader:
@@ -85,8 +85,36 @@ def default_loader() -> Loader:
         ) from error
 
 
-def library_objects(executable: Executable) -> Sequence[bytes]:
-    """The objects that a shared library is linked from: an executable's own, and what they need beside other libraries.
+LIBRARY_BUILTINS = frozenset(
+    f"{BUILTIN_PREFIX}{name}"
+    for name in (
+        "fail",
+        "get_packed_func",
+        "new_tensor_of_shape",
+        "nonzero",
+        "print",
+        "shape_from_tensor",
+        "shape_to_tensor",
+        "unique",
+    )
+)
+"""The builtins that native code calls by name and that a library has in native code, too."""
+
+
+@dataclass(frozen=True)
+class LibraryCode:
+    """What a shared library is linked from."""
+
+    objects: Sequence[bytes]
+    """Those of the executable, what they need beside other libraries, and what chooses among targets."""
+    prefixes: Mapping[str, str]
+    """Before the symbols of the code for each target."""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """C files by name, which the linker's driver compiles."""
+
+
+def library_code(executable: Executable) -> LibraryCode:
+    """What a shared library of an executable is linked from.
 
     `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
     """
@@ -96,4 +124,4 @@ def library_objects(executable: Executable) -> Sequence[bytes]:
         raise RuntimeError(
             "compiled code needs a run-time support to be linked: install the package 'lowering'"
         ) from error
-    return provider.library_objects(executable)
+    return provider.library_code(executable)

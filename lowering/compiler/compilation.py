@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
-from lowering.compiler.signatures import signatures_note
+from lowering.compiler.signatures import packed_note, signatures_note
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
@@ -47,7 +48,7 @@ from vm_dialect.executable import (
     NativeObject,
     SignatureTypes,
 )
-from vm_dialect.executable.model import UNTYPED
+from vm_dialect.executable.model import PACKED_NOTE, UNTYPED
 from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
@@ -140,20 +141,22 @@ def _of_llvm_functions(
     weights: Mapping[str, tvm_ffi.Tensor],
 ) -> Program:
     """A module in which kernels, or all functions, are LLVM functions: all of it is one object."""
-    from lowering.vm_to_llvm.lowered_modules import finish_lowering, module_objects, public_functions
+    from lowering.vm_to_llvm.lowered_modules import finish_lowering, module_info, module_objects
 
     if mode == "bytecode":
         fail(module, "has LLVM functions, which bytecode does not call", "build it in the mode native")
     finish_lowering(module)
     constants = tuple(op for op in module.ops if isinstance(op, ConstantSymbolOp))
     builder = ExecBuilder()
-    builder.set_metadata(Metadata("native", target.code_key(), ()))
+    info = module_info(module)
+    builder.set_metadata(Metadata("native", target.code_key(), (), {PACKED_NOTE: json.dumps(info["packed"])}))
     pool = ConstantPool(builder, {op.sym_name.data: op for op in constants}, weights)
     for constant in constants:
         pool.tensor(constant.sym_name.data, constant)
     for data in module_objects(module, target, CompileOptions(options.opt_level), cache):
         builder.add_native_object(_native_object(target, data))
-    for name, (parameters, results) in public_functions(module).items():
+    for name in info["functions"]:
+        parameters, results = info["parameters"].get(name, ()), info.get("results", {}).get(name, ())
         builder.declare_function(name, FunctionKind.NATIVE, parameters, result_names=results)
     return Program(builder.get(), constants)
 
@@ -234,7 +237,7 @@ class _Build:
             for kernel in _kernels(self.module)
         )
         target = self.target.code_key() if mode == "native" or signatures else ""
-        return Metadata(mode, target, signatures, self.notes)
+        return Metadata(mode, target, signatures, {**self.notes, **packed_note(self.module)})
 
 
 def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:

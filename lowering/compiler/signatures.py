@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,13 +13,20 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType, TupleType
 from tir_dialect.dtypes import dtype_name
 from vm_dialect.arguments import ANY_DTYPE, Kind, Signature, write_signatures
-from vm_dialect.executable.model import SIGNATURES_NOTE
+from vm_dialect.executable.model import PACKED_NOTE, SIGNATURES_NOTE
+from vm_dialect.ops.calls import CallPackedOp
 
 
 def signatures_note(module: ModuleOp) -> dict[str, str]:
     """The note of an executable's metadata with the signatures of a module's public functions, if it has some."""
     functions = [op for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
     return {SIGNATURES_NOTE: _text(functions)} if functions else {}
+
+
+def packed_note(module: ModuleOp) -> dict[str, str]:
+    """The note of an executable's metadata with the packed functions that a module of `vm.func`s calls, if any."""
+    names = dict.fromkeys(op.function.data for op in module.walk() if isinstance(op, CallPackedOp))
+    return {PACKED_NOTE: json.dumps(list(names))} if names else {}
 
 
 def _text(functions: Iterable[FuncOp]) -> str:

@@ -17,6 +17,7 @@ from vm_dialect import loading
 from vm_dialect.arguments import signatures
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
+from vm_dialect.executable.variants import constants_for, objects_by_target
 
 
 def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Function] | None = None) -> loading.LoadedCode:
@@ -24,20 +25,23 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
 
     Packed functions are taken from `packed` first, then from the tvm-ffi registry.
 
+    Of several targets, the first is taken whose code this machine runs.
+
     Raises `RuntimeError` if there is no object for this machine, `CodegenError` if the objects cannot be linked, and
     `ValueError` for a packed function that is nowhere.
     """
     register_packed_functions()
     machine = Target.host()
-    objects = [item.code for item in executable.native if runs_on(item.target, machine)]
-    if not objects:
-        targets = ", ".join(sorted({f'"{item.target}"' for item in executable.native})) or "none"
+    targets = objects_by_target(executable)
+    chosen = next((target for target in targets if runs_on(target, machine)), None)
+    if chosen is None:
+        names = ", ".join(sorted(f'"{target}"' for target in targets)) or "none"
         raise RuntimeError(
-            f"the executable has no compiled code for this machine ({machine.cpu}), only for: {targets}; "
+            f"the executable has no compiled code for this machine ({machine.cpu}), only for: {names}; "
             "build it again with target=host"
         )
-    constants = {constant.name: constant.value for constant in executable.constants if constant.name}
-    functions = load_functions(load_objects(objects), constants, packed)
+    constants = {name: constant.value for name, constant in constants_for(executable.constants, chosen).items()}
+    functions = load_functions(load_objects(targets[chosen]), constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
     table = {function.name: function for function in executable.functions}
     known = signatures(executable.metadata.notes)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
+from typing import Literal
 
 from vm_dialect.executable.constants import Constant, same_constant
 from vm_dialect.executable.instructions import Instruction
@@ -142,15 +143,31 @@ class Executable:
 
         return stats(self)
 
-    def export_library(self, path: str | PathLike[str]) -> None:
+    def export_library(
+        self,
+        path: str | PathLike[str],
+        *,
+        weights: Literal["inside", "beside", "given"] = "inside",
+        host: Collection[str] = (),
+    ) -> None:
         """Writes a shared library that `tvm_ffi.load_module` opens without this package.
 
-        `ValueError` if the executable has no native code for this machine; `RuntimeError` if no linker is found or it
-        fails.
+        `weights` says where the elements of constants are: in the library; `beside` it in a file with its name and
+        `.weights`, which is mapped into memory when they are used first; or `given` by `load_library`. `host` names
+        packed functions that whoever loads the library registers, though this package has them in Python.
+
+        `ValueError` if the executable has no native code for this machine, or calls functions of Python;
+        `RuntimeError` if no linker is found or it fails.
         """
         from vm_dialect.executable.library import export_library
 
-        export_library(self, path)
+        export_library(self, path, weights=weights, host=host)
+
+    def save_weights(self, path: str | PathLike[str]) -> None:
+        """Writes the file of weights that a library with weights `beside` has, for one with weights `given`."""
+        from vm_dialect.executable.weight_file import WeightFile
+
+        WeightFile.of(self.constants).write(self.constants, path)
 
 
 _MOST_LISTED = 4

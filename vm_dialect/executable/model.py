@@ -23,6 +23,9 @@ class FunctionKind(IntEnum):
 SIGNATURES_NOTE = "signatures"
 """Note of the metadata: what functions expect of their arguments, as JSON (`vm_dialect.arguments`)."""
 
+PACKED_NOTE = "packed"
+"""Note of the metadata: the packed functions that native code looks up when it is loaded, as a JSON list."""
+
 BUILTIN_PREFIX = "vm.builtin."
 """Names of functions of the run-time library begin with it."""
 
