@@ -16,7 +16,14 @@ from typing import Literal, TypeAlias, get_args
 from tvm_ffi import libinfo
 
 from vm_dialect.executable.executable import Executable
-from vm_dialect.executable.library_constants import SIGNATURES, write_aliases, write_constants, write_text
+from vm_dialect.executable.library_constants import (
+    SET_WEIGHT,
+    SIGNATURES,
+    WEIGHTS_FROM,
+    write_aliases,
+    write_constants,
+    write_text,
+)
 from vm_dialect.executable.model import BUILTIN_PREFIX, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile, named_tensors
 from vm_dialect.loading import LIBRARY_BUILTINS, LibraryCode
@@ -28,7 +35,7 @@ SYMBOL_PREFIX = "__tvm_ffi_"
 REFUSAL = "relax_library_refusal"
 """Name of the symbol of a function that says why the library does not run on this processor, or gives null."""
 
-_RESERVED = frozenset({"_library_ctx", "_library_bin", "relax_set_weight", "relax_weights_from"})
+_RESERVED = frozenset({"_library_ctx", "_library_bin", SET_WEIGHT, WEIGHTS_FROM})
 _RESERVED_PREFIXES = ("_metadata_", "_doc_")
 """What tvm-ffi looks for under the same prefix in every library, and takes for data or for functions of its own; and
 functions of every library with weights elsewhere."""

@@ -26,6 +26,9 @@ TABLE = "relax_library_constants"
 SIGNATURES = "relax_library_signatures"
 """Name of the symbol of the text that says how functions are called."""
 
+SET_WEIGHT, WEIGHTS_FROM = "relax_set_weight", "relax_weights_from"
+"""Functions of libraries whose weights are elsewhere: one weight by name, and the path of the file with the others."""
+
 ROWS, FILE = "relax_weight_rows", "relax_weight_file"
 """Names of the symbols about elements that are in a file: the rows, and its size and identity."""
 
