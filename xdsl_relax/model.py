@@ -29,7 +29,7 @@ def compile(
     *,
     entry: str | None = None,
     mode: Mode = "native",
-    target: Target | str | None = None,
+    target: Target | str | Sequence[Target | str] | None = None,
     opt_level: int = 3,
     cache: bool = True,
     weights: Mapping[str, Any] | str | PathLike[str] | None = None,
@@ -40,16 +40,16 @@ def compile(
     """Compiles a model, or loads an executable: a callable.
 
     `source` is what `load` takes, with its options (`args`, `shapes`, `dynamic_shapes`, ...), an executable, or the
-    path of one, or of a shared library of `save`. `entry` is the function that a call of the result means: `main`, or
-    the only one, unless it is said.
+    path of one, or of a shared library of `save`; the `weights` of these may be elsewhere. `entry` is the function that
+    a call of the result means: `main`, or the only one, unless it is said.
     `weights` are arrays by name, or a file (.safetensors) of them. The others are as in `lowering.build`.
     """
     if isinstance(source, Executable):
         return Model(source, entry)
     if is_library(source):
-        return Model(load_library(cast("str", source)), entry)
+        return Model(load_library(cast("str", source), weights=weights), entry)
     if is_executable(source):
-        return Model(load_executable(cast("str", source), trust=trust), entry)
+        return Model(load_executable(cast("str", source), trust=trust, weights=weights), entry)
     from lowering import build
 
     module = load(source, args, weights=weights if isinstance(weights, str | PathLike) else None, **loading)
@@ -99,14 +99,16 @@ class Model:
         """The function that a call means: its names and types."""
         return cast("Callee", self.machine[self.entry])
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes an executable (.rvm) or a shared library (.so); `ValueError` for another suffix, or from a library."""
+    def save(self, path: str | PathLike[str], **options: Any) -> None:
+        """Writes an executable (.rvm) or a shared library (.so), with the options of `Executable.save` or of
+        `Executable.export_library`; `ValueError` for another suffix, or from a library.
+        """
         if self.executable is None:
             raise ValueError("save expected a model with an executable, this one is a shared library: copy the file")
         if fspath(path).endswith(".rvm"):
-            self.executable.save(path)
+            self.executable.save(path, **options)
         elif fspath(path).endswith(".so"):
-            self.executable.export_library(path)
+            self.executable.export_library(path, **options)
         else:
             raise ValueError(f"save expected a path that ends in .rvm or .so, got {fspath(path)}")
 

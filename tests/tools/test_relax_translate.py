@@ -248,3 +248,16 @@ def test_libraries_have_no_other_mode(program: str, tmp_path: Path, capsys: pyte
     assert "which is machine code; leave out --mode bytecode" in capsys.readouterr().err
     assert run([str(tmp_path / "none.so")]) == 1
     assert "none.so" in capsys.readouterr().err
+
+
+def test_several_targets_and_weights_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "p.mlir").write_text(PRODUCT)
+    program, targets = str(tmp_path / "p.mlir"), ["--target", "x86-64-v2", "--target", "host"]
+    for path in (tmp_path / "m.rvm", tmp_path / "m.so"):
+        assert main([program, "-o", str(path), "--weights-beside", *targets]) == 0, capsys.readouterr().err
+        assert Path(f"{path}.weights").stat().st_size > 64 * 100 * 4
+        assert run([str(path), "--random", "f32[3,64]"]) == 0, capsys.readouterr().err
+    assert main([program, "-o", str(tmp_path / "m.s"), *targets]) == 1
+    assert "expected one --target" in capsys.readouterr().err
+    assert main([program, "-o", str(tmp_path / "m.s"), "--weights-beside"]) == 1
+    assert "--weights-beside is for libraries and executables, not for asm" in capsys.readouterr().err

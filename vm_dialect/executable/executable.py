@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from typing import Literal
+from typing import Any, Literal
 
 from vm_dialect.executable.constants import Constant, same_constant
 from vm_dialect.executable.instructions import Instruction
@@ -88,27 +88,43 @@ class Executable:
             f"<Executable {listed or 'without functions'}{more}; {self.metadata.mode}, {_amount(size)} of machine code>"
         )
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, weights: Literal["inside", "beside", "given"] = "inside") -> None:
         """Writes the executable to a file (`docs/reference/executable-format.md`). `OSError` if that fails.
 
-        The file carries the seal of this user, so that `load` accepts its machine code.
+        The file carries the seal of this user, so that `load` accepts its machine code. `weights` says where the
+        elements of named constants are: in the file; `beside` it, in a file with its name and `.weights`, which is
+        mapped into memory; or `given` to `load`.
         """
         from vm_dialect.executable.format import write_file
+        from vm_dialect.executable.outside_weights import without_weights, write_weights
 
-        write_file(self, path)
+        kept = self if weights == "inside" else without_weights(self, weights)
+        if weights == "beside":
+            write_weights(self, path)
+        write_file(kept, path)
 
     @staticmethod
-    def load(path: str | PathLike[str], *, trust: bool = False, sha256: str | None = None) -> Executable:
+    def load(
+        path: str | PathLike[str],
+        *,
+        trust: bool = False,
+        sha256: str | None = None,
+        weights: str | PathLike[str] | Mapping[str, Any] | None = None,
+    ) -> Executable:
         """Reads what `save` wrote.
+
+        `weights`, of a file that does not hold them, are the path of a file of `save_weights`, which is mapped into
+        memory, or tensors by name; without them the file beside the executable is mapped.
 
         `UntrustedError` for a file with machine code that this user has not written, unless the caller says `trust`,
         or `sha256` is the digest of the file. A file without machine code is verified, and its program may call what
         `VirtualMachine` allows. `ValueError` with the position if the file is damaged, of another version or not an
-        executable at all.
+        executable at all, and for weights that are missing or those of another program.
         """
         from vm_dialect.executable.format import Trust, read_file
+        from vm_dialect.executable.outside_weights import with_weights
 
-        return read_file(path, Trust(trust, sha256))
+        return with_weights(read_file(path, Trust(trust, sha256)), path, weights)
 
     def to_bytes(self) -> bytes:
         """The contents of the file that `save` writes."""

@@ -37,7 +37,7 @@ class BuildOptions:
 
     mode: str = "native"
     target: str | None = None
-    """The target, in the syntax of `Target.parse`; the host if `None`."""
+    """The target, in the syntax of `Target.parse`; the host if `None`. The first of several."""
     opt_level: int = 3
     cache: bool = True
     weights: str | None = None
@@ -46,6 +46,8 @@ class BuildOptions:
     """The shapes of the inputs of an ONNX model; not for `build`."""
     trust: bool = False
     """Whether an executable may hold machine code that this user has not made, and call what it likes."""
+    targets: Sequence[str] = ()
+    """All targets, if there are several: for executables and libraries."""
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,8 @@ def target_of(options: BuildOptions) -> Target:
     """The target to compile for; `ValueError` for an invalid description."""
     from tir_dialect.target import Target
 
+    if options.targets:
+        raise ToolError("expected one --target; several are for executables (.rvm) and libraries (.so)")
     return Target.host() if options.target is None else Target.parse(options.target)
 
 
@@ -262,7 +266,7 @@ def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
     return build(
         module,
         mode="native" if options.mode == "native" else "bytecode",
-        target=options.target,
+        target=options.targets or options.target,
         opt_level=options.opt_level,
         cache=options.cache,
         progress=sys.stderr if sys.stderr.isatty() else None,

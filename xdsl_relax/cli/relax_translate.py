@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -166,6 +166,11 @@ def _parser() -> argparse.ArgumentParser:
         default="native",
         help="of an executable (.rvm): machine code, or bytecode with kernels as machine code (default: native)",
     )
+    parser.add_argument(
+        "--weights-beside",
+        action="store_true",
+        help="of a library or an executable: write the weights to FILE.weights, which is mapped when it is loaded",
+    )
     add_save_weights_option(parser)
     add_build_options(parser)
     return parser
@@ -184,8 +189,11 @@ def _translate(argv: Sequence[str] | None) -> None:
         raise ToolError("--save-weights goes with an import; what is emitted has its weights in it")
     module = _read(args, options)
     if what in FILES:
-        _write_compiled(what, build_executable(module, options), _required_output(args.output, what))
+        path = _required_output(args.output, what)
+        _write_compiled(what, build_executable(module, options), path, "beside" if args.weights_beside else "inside")
         return
+    if args.weights_beside:
+        raise ToolError(f"--weights-beside is for libraries and executables, not for {what}")
     contents = _mlir_to_llvmir(module, options) if what == "as it stands" else EMITTERS[what](module, options)
     if isinstance(contents, bytes):
         Path(_required_output(args.output, what)).write_bytes(contents)
@@ -218,7 +226,7 @@ def _read(args: argparse.Namespace, options: BuildOptions) -> ModuleOp:
     said = next((suffix for name, suffix in _IMPORTS.items() if getattr(args, name)), None)
     match said or Path(args.file).suffix:
         case ".py":
-            return _read_tvmscript(args.file, options.shapes, args.target)
+            return _read_tvmscript(args.file, options.shapes, options.target)
         case ".onnx":
             return read_onnx(args.file, options.shapes)
         case ".pt2":
@@ -236,12 +244,12 @@ def _write_module(module: ModuleOp, args: argparse.Namespace) -> None:
         save_weights(module, args.save_weights)
 
 
-def _write_compiled(what: str, executable: Executable, path: str) -> None:
+def _write_compiled(what: str, executable: Executable, path: str, weights: Literal["inside", "beside"]) -> None:
     if what != "library":
-        executable.save(path)
+        executable.save(path, weights=weights)
         return
     try:
-        executable.export_library(path)
+        executable.export_library(path, weights=weights)
     except RuntimeError as error:  # of the linker
         raise ToolError(str(error)) from error
 

@@ -250,3 +250,32 @@ def test_functions_of_the_host_are_its_own(tmp_path: Path):
 def test_every_builtin_that_native_code_looks_up_is_native_in_libraries_or_refused():
     elsewhere = {f"vm.builtin.{name}" for name in GLOBALS} - LIBRARY_BUILTINS
     assert all(name.startswith("vm.builtin.ccl_") for name in elsewhere - {"vm.builtin.run_deferred"})
+
+
+@pytest.mark.parametrize("weights", ["beside", "given"])
+def test_weights_of_an_executable_are_outside_of_its_file(weights: Any, tmp_path: Path):
+    made = build(product())
+    path = tmp_path / "m.rvm"
+    made.save(path, weights=weights)
+    assert path.stat().st_size < len(made.to_bytes()) - WEIGHT.nbytes
+    made.save_weights(tmp_path / "w")
+    if weights == "given":
+        with pytest.raises(FileNotFoundError, match=r"m.rvm.weights"):
+            Executable.load(path)
+    else:
+        assert Executable.load(path) == made
+    assert Executable.load(path, weights=tmp_path / "w") == made
+    tensors = {each.name: to_numpy(each.value) for each in made.constants if each.name}
+    assert Executable.load(path, weights=tensors) == made
+    assert_right(VirtualMachine(Executable.load(path, weights=tmp_path / "w"))["main"])
+    name = next(iter(tensors))
+    with pytest.raises(ValueError, match=f"weights {name}.* are missing"):
+        Executable.load(path, weights={})
+    with pytest.raises(ValueError, match=f"weight {name} expected f32"):
+        Executable.load(path, weights={**tensors, name: WEIGHT[:2]})
+    (tmp_path / "w").write_bytes((tmp_path / "w").read_bytes()[:-64])
+    with pytest.raises(ValueError, match=r"expected \d+ bytes, got \d+"):
+        Executable.load(path, weights=tmp_path / "w")
+    made.save(path)
+    with pytest.raises(ValueError, match=r"m.rvm holds its weights: save it with weights='given' or 'beside'"):
+        Executable.load(path, weights=tmp_path / "w")
