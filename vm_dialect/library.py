@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike, fspath
+from os.path import abspath, exists
 from typing import Any, cast
 
 import tvm_ffi
@@ -13,6 +19,7 @@ import tvm_ffi
 from vm_dialect.arguments import read_signatures
 from vm_dialect.executable.library_constants import SET_WEIGHT, SIGNATURES, WEIGHTS_FROM, library_name
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
+from vm_dialect.executable.weight_file import SUFFIX
 from vm_dialect.loading import NativeFunction
 from vm_dialect.tensors import ALIGNMENT, aligned_copy, from_numpy, to_numpy
 from vm_dialect.values import to_value
@@ -80,7 +87,8 @@ def load_library(
     `RuntimeError` if the processor lacks what the code needs, with the names of that; `OSError` if the file cannot be
     loaded, `ValueError` if it is no library of `export_library`.
     """
-    library = ctypes.CDLL(fspath(path))
+    where = _as_it_is_now(abspath(path))
+    library = ctypes.CDLL(where)
     try:
         text = ctypes.c_char.in_dll(library, SIGNATURES)
     except ValueError:
@@ -88,10 +96,30 @@ def load_library(
     if (reason := _refusal(library)) is not None:
         raise RuntimeError(f"{fspath(path)}: {reason}")
     load: Callable[[str], tvm_ffi.Module] = cast("Any", tvm_ffi).load_module
-    module = load(fspath(path))
+    module = load(where)
+    if weights is None and where != abspath(path) and exists(beside := f"{abspath(path)}{SUFFIX}"):
+        weights = beside
     if weights is not None:
         _give_weights(module, weights)
     return Library(module, ctypes.string_at(ctypes.addressof(text)).decode())
+
+
+_opened: dict[str, tuple[int, int, int]] = {}
+"""The libraries that this process has opened, and which file each was then."""
+
+
+def _as_it_is_now(path: str) -> str:
+    """The library under a name by which the system opens what the file holds now: a second time, it would take the one
+    that it has opened by the same name, though another one has been written since.
+    """
+    with suppress(OSError):
+        status = os.stat(path)
+        now = (status.st_dev, status.st_ino, status.st_mtime_ns)
+        if _opened.setdefault(path, now) != now:
+            folder = tempfile.mkdtemp(prefix="relax-library-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            return shutil.copy(path, folder)
+    return path
 
 
 def _refusal(library: ctypes.CDLL) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -25,7 +27,7 @@ from vm_dialect.executable.library_constants import (
     write_text,
 )
 from vm_dialect.executable.model import BUILTIN_PREFIX, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
-from vm_dialect.executable.weight_file import SUFFIX, WeightFile, named_tensors
+from vm_dialect.executable.weight_file import SUFFIX, WeightFile
 from vm_dialect.loading import LIBRARY_BUILTINS, LibraryCode
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
 
@@ -76,9 +78,7 @@ def export_library(
     _check_functions(executable, host)
     command = linker()
     code = library_code(executable)
-    file = (
-        None if weights == "inside" or not named_tensors(executable.constants) else WeightFile.of(executable.constants)
-    )
+    file = None if weights == "inside" else WeightFile.of(executable.constants)
     with tempfile.TemporaryDirectory() as folder:
         inputs = [*_objects(code, Path(folder)), *_data(executable, code, Path(folder), file)]
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
@@ -86,9 +86,24 @@ def export_library(
         names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}"
         exported.write_text(f"{{ global: {names}; local: *; }};\n")
         options = ["-shared", "-fPIC", "-O2", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
-        _run([*command, *options, "-o", os.fspath(path), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
+        made = Path(folder, "library.so")
+        _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
+        _replace(made, Path(path))
     if file is not None and weights == "beside":
         file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
+
+
+def _replace(made: Path, path: Path) -> None:
+    """Puts a file where another one may be in use: processes keep what they have loaded."""
+    temporary = path.parent / f".{path.name[:50]}.{secrets.token_hex(8)}"
+    try:
+        shutil.copyfile(made, temporary)
+        shutil.copymode(made, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _objects(code: LibraryCode, folder: Path) -> Iterator[str]:

@@ -44,10 +44,10 @@ def write_constants(
     """Writes an assembler file, and beside it the data that it includes, for the named tensors among `constants`.
 
     There is a table for each target, whose symbol has its prefix. With a `file`, the elements are in that. `None` if
-    there are no such tensors.
+    there is nothing to say.
     """
     tensors = {each.name: each.value for each in constants if each.name and isinstance(each.value, tvm_ffi.Tensor)}
-    if not tensors:
+    if not tensors and file is None:
         return None
     index = {name: number for number, name in enumerate(tensors)}
     lines = [".data"]

@@ -279,3 +279,16 @@ def test_weights_of_an_executable_are_outside_of_its_file(weights: Any, tmp_path
     made.save(path)
     with pytest.raises(ValueError, match=r"m.rvm holds its weights: save it with weights='given' or 'beside'"):
         Executable.load(path, weights=tmp_path / "w")
+
+
+@needs_linker
+def test_a_library_that_is_written_again_is_opened_as_it_is_now(tmp_path: Path):
+    """The system would give the one that it has opened by this name."""
+    outcomes: list[float] = []
+    for value in (1.0, 2.0):
+        bb = BlockBuilder()
+        with bb.function("main", {"x": ("n",)}) as (x,):
+            bb.emit_func_output(x + bb.const(np.full(3, value, np.float32)))
+        build(bb.get()).export_library(tmp_path / "m.so", weights="beside")
+        outcomes += to_numpy(load_library(tmp_path / "m.so")["main"](np.zeros(1, np.float32)))[:1].tolist()
+    assert outcomes == [1.0, 2.0]
