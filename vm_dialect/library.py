@@ -21,6 +21,7 @@ from vm_dialect.executable.library_constants import SET_WEIGHT, SIGNATURES, WEIG
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
 from vm_dialect.executable.weight_file import SUFFIX
 from vm_dialect.loading import NativeFunction
+from vm_dialect.results import register_tensor_class
 from vm_dialect.tensors import ALIGNMENT, aligned_copy, from_numpy, to_numpy
 from vm_dialect.values import to_value
 
@@ -87,6 +88,7 @@ def load_library(
     `RuntimeError` if the processor lacks what the code needs, with the names of that; `OSError` if the file cannot be
     loaded, `ValueError` if it is no library of `export_library`.
     """
+    register_tensor_class()
     where = _as_it_is_now(abspath(path))
     library = ctypes.CDLL(where)
     try:

@@ -60,7 +60,12 @@ class LoadedCode:
     """Native functions of the executable by name."""
     kernels: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
     """Kernels by name, called with sizes, tensors and scalars."""
+    sites: Sequence[tuple[str, str, str]] = ()
+    """Of each call that `OBSERVE` hears of: the function it is in, what it calls, and what it was made from."""
 
+
+OBSERVE = f"{BUILTIN_PREFIX}observe"
+"""The packed function that native code calls around each call if it is built to be watched."""
 
 Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], LoadedCode]
 """Loads the native objects of an executable; packed functions come from the mapping before the tvm-ffi registry.

@@ -36,6 +36,7 @@ def build(
     weights: Mapping[str, Any] | None = None,
     progress: TextIO | None = None,
     validate: bool = False,
+    instrument: bool = False,
 ) -> Executable:
     """Compiles a module, which is left as it is. Its public functions can be called; without any, its PrimFuncs.
 
@@ -47,7 +48,8 @@ def build(
     `weights` are the constants that the module refers to by name: arrays of any DLPack library. `progress`, a terminal,
     gets a bar if kernels take long. `validate` runs the public functions before and after each pass and at the end, on
     inputs drawn from their signatures, and raises `ValueChanged`, which names the first pass that changes what they
-    compute; packed functions are called as often.
+    compute; packed functions are called as often. `instrument` makes native code tell whoever watches of its calls
+    (`VirtualMachine.profile`, `instrumented`), and takes note of how much kernels compute.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
@@ -66,6 +68,7 @@ def build(
                 weights=given,
                 progress=progress,
                 validate=validate,
+                instrument=instrument,
             ),
         )
     machine = _target(target)
@@ -87,12 +90,13 @@ def build(
                 weights=given,
                 progress=progress,
                 validate=validate,
+                instrument=instrument,
             )
 
     # Who asks to see the compiler's work wants it done.
     if validate or store.directory is None or debug_level() > Debug.NOTHING:
         return compiled().executable
-    how = (mode, f"O{opt_level}", tuning_stamp())
+    how = (mode, f"O{opt_level}", tuning_stamp(), *(["instrument"] if instrument else []))
     programs = ProgramCache.of(store, ModuleDigest(module), given, machine, how)
     found = programs.load()
     if found is None:

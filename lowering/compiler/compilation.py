@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 import tvm_ffi
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from lowering.cache.code_cache import CodeCache
+from lowering.compiler.instrumentation import instrument_notes
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
@@ -23,7 +24,7 @@ from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading.elf import object_symbols
-from lowering.locations import names, source_position
+from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
@@ -77,6 +78,7 @@ def compile_program(
     weights: Mapping[str, tvm_ffi.Tensor],
     progress: TextIO | None,
     validate: bool = False,
+    instrument: bool = False,
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
     validation = _validation(module, weights) if validate else None
@@ -102,9 +104,11 @@ def compile_program(
         pipeline.run(Context(), lowered, target, after=after)
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
+        if instrument:
+            notes |= instrument_notes(lowered, mode)
         plan = plan_kernels(lowered, target, cache, options)
         # After a kernel: what lowers functions is loaded while LLVM is at work.
-        functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
+        functions = once(lambda: background.submit(_functions(lowered, mode, plan, instrument)))
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions(), types, notes)
@@ -222,7 +226,7 @@ class _Build:
             tensors=self.weights,
             metadata=self._metadata("bytecode"),
             native=native,
-            describe=_describe,
+            describe=described,
             types=self.types,
         )
 
@@ -237,15 +241,15 @@ class _Build:
             for kernel in _kernels(self.module)
         )
         target = self.target.code_key() if mode == "native" or signatures else ""
-        return Metadata(mode, target, signatures, {**self.notes, **packed_note(self.module)})
+        return Metadata(mode, target, signatures, {**packed_note(self.module), **self.notes})
 
 
-def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:
+def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan, instrument: bool) -> Making:
     """The functions of a module as machine code; in `bytecode`, what calls its kernels."""
     from lowering.vm_to_llvm.objects import function_code, wrapper_code
 
     if mode == "native":
-        return function_code(module, plan.target, plan.symbols, plan.cache)
+        return function_code(module, plan.target, plan.symbols, plan.cache, is_observed=instrument)
     return wrapper_code(_kernels(module), plan.target, plan.symbols, plan.cache)
 
 
@@ -258,8 +262,3 @@ def _parameter(param: SSAValue) -> KernelParameter:
     if isinstance(param.type, BufferType):
         return KernelParameter(dtype_name(param.type.dtype), len(param.type.shape))
     return KernelParameter(dtype_name(param.type))
-
-
-def _describe(location: LocationAttr) -> str:
-    """What errors and profiles show of a location: imported names if there are some, else the position in the file."""
-    return ", ".join(names(location)) or str(source_position(location))

@@ -41,7 +41,8 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
             "build it again with target=host"
         )
     constants = {name: constant.value for name, constant in constants_for(executable.constants, chosen).items()}
-    functions = load_functions(load_objects(targets[chosen]), constants, packed)
+    code = load_objects(targets[chosen])
+    functions = load_functions(code, constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
     table = {function.name: function for function in executable.functions}
     known = signatures(executable.metadata.notes)
@@ -52,6 +53,7 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
             if name not in kernels
         },
         kernels={name: function for name, function in functions.items() if name in kernels},
+        sites=_info(code).get("sites", ()),
     )
 
 
@@ -67,13 +69,18 @@ def load_functions(
     Raises `ValueError` for a constant that is missing and for a packed function that is nowhere.
     """
     register_error_types()
-    info: dict[str, Any] = json.loads(str(_entry(code, INFO, code)()))
+    info = _info(code)
     if missing := [name for name in info["constants"] if name not in constants]:
         raise ValueError(f"constants {', '.join(missing)} of the native code are missing")
     given = packed or {}
     arguments = [constants[name] for name in info["constants"]] + [given.get(name) for name in info["packed"]]
     module = _entry(code, INIT, code)(code, *arguments)
     return {name: _entry(code, entry_symbol(name), module) for name in info["functions"]}
+
+
+def _info(code: LoadedCode) -> dict[str, Any]:
+    """What the module says of itself."""
+    return json.loads(str(_entry(code, INFO, code)()))
 
 
 def _entry(code: LoadedCode, symbol: str, keep_alive: object) -> tvm_ffi.Function:

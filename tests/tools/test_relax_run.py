@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -216,14 +217,19 @@ def test_repeat_shows_the_times_of_the_calls(program: str, capsys: pytest.Captur
     assert "us at best, " in capsys.readouterr().out
 
 
-def test_profile(program: str, capsys: pytest.CaptureFixture[str]):
+def test_profile(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     arguments = [program, "--random", "f32[2]", "f32[2]", "--profile"]
-    assert main(arguments) == 0
-    out = capsys.readouterr().out
-    assert "bytecode, built" in out
-    assert "fused_exp_add  in main:" in out
-    assert main([*arguments, "--mode", "native"]) == 1
-    assert "only bytecode can be profiled" in capsys.readouterr().err
+    for mode in ("native", "bytecode"):
+        files = [str(tmp_path / name) for name in ("p.json", "trace.json")]
+        assert main([*arguments, "--mode", mode, "--profile-json", files[0], "--trace", files[1]]) == 0
+        out = capsys.readouterr().out
+        assert f"{mode}, built" in out
+        assert "fused_exp_add  in main:" in out
+        assert "roof: share of what this machine can do" in out
+        assert any(row["flops"] == 4 for row in json.loads(Path(files[0]).read_text())["calls"])
+        assert json.loads(Path(files[1]).read_text())["traceEvents"]
+    assert main([*arguments, "--mode", "interpret"]) == 1
+    assert "native code that is built for it, can be profiled" in capsys.readouterr().err
 
 
 def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -28,7 +28,7 @@ from vm_dialect.executable.library_constants import (
 )
 from vm_dialect.executable.model import BUILTIN_PREFIX, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile
-from vm_dialect.loading import LIBRARY_BUILTINS, LibraryCode
+from vm_dialect.loading import LIBRARY_BUILTINS, OBSERVE, LibraryCode
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
 
 SYMBOL_PREFIX = "__tvm_ffi_"
@@ -150,8 +150,9 @@ def _check_functions(executable: Executable, host: Collection[str]) -> None:
 
 _USUAL_ADVICE = "keep the operator out of the model, or save() an executable and run it with this package"
 _ADVICE = {
+    OBSERVE: "it tells Python of each call: build it without instrument=True",
     "vm.builtin.run_deferred": "it compiles operators on tensors of unknown rank or dtype at run time: declare these "
-    "(relax.match_cast, --shape)"
+    "(relax.match_cast, --shape)",
 }
 
 

@@ -26,6 +26,10 @@ SIGNATURES_NOTE = "signatures"
 PACKED_NOTE = "packed"
 """Note of the metadata: the packed functions that native code looks up when it is loaded, as a JSON list."""
 
+OBSERVED_NOTE = "observed"
+"""Note of the metadata of what is built to be watched: by kernel the names of its sizes, and an expression of these
+that says how many floating-point operations it executes, as JSON."""
+
 BUILTIN_PREFIX = "vm.builtin."
 """Names of functions of the run-time library begin with it."""
 

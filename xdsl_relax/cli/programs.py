@@ -48,6 +48,8 @@ class BuildOptions:
     """Whether an executable may hold machine code that this user has not made, and call what it likes."""
     targets: Sequence[str] = ()
     """All targets, if there are several: for executables and libraries."""
+    instrument: bool = False
+    """Whether native code tells whoever watches of its calls."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Program:
     origin: str
     """How it was built, for the summary: `native, built in 12 ms`."""
     profile: Callable[..., Profile] | None = None
-    """Calls the function once and returns a profile; only bytecode can be profiled."""
+    """Calls the function once and returns a profile; `None` for what tells nobody of its calls."""
     parameters: Sequence[str] | None = None
     """What the parameters are called, if they have names."""
     result_names: Sequence[str] = ()
@@ -231,6 +233,7 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
 def _compiled(executable: Executable, entry: str, how: str, started: float) -> Program:
     from vm_dialect import VirtualMachine
     from vm_dialect.executable import FunctionKind
+    from vm_dialect.executable.model import OBSERVED_NOTE
 
     _require_entry(entry, executable.entries)
     try:
@@ -238,7 +241,8 @@ def _compiled(executable: Executable, entry: str, how: str, started: float) -> P
     except RuntimeError as error:  # built for another machine
         raise ToolError(str(error)) from error
     info = executable.functions[executable.function_index[entry]]
-    profile = partial(machine.profile, entry) if info.kind is FunctionKind.BYTECODE else None
+    is_watched = info.kind is FunctionKind.BYTECODE or OBSERVED_NOTE in executable.metadata.notes
+    profile = partial(machine.profile, entry) if is_watched else None
     origin = f"{how} in {_milliseconds(started)}"
     return Program(machine[entry], origin, profile, info.parameters, info.result_names)
 
@@ -269,6 +273,7 @@ def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
         target=options.targets or options.target,
         opt_level=options.opt_level,
         cache=options.cache,
+        instrument=options.instrument,
         progress=sys.stderr if sys.stderr.isatty() else None,
     )
 

@@ -45,6 +45,7 @@ from xdsl_relax.cli.values import (
 if TYPE_CHECKING:
     from lowering.tune import Report
     from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from vm_dialect.profiler import Profile
 
 Result = TypeVar("Result")
 
@@ -89,16 +90,15 @@ def _run(argv: Sequence[str] | None) -> None:
         return
     from xdsl_relax.cli.workers import run_together  # needs MPI
 
-    if args.profile or args.report_memory or args.tune:
+    if _is_profiled(args) or args.report_memory or args.tune:
         raise ToolError("--mesh goes with neither --profile, --report-memory nor --tune")
     run_together(lambda: _run_program(args))
 
 
 def _run_program(args: argparse.Namespace) -> None:
-    mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
-    options = replace(build_options(args, mode), trust=args.trust)
+    options = replace(build_options(args, args.mode or "native"), trust=args.trust, instrument=_is_profiled(args))
     if not options.shapes and args.file.endswith(".onnx"):
         options = replace(options, shapes=_ranks(inputs))
     if args.tune:
@@ -114,8 +114,11 @@ def _run_program(args: argparse.Namespace) -> None:
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     inputs = in_order(inputs, program.parameters, args.entry)
-    if args.profile and program.profile is None:
-        raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
+    if _is_profiled(args) and program.profile is None:
+        raise ToolError(
+            "only bytecode, and native code that is built for it, can be profiled: give the module, in the mode native "
+            "or bytecode, or an executable with bytecode"
+        )
     # what cannot be had is said before the program runs
     report = memory_text(args.file, args.weights, options.shapes) if args.report_memory else None
     folder = None if args.output_dir is None else results_folder(args.output_dir)
@@ -124,8 +127,25 @@ def _run_program(args: argparse.Namespace) -> None:
         print(report)
     for path in [] if folder is None else write_results(outputs, folder):
         print(f"  wrote {path}")
-    if args.profile and program.profile is not None:
-        print(_call(program.profile, arguments).as_text())
+    if _is_profiled(args) and program.profile is not None:
+        _profile(program.profile, arguments, args)
+
+
+def _is_profiled(args: argparse.Namespace) -> bool:
+    return bool(args.profile or args.profile_json or args.trace)
+
+
+def _profile(profile: Callable[..., Profile], arguments: Sequence[object], args: argparse.Namespace) -> None:
+    from lowering.compiler.peaks import machine_peaks
+
+    peaks = machine_peaks()
+    found = _call(lambda *given: profile(*given, peaks=peaks), arguments)
+    if args.profile:
+        print(found.as_text())
+    for path, text in ((args.profile_json, found.as_json), (args.trace, found.as_trace)):
+        if path is not None:
+            Path(path).write_text(text() + "\n", encoding="utf-8")
+            print(f"  wrote {path}")
 
 
 def _call_and_print(

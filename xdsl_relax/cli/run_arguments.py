@@ -103,7 +103,15 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="first try N schedules for every kernel on these arguments, and remember the fastest for this machine",
     )
-    parser.add_argument("--profile", action="store_true", help="call once more and show where the time went (bytecode)")
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="call once more and show where the time went, by kernel and by layer of the model",
+    )
+    parser.add_argument("--profile-json", metavar="FILE", help="write that as JSON")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="write the calls in time as JSON for Perfetto, speedscope or chrome://tracing"
+    )
     parser.add_argument(
         "--report-memory", action="store_true", help="say how much memory each function takes, planned and naive"
     )
