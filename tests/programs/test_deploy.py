@@ -48,7 +48,7 @@ def test_the_commands_and_programs_of_the_page(checkout: Path):
         done = subprocess.run(command, shell=shell, cwd=checkout, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)
-    assert outputs[0].startswith("<Library myfunc(x: f32[n, m]) -> f32[m * n]>\n[2.718")
+    assert outputs[0].startswith("<Library myfunc(x: f32[n, m]) -> f32[m * n]>\nTensor([2.718")
     if has_cmake:
         assert "myfunc: 1 2.71828 7.38906 20.0855 ...\n" * 2 in outputs
 

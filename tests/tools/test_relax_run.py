@@ -1,3 +1,4 @@
+import io
 import json
 import os
 from pathlib import Path
@@ -419,3 +420,20 @@ def test_names_and_ranks_of_an_onnx_model(tmp_path: Path, capsys: pytest.Capture
     assert main([str(path), *given, "--shape", "token_1=[n,1]", "--shape", "token_0=[1]"]) == 0
     assert main([str(path), *given, "--shape", "token=[n,1]"]) == 1
     assert "a shape is given for token, but the inputs are token_1, token_0" in capsys.readouterr().err
+
+
+def test_bytecode_is_stepped_through(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    arguments = ["--random", "f32[2]", "f32[2]", "--debug"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("break main\nstep\nregisters\ncontinue\n"))
+    assert main([program, *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "breakpoint at 0 in main" in out
+    assert "f32[2]  min " in out
+    assert "the program has returned f32[2]  min " in out
+    assert main([program, "--entry", "other", *arguments]) == 1
+    assert "no bytecode function other" in capsys.readouterr().err
+    (tmp_path / "m.so").touch()
+    assert main([str(tmp_path / "m.so"), "--debug"]) == 1
+    assert "m.so is a shared library, which is machine code: give the module or its bytecode" in capsys.readouterr().err

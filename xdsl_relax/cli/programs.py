@@ -175,6 +175,17 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     return replace(program, call=host.bound(program.call), profile=None, parameters=None)
 
 
+def load_executable(path: str, options: BuildOptions) -> Executable:
+    """The executable in a file, or that of the module in it; `ToolError` for a shared library."""
+    if Path(path).suffix == LIBRARY_SUFFIX:
+        raise ToolError(f"{path} is a shared library, which is machine code: give the module or its bytecode")
+    if Path(path).suffix != EXECUTABLE_SUFFIX:
+        return build_executable(read_module(path, options.weights, options.shapes), options)
+    from vm_dialect import Executable
+
+    return Executable.load(path, trust=options.trust)
+
+
 def _of_library(path: str, entry: str, options: BuildOptions, started: float) -> Program:
     from vm_dialect.files import open_regular
     from vm_dialect.library import load_library

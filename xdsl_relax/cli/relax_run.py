@@ -19,6 +19,7 @@ from xdsl_relax.cli.failures import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.programs import (
     BuildOptions,
     Program,
+    load_executable,
     load_program,
     load_python_files,
     memory_text,
@@ -107,6 +108,12 @@ def _run_program(args: argparse.Namespace) -> None:
             raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
         ordered = in_order(inputs, parameters_of(module, args.entry), args.entry)
         _tune(module, args, options, [as_argument(value.value) for value in ordered])
+    if args.check or args.bisect:
+        _compare(args, options, inputs)
+        return
+    if args.debug:
+        _debug(args, replace(options, mode="bytecode"), inputs)
+        return
     if args.mesh is None:
         program = load_program(args.file, args.entry, options)
     else:
@@ -129,6 +136,49 @@ def _run_program(args: argparse.Namespace) -> None:
         print(f"  wrote {path}")
     if _is_profiled(args) and program.profile is not None:
         _profile(program.profile, arguments, args)
+
+
+def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
+    """`--check` and `--bisect`."""
+    from lowering.compiler.build import build_uncached
+    from lowering.compiler.comparison import bisect, check
+    from lowering.verify.module import verify_module
+    from relax_dialect.ops.structure import FuncOp
+
+    module = read_module(args.file, args.weights, options.shapes)
+    verify_module(module)
+    parameters = parameters_of(module, args.entry)
+    if parameters is None:
+        names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+        raise ToolError(f"expected --entry to be one of {', '.join(names) or 'none'}, got {args.entry}")
+    arguments = [value.value for value in in_order(inputs, parameters, args.entry)]
+    is_wrong = False
+    try:
+        if args.check:
+            checked = check(module, args.entry, arguments, build_uncached, {})
+            print(checked.as_text())
+            is_wrong = checked.first is not None or checked.result is not None
+        if args.bisect:
+            found = bisect(module, args.entry, arguments, build_uncached, {})
+            print(found.as_text())
+            is_wrong = is_wrong or found.name is not None
+    except ValueError as error:
+        raise ToolError(str(error)) from error
+    if is_wrong:
+        raise ToolError("the program computes something else than it means")
+
+
+def _debug(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
+    from vm_dialect.debugger import Debugger
+
+    executable = load_executable(args.file, options)
+    info = executable.function_index.get(args.entry)
+    parameters = None if info is None else executable.functions[info].parameters
+    arguments = [as_argument(value.value) for value in in_order(inputs, parameters, args.entry)]
+    try:
+        Debugger(executable, args.entry, arguments).cmdloop()
+    except (KeyError, ValueError, TypeError) as error:
+        raise ToolError(str(error.args[0]) if error.args else str(error)) from error
 
 
 def _is_profiled(args: argparse.Namespace) -> bool:

@@ -113,6 +113,19 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         "--trace", metavar="FILE", help="write the calls in time as JSON for Perfetto, speedscope or chrome://tracing"
     )
     parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare native code with the interpreter, value by value, and name the first that differs",
+    )
+    parser.add_argument(
+        "--bisect", action="store_true", help="name the first pass of the compiler that changes the result"
+    )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="run bytecode step by step: breakpoints, registers, calls",
+    )
+    parser.add_argument(
         "--report-memory", action="store_true", help="say how much memory each function takes, planned and naive"
     )
 
