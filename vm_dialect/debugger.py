@@ -63,12 +63,13 @@ class Debugger(cmd.Cmd):
             return self.onecmd(self.lastcmd)
         return False
 
-    def default(self, line: str) -> bool:
+    def default(self, line: str) -> None:
         """An unknown command."""
-        if line == "EOF":
-            return True
         self._say(f"no command {line.partition(' ')[0]}; help lists them")
-        return False
+
+    def do_EOF(self, line: str) -> bool:  # the end of the input, as `cmd` calls it
+        """The end of the input ends the debugger."""
+        return True
 
     def onecmd(self, line: str) -> bool:
         """Short names, then the command."""

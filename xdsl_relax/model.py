@@ -21,6 +21,7 @@ from xdsl_relax.loading import Source, is_executable, is_library, load, load_exe
 if TYPE_CHECKING:
     from lowering.compiler.build import Mode
     from tir_dialect.target import Target
+    from vm_dialect.profiler import Profile
 
 
 def compile(
@@ -35,6 +36,7 @@ def compile(
     weights: Mapping[str, Any] | str | PathLike[str] | None = None,
     trust: bool = False,
     validate: bool = False,
+    instrument: bool = False,
     **loading: Any,
 ) -> Model:
     """Compiles a model, or loads an executable: a callable.
@@ -55,7 +57,14 @@ def compile(
     module = load(source, args, weights=weights if isinstance(weights, str | PathLike) else None, **loading)
     given = None if isinstance(weights, str | PathLike) else weights
     executable = build(
-        module, mode=mode, target=target, opt_level=opt_level, cache=cache, weights=given, validate=validate
+        module,
+        mode=mode,
+        target=target,
+        opt_level=opt_level,
+        cache=cache,
+        weights=given,
+        validate=validate,
+        instrument=instrument,
     )
     return Model(executable, entry)
 
@@ -98,6 +107,18 @@ class Model:
     def function(self) -> Callee:
         """The function that a call means: its names and types."""
         return cast("Callee", self.machine[self.entry])
+
+    def profile(self, /, *arguments: Any, **named: Any) -> Profile:
+        """A call that tells where the time goes, and how much of what this machine can do is used.
+
+        Native code has to be built for it: `compile(..., instrument=True)`. `ValueError` if it is not.
+        """
+        if not isinstance(self.machine, VirtualMachine):
+            raise ValueError("the code of a shared library tells nobody of its calls: compile the model")
+        from lowering.compiler.peaks import machine_peaks
+
+        given = self.function.in_order(arguments, named)
+        return self.machine.profile(self.entry, *given, peaks=machine_peaks())
 
     def save(self, path: str | PathLike[str], **options: Any) -> None:
         """Writes an executable (.rvm) or a shared library (.so), with the options of `Executable.save` or of

@@ -125,11 +125,17 @@ class _Comparison:
 
 def _checked(value: SSAValue, found: object, meant: object) -> Checked:
     error = None
-    if isinstance(found, np.ndarray) and isinstance(meant, np.ndarray) and found.shape == meant.shape and found.size:
-        with np.errstate(all="ignore"):
-            apart = np.abs(cast(Array, found).astype(np.float64) - cast(Array, meant).astype(np.float64))
-            error = float(np.nanmax(np.where(found == meant, 0, apart), initial=0))
+    if isinstance(found, np.ndarray) and isinstance(meant, np.ndarray):
+        error = _greatest_difference(cast(Array, found), cast(Array, meant))
     return Checked(_name(value), str(value.type), error, difference(found, meant, "it"))
+
+
+def _greatest_difference(found: Array, meant: Array) -> float | None:
+    if found.shape != meant.shape or not found.size:
+        return None
+    with np.errstate(all="ignore"):
+        apart = np.abs(found.astype(np.float64) - meant.astype(np.float64))
+        return float(np.nanmax(np.where(found == meant, 0, apart), initial=0))
 
 
 def _name(value: SSAValue) -> str:

@@ -36,13 +36,14 @@ def machine_peaks(threads: int | None = None) -> Peaks:
     code = load_objects([compile_object(_text(lanes), target, CompileOptions(2, as_written=True))])
     compute = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("relax_peak"))
     read = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("relax_read"))
-    memory = [aligned_zeros(_BYTES).view(np.float32) for _ in range(count)]
+    memory = [aligned_zeros(_BYTES) for _ in range(count)]
     for each in memory:
-        each[...] = 1
+        each.view(np.float32)[...] = 1
+    addresses = [int(each.ctypes.data) for each in memory]
     with ThreadPoolExecutor(count) as pool:
-        seconds = _best(lambda: list(pool.map(lambda each: compute(each.ctypes.data, _TURNS), memory)))
+        seconds = _best(lambda: list(pool.map(compute, addresses, [_TURNS] * count)))
         gflops = count * _TURNS * _CHAINS * lanes * 2 / seconds / 1e9
-        seconds = _best(lambda: list(pool.map(lambda each: read(each.ctypes.data, _BYTES), memory)))
+        seconds = _best(lambda: list(pool.map(read, addresses, [_BYTES] * count)))
         return Peaks(gflops, count * _BYTES / seconds / 1e9)
 
 

@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "howto" / "watch.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
 EXPECTED = {
     "profile.json": "wrote trace.json",
-    "--check": "the results agree, and 3 values on the way",
+    "--check": "the results agree, and 2 values on the way",
     "--bisect": "no pass changes the result",
     "--debug": "the program has returned f32[12]",
     "lowered.mlir --entry": "@myfunc  native, built",
