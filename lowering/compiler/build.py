@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 
 import tvm_ffi
@@ -56,21 +57,10 @@ def build(
     """
     _check(module, mode, opt_level)
     store, given = _cache(cache), _tensors(weights or {})
-    if not isinstance(target, Target | str | None):
-        return _for_targets(
-            target,
-            lambda each: build(
-                module,
-                mode=mode,
-                target=each,
-                opt_level=opt_level,
-                cache=store,
-                weights=given,
-                progress=progress,
-                validate=validate,
-                instrument=instrument,
-            ),
-        )
+    if isinstance(target, Sequence) and not isinstance(target, str):
+        for_one = partial(build, module, mode=mode, opt_level=opt_level, cache=store, weights=given)
+        for_each = partial(for_one, progress=progress, validate=validate, instrument=instrument)
+        return _for_targets(target, lambda each: for_each(target=each))
     machine = _target(target)
 
     def compiled() -> Program:

@@ -34,7 +34,7 @@ _HEADER = struct.Struct("<8s16sQ")
 
 @dataclass(frozen=True)
 class WeightFile:
-    """What is known of a file of weights without reading it."""
+    """What is known about a file of weights without reading it."""
 
     identity: bytes
     """Of 16 bytes: another one belongs to other constants."""
