@@ -12,6 +12,7 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType, TupleType
 from tir_dialect.dtypes import dtype_name
+from tir_dialect.ops.calls import CallPackedOp as KernelCallPackedOp
 from vm_dialect.arguments import ANY_DTYPE, Kind, Signature, write_signatures
 from vm_dialect.executable.model import PACKED_NOTE, SIGNATURES_NOTE
 from vm_dialect.ops.calls import CallPackedOp
@@ -24,8 +25,9 @@ def signatures_note(module: ModuleOp) -> dict[str, str]:
 
 
 def packed_note(module: ModuleOp) -> dict[str, str]:
-    """The note of an executable's metadata with the packed functions that a module of `vm.func`s calls, if any."""
-    names = dict.fromkeys(op.function.data for op in module.walk() if isinstance(op, CallPackedOp))
+    """The note of an executable's metadata with the packed functions that `vm.func`s and their kernels call, if any."""
+    called = (op for op in module.walk() if isinstance(op, CallPackedOp | KernelCallPackedOp))
+    names = dict.fromkeys(op.function.data for op in called)
     return {PACKED_NOTE: json.dumps(list(names))} if names else {}
 
 

@@ -233,6 +233,26 @@ def test_functions_of_python_are_refused_by_name(name: str, tmp_path: Path):
     made.export_library(tmp_path / "m.so", host=[name])
 
 
+KERNEL = """
+tir.prim_func @sorted(%X: !tir.buffer<[4], f32>, %Y: !tir.buffer<[4], f32>) {
+  %axis = arith.constant 0 : i64
+  %up = arith.constant 1 : i64
+  tir.call_packed "tvm.contrib.sort.sort"(%X, %Y, %axis, %up)
+}
+relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
+  %0 = relax.call_tir @sorted(%x) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+"""
+
+
+def test_functions_of_python_that_kernels_call_are_refused_too(tmp_path: Path):
+    made = build(parse_module(KERNEL))
+    assert to_numpy(VirtualMachine(made)["main"](np.array([3, 1, 2, 0], np.float32))).tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match=r"export_library: tvm.contrib.sort.sort is written in Python"):
+        made.export_library(tmp_path / "m.so")
+
+
 @needs_linker
 def test_compiling_at_run_time_is_refused(tmp_path: Path):
     with pytest.raises(ValueError, match=r"vm.builtin.run_deferred is written in Python.* of unknown rank or dtype"):
