@@ -6,8 +6,6 @@ import atexit
 import ctypes
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike, fspath
@@ -118,6 +116,9 @@ def _as_it_is_now(path: str) -> str:
         status = os.stat(path)
         now = (status.st_dev, status.st_ino, status.st_mtime_ns)
         if _opened.setdefault(path, now) != now:
+            import shutil  # not at the top: a library is opened twice seldom
+            import tempfile
+
             folder = tempfile.mkdtemp(prefix="relax-library-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
             return shutil.copy(path, folder)
