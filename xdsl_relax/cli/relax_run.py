@@ -6,10 +6,10 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -19,6 +19,7 @@ from xdsl_relax.cli.failures import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.programs import (
     BuildOptions,
     Program,
+    build_executable,
     load_executable,
     load_program,
     load_python_files,
@@ -46,6 +47,7 @@ from xdsl_relax.cli.values import (
 if TYPE_CHECKING:
     from lowering.tune import Report
     from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from vm_dialect.executable import Executable
     from vm_dialect.profiler import Profile
 
 Result = TypeVar("Result")
@@ -91,8 +93,8 @@ def _run(argv: Sequence[str] | None) -> None:
         return
     from xdsl_relax.cli.workers import run_together  # needs MPI
 
-    if _is_profiled(args) or args.report_memory or args.tune:
-        raise ToolError("--mesh goes with neither --profile, --report-memory nor --tune")
+    if _is_profiled(args) or args.report_memory or args.tune or args.check or args.bisect or args.debug:
+        raise ToolError("--mesh goes with none of --profile, --report-memory, --tune, --check, --bisect and --debug")
     run_together(lambda: _run_program(args))
 
 
@@ -140,8 +142,8 @@ def _run_program(args: argparse.Namespace) -> None:
 
 def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
     """`--check` and `--bisect`."""
-    from lowering.compiler.build import build_uncached
     from lowering.compiler.comparison import bisect, check
+    from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass, for_target
     from lowering.verify.module import verify_module
     from relax_dialect.ops.structure import FuncOp
 
@@ -152,14 +154,20 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[N
         names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
         raise ToolError(f"expected --entry to be one of {', '.join(names) or 'none'}, got {args.entry}")
     arguments = [value.value for value in in_order(inputs, parameters, args.entry)]
+
+    def compiled(module: ModuleOp, mode: str, weights: Mapping[str, Any]) -> Executable:
+        return build_executable(module, replace(options, mode=mode, cache=False))
+
     is_wrong = False
     try:
         if args.check:
-            checked = check(module, args.entry, arguments, build_uncached, {})
+            checked = check(module, args.entry, arguments, compiled, {})
             print(checked.as_text())
             is_wrong = checked.first is not None or checked.result is not None
         if args.bisect:
-            found = bisect(module, args.entry, arguments, build_uncached, {})
+            pipeline = RelaxToLLVMPass if options.opt_level else RelaxToLLVMPlainPass
+            passes = [for_target(each, target_of(options)) for each in pipeline.passes()]
+            found = bisect(module, args.entry, arguments, compiled, {}, passes)
             print(found.as_text())
             is_wrong = is_wrong or found.name is not None
     except ValueError as error:
