@@ -214,10 +214,10 @@ class VirtualMachine:
         instrument = self._instrument
         if instrument is None:
             return False
-        if phase == 0:
-            return instrument.before(self._sites[site], arguments) is Decision.SKIP
         if isinstance(instrument, Profiler):
-            instrument.measured(self._sites[site], arguments, start, elapsed)
+            instrument.hear(phase, self._sites[site], arguments, start, elapsed)
+        elif phase == 0:
+            return instrument.before(self._sites[site], arguments) is Decision.SKIP
         else:
             is_kernel = not _has_result(self.executable, self._sites[site].callee)
             given, result = (arguments, None) if is_kernel else (arguments[:-1], arguments[-1])

@@ -77,7 +77,7 @@ class Profile:
     result: Any
     """What the function returned."""
     nanoseconds: int
-    """Time of the whole run, the profiler's own included."""
+    """Time of the whole run; the profiler's own is left out as far as it has been measured."""
     rows: tuple[ProfileRow, ...]
     """In order of the time they took, most first."""
     events: tuple[Event, ...] = field(default=(), repr=False)
@@ -180,6 +180,8 @@ class Profiler:
         self._rows: dict[tuple[str, int], ProfileRow] = {}
         self._work = {kernel: _Work(sizes, text) for kernel, (sizes, text) in work.items()}
         self._events: list[Event] = []
+        self._own = 0
+        """Time in `hear`, which is no part of the run."""
         # Of every call that has not returned: its start, and the time of the calls inside it.
         self._open: list[list[int]] = []
 
@@ -192,6 +194,15 @@ class Profiler:
         """Stops the clock of the call that started last."""
         start, _ = self._open[-1]
         self.measured(site, arguments, start, perf_counter_ns() - start)
+
+    def hear(self, phase: int, site: Site, arguments: Sequence[Any], start: int, elapsed: int) -> None:
+        """What native code says before (0) and after (1) a call, with the times that it has taken itself."""
+        begin = perf_counter_ns()
+        if phase == 0:
+            self._open.append([begin, 0])
+        else:
+            self.measured(site, arguments, start, elapsed)
+        self._own += perf_counter_ns() - begin
 
     def measured(self, site: Site, arguments: Sequence[Any], start: int, elapsed: int) -> None:
         """A call whose time somebody else has taken."""
@@ -210,7 +221,7 @@ class Profiler:
     def profile(self, result: Any, nanoseconds: int, peaks: Peaks | None = None) -> Profile:
         """What has been seen."""
         rows = sorted(self._rows.values(), key=lambda row: -row.nanoseconds)
-        return Profile(result, nanoseconds, tuple(rows), tuple(self._events), peaks)
+        return Profile(result, nanoseconds - self._own, tuple(rows), tuple(self._events), peaks)
 
 
 def _bytes(value: object) -> int:
