@@ -233,11 +233,15 @@ def test_the_suffix_says_what_to_make(program: str, tmp_path: Path, capsys: pyte
                 assert re.search(r"@main  loaded in .*\n  input 0 x  f32\[3\]", capsys.readouterr().out)
 
 
-def test_executables_are_native_unless_the_mode_says_otherwise(program: str, tmp_path: Path):
+def test_executables_are_native_unless_the_mode_says_otherwise(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = tmp_path / "m.rvm"
     for mode in ("native", "bytecode"):
         assert main([program, "-o", str(path), "--mode", mode]) == 0
         assert Executable.load(path).metadata.mode == mode
+    assert main([program, "-o", str(tmp_path / "m.so"), "--mode", "bytecode"]) == 1
+    assert "--mode is for executables (.rvm), not for library" in capsys.readouterr().err
 
 
 def test_libraries_have_no_other_mode(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -163,7 +163,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mode",
         choices=("native", "bytecode"),
-        default="native",
         help="of an executable (.rvm): machine code, or bytecode with kernels as machine code (default: native)",
     )
     parser.add_argument(
@@ -180,7 +179,9 @@ def _translate(argv: Sequence[str] | None) -> None:
     parser = _parser()
     args = parser.parse_args(argv)
     what = _wanted(args) or parser.error("expected --emit, an import, or -o FILE whose suffix says what to make")
-    native = what == "library" or (what == "executable" and args.mode == "native")
+    if args.mode is not None and what != "executable":
+        raise ToolError(f"--mode is for executables (.rvm), not for {what}")
+    native = what == "library" or (what == "executable" and args.mode != "bytecode")
     options = build_options(args, "native" if native else "bytecode")
     if what == "module":
         _write_module(_read(args, options), args)
