@@ -87,7 +87,8 @@ def load_library(
     loaded, `ValueError` if it is no library of `export_library`.
     """
     register_tensor_class()
-    where = _as_it_is_now(abspath(path))
+    given = abspath(path) if exists(path) else fspath(path)  # a bare name is looked for where the system's are
+    where = _as_it_is_now(given)
     library = ctypes.CDLL(where)
     try:
         text = ctypes.c_char.in_dll(library, SIGNATURES)
@@ -97,7 +98,7 @@ def load_library(
         raise RuntimeError(f"{fspath(path)}: {reason}")
     load: Callable[[str], tvm_ffi.Module] = cast("Any", tvm_ffi).load_module
     module = load(where)
-    if weights is None and where != abspath(path) and exists(beside := f"{abspath(path)}{SUFFIX}"):
+    if weights is None and where != given and exists(beside := f"{given}{SUFFIX}"):
         weights = beside
     if weights is not None:
         _give_weights(module, weights)
