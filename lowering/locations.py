@@ -138,3 +138,8 @@ def _parts(location: Attribute) -> tuple[LocationAttr, ...]:
     if isinstance(location, FusedLoc) and isa(location.locations, ArrayAttr[Attribute]):
         return tuple(part for inner in location.locations for part in _parts(inner))
     return (location,) if isinstance(location, LocationAttr) else ()
+
+
+def described(location: LocationAttr) -> str:
+    """What errors and profiles show of a location: imported names if there are some, else the position in the file."""
+    return ", ".join(names(location)) or str(source_position(location))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike, fspath
+from os.path import abspath, exists
 from typing import Any, cast
 
 import tvm_ffi
 
 from vm_dialect.arguments import read_signatures
-from vm_dialect.executable.library_constants import SIGNATURES
+from vm_dialect.executable.library_constants import SET_WEIGHT, SIGNATURES, WEIGHTS_FROM, library_name
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
+from vm_dialect.executable.weight_file import SUFFIX
 from vm_dialect.loading import NativeFunction
+from vm_dialect.results import register_tensor_class
+from vm_dialect.tensors import ALIGNMENT, aligned_copy, from_numpy, to_numpy
+from vm_dialect.values import to_value
 
 
 class Library:
@@ -64,16 +72,81 @@ def _info(
     return FunctionInfo(FunctionKind.NATIVE, name, tuple(parameters), result_names=tuple(results), types=said)
 
 
-def load_library(path: str | PathLike[str]) -> Library:
+def load_library(
+    path: str | PathLike[str], *, weights: str | PathLike[str] | Mapping[str, Any] | None = None
+) -> Library:
     """The library in a file, whose machine code is run: its author has to be trusted.
 
     `tvm_ffi.load_module` opens it, too, and then functions take what tvm-ffi exchanges and is contiguous only. Here
-    arguments may be given by name, and are converted as those of native functions of a `VirtualMachine` are. `OSError`
-    if the file cannot be loaded, `ValueError` if it is no library of `export_library`.
+    arguments may be given by name, and are converted as those of native functions of a `VirtualMachine` are.
+
+    `weights`, of a library that does not hold them, are the path of a file of `Executable.save_weights`, which is
+    mapped into memory, or tensors by name, whose memory is used; without them the file beside the library is mapped.
+
+    `RuntimeError` if the processor lacks what the code needs, with the names of that; `OSError` if the file cannot be
+    loaded, `ValueError` if it is no library of `export_library`.
     """
+    register_tensor_class()
+    given = abspath(path) if exists(path) else fspath(path)  # a bare name is looked for where the system's are
+    where = _as_it_is_now(given)
+    library = ctypes.CDLL(where)
     try:
-        text = ctypes.c_char.in_dll(ctypes.CDLL(fspath(path)), SIGNATURES)
+        text = ctypes.c_char.in_dll(library, SIGNATURES)
     except ValueError:
         raise ValueError(f"{fspath(path)}: no library of export_library: it has no symbol {SIGNATURES}") from None
+    if (reason := _refusal(library)) is not None:
+        raise RuntimeError(f"{fspath(path)}: {reason}")
     load: Callable[[str], tvm_ffi.Module] = cast("Any", tvm_ffi).load_module
-    return Library(load(fspath(path)), ctypes.string_at(ctypes.addressof(text)).decode())
+    module = load(where)
+    if weights is None and where != given and exists(beside := f"{given}{SUFFIX}"):
+        weights = beside
+    if weights is not None:
+        _give_weights(module, weights)
+    return Library(module, ctypes.string_at(ctypes.addressof(text)).decode())
+
+
+_opened: dict[str, tuple[int, int, int]] = {}
+"""The libraries that this process has opened, and which file each was then."""
+
+
+def _as_it_is_now(path: str) -> str:
+    """The library under a name by which the system opens what the file holds now: a second time, it would take the one
+    that it has opened by the same name, though another one has been written since.
+    """
+    with suppress(OSError):
+        status = os.stat(path)
+        now = (status.st_dev, status.st_ino, status.st_mtime_ns)
+        if _opened.setdefault(path, now) != now:
+            import shutil  # not at the top: a library is opened twice seldom
+            import tempfile
+
+            folder = tempfile.mkdtemp(prefix="relax-library-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            return shutil.copy(path, folder)
+    return path
+
+
+def _refusal(library: ctypes.CDLL) -> str | None:
+    """Why the code does not run on this processor."""
+    try:
+        ask = library.relax_library_refusal
+    except AttributeError:  # code for every processor
+        return None
+    ask.restype = ctypes.c_char_p
+    reason: bytes | None = ask()
+    return None if reason is None else reason.decode()
+
+
+def _give_weights(module: tvm_ffi.Module, weights: str | PathLike[str] | Mapping[str, Any]) -> None:
+    try:
+        take_file, take_one = (module.get_function(name) for name in (WEIGHTS_FROM, SET_WEIGHT))
+    except AttributeError:
+        raise ValueError("the library holds its weights: export it with weights='given' or 'beside'") from None
+    if not isinstance(weights, Mapping):
+        take_file(fspath(weights))
+        return
+    for name, array in weights.items():
+        tensor = array if isinstance(array, tvm_ffi.Tensor) else to_value(array)
+        if isinstance(tensor, tvm_ffi.Tensor) and tensor.data_ptr() % ALIGNMENT:
+            tensor = from_numpy(aligned_copy(to_numpy(tensor)))
+        take_one(library_name(name), tensor)

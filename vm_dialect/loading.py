@@ -60,6 +60,8 @@ class LoadedCode:
     """Native functions of the executable by name."""
     kernels: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
     """Kernels by name, called with sizes, tensors and scalars."""
+    sites: Sequence[tuple[str, str, str]] = ()
+    """Of each call that `OBSERVE` hears of: the function it is in, what it calls, and what it was made from."""
 
 
 Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], LoadedCode]

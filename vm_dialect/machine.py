@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
@@ -19,12 +21,12 @@ from vm_dialect.callee import Callee
 from vm_dialect.closures import ClosureTable
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
-from vm_dialect.executable.model import BUILTIN_PREFIX
+from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, OBSERVED_NOTE
 from vm_dialect.loading import LoadedCode, Loader, default_loader
 from vm_dialect.numpy_library import LIBRARY
-from vm_dialect.observers import Instrument
-from vm_dialect.profiler import Profile, Profiler
-from vm_dialect.program import Code, Resolver, prepare
+from vm_dialect.observers import Decision, Instrument
+from vm_dialect.profiler import Peaks, Profile, Profiler
+from vm_dialect.program import Code, Resolver, Site, prepare
 from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Thread
 
@@ -98,7 +100,11 @@ class VirtualMachine:
         self._steps = local()
         self._instrument: Instrument | None = None
         self._closures = ClosureTable(self.run_code)
-        self._loaded = _load(executable, kernels or {}, packed or {}, loader)
+        watched = {OBSERVE: _observer(weakref.ref(self))} if OBSERVED_NOTE in executable.metadata.notes else {}
+        self._loaded = _load(executable, kernels or {}, {**watched, **(packed or {})}, loader)
+        self._sites = [
+            Site(caller, index, callee, where) for index, (caller, callee, where) in enumerate(self._loaded.sites)
+        ]
         callables = _Functions(executable, self._loaded, kernels or {}, packed or {}, allow).all()
         closures = self._closures
         resolver = Resolver(self, callables, _checked(executable, callables), closures.make, closures.make_closure)
@@ -172,26 +178,79 @@ class VirtualMachine:
         return Thread(code, values, self._closures, self.max_depth, self._instrument)
 
     def set_instrument(self, instrument: Instrument | None) -> None:
-        """Every later run tells `instrument` about its calls; `None` ends that."""
+        """Every later run tells `instrument` about its calls; `None` ends that.
+
+        Native functions tell it of kernels, packed functions and function values, if they are built for it
+        (`build(module, instrument=True)`): `ValueError` if they are not.
+        """
+        self._require_observed(instrument)
         self._instrument = instrument
 
     @contextmanager
     def instrumented(self, instrument: Instrument) -> Generator[None]:
         """`set_instrument` for the time of a `with` block."""
+        self._require_observed(instrument)
         before, self._instrument = self._instrument, instrument
         try:
             yield
         finally:
             self._instrument = before
 
-    def profile(self, name: str, *arguments: Any) -> Profile:
-        """Runs a bytecode function once and tells where the time went."""
-        profiler = Profiler()
+    def _require_observed(self, instrument: Instrument | None) -> None:
+        if instrument is not None and self.executable.metadata.mode == "native" and not self._is_observed:
+            raise ValueError(
+                "the native code tells nobody of its calls: build it with instrument=True, or with mode='bytecode'"
+            )
+
+    @property
+    def _is_observed(self) -> bool:
+        """Whether the program is built to be watched."""
+        return OBSERVED_NOTE in self.executable.metadata.notes
+
+    def observe(self, phase: int, site: int, start: int, elapsed: int, arguments: Sequence[Any]) -> bool:
+        """What native code says before (0) and after (1) a call, then with its time, in nanoseconds, and its result as
+        the last of the arguments where it has one. Whether the call is to be left out.
+        """
+        instrument = self._instrument
+        if instrument is None:
+            return False
+        if isinstance(instrument, Profiler):
+            instrument.hear(phase, self._sites[site], arguments, start, elapsed)
+        elif phase == 0:
+            return instrument.before(self._sites[site], arguments) is Decision.SKIP
+        else:
+            is_kernel = not _has_result(self.executable, self._sites[site].callee)
+            given, result = (arguments, None) if is_kernel else (arguments[:-1], arguments[-1])
+            instrument.after(self._sites[site], given, result)
+        return False
+
+    def profile(self, name: str, *arguments: Any, peaks: Peaks | None = None) -> Profile:
+        """Runs a function once and tells where the time went; native code has to be built for it, as for instruments.
+
+        `peaks` are what the machine can do, for the share that kernels have of it (`lowering.compiler.peaks`).
+        """
+        work: dict[str, tuple[list[str], str]] = json.loads(self.executable.metadata.notes.get(OBSERVED_NOTE, "{}"))
+        profiler = Profiler(work)
         with self.instrumented(profiler):
-            thread = self.start(name, *arguments)
-        begin = perf_counter_ns()
-        thread.run()
-        return profiler.profile(thread.result, perf_counter_ns() - begin)
+            function = self[name]
+            begin = perf_counter_ns()
+            result = function(*arguments)
+            return profiler.profile(result, perf_counter_ns() - begin, peaks)
+
+
+def _observer(machine: weakref.ref[VirtualMachine]) -> Callable[..., bool]:
+    """The function that native code calls; it does not keep the machine alive, which keeps the code alive."""
+
+    def observe(phase: int, site: int, start: int, elapsed: int, *arguments: Any) -> bool:
+        found = machine()
+        return found is not None and found.observe(phase, site, start, elapsed, arguments)
+
+    return observe
+
+
+def _has_result(executable: Executable, callee: str) -> bool:
+    """Whether what native code calls is no kernel."""
+    return all(kernel.name != callee for kernel in executable.metadata.kernels)
 
 
 def _load(

@@ -80,7 +80,7 @@ def _factored(a: Array) -> tuple[Array, Array]:
     return factors.reshape(a.shape), pivots.reshape(*a.shape[:-2], steps)
 
 
-def _order(pivots: Array, rows: int) -> Array:
+def _row_order(pivots: Array, rows: int) -> Array:
     """The order of the rows after they were exchanged in turn."""
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for at in range(pivots.shape[-1]):
@@ -95,7 +95,7 @@ def _unpacked(factors: Array, pivots: Array) -> tuple[Array, Array, Array]:
     """`P`, `L` and `U` of what `_factored` gives."""
     *_, rows, columns = factors.shape
     least = min(rows, columns)
-    permutation = np.swapaxes(np.eye(rows, dtype=factors.dtype)[_order(pivots, rows)], -1, -2)
+    permutation = np.swapaxes(np.eye(rows, dtype=factors.dtype)[_row_order(pivots, rows)], -1, -2)
     lower = np.tril(factors[..., :least], -1) + np.eye(rows, least, dtype=factors.dtype)
     return permutation, lower, np.triu(factors[..., :least, :])
 

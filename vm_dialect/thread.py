@@ -73,6 +73,10 @@ class Thread:
         """Number of functions that wait for the running one."""
         return len(self._callers)
 
+    def waiting(self) -> list[Site]:
+        """The calls that the functions which wait have made, innermost first."""
+        return [caller.site for caller in reversed(self._callers)]
+
     def run(self, budget: int = -1) -> bool:
         """Executes up to `budget` instructions, all of them if it is negative; returns `done`.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tir_dialect import te
     from tir_dialect.schedule import Schedule
     from tir_dialect.target import Target
-    from vm_dialect import ExecBuilder, Executable, VirtualMachine
+    from vm_dialect import ExecBuilder, Executable, VirtualMachine, load_library
     from xdsl_relax import distributed, llm
     from xdsl_relax.display import show
     from xdsl_relax.loading import load, parse
@@ -54,6 +54,7 @@ __all__ = [
     "list_passes",
     "llm",
     "load",
+    "load_library",
     "nn",
     "op",
     "parse",
@@ -90,6 +91,7 @@ _NAMES = LazyNames(
         "list_passes": "xdsl_relax.passes:list_passes",
         "llm": "xdsl_relax.llm",
         "load": "xdsl_relax.loading:load",
+        "load_library": "vm_dialect.library:load_library",
         "nn": "relax_dialect.nn",
         "op": "relax_dialect.builder.op",
         "parse": "xdsl_relax.loading:parse",

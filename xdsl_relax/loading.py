@@ -8,9 +8,9 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import ModuleOp
-
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from relax_dialect.frontend.onnx.parameters import GivenShapes
     from vm_dialect.executable import Executable
 
@@ -46,7 +46,7 @@ def load(
 
     `ValueError` for a path of another kind, `OSError` for a file that cannot be read, and the errors of the readers.
     """
-    if isinstance(source, ModuleOp):
+    if _is_of("xdsl", source):  # where executables and libraries are only run, xdsl need not be installed
         module = source
     elif (path := _path(source)) is not None:
         module = _load_file(path, dynamic, shapes, entry)
@@ -67,11 +67,16 @@ def load(
     return _verified(module)
 
 
-def load_executable(path: str | PathLike[str], *, trust: bool = False) -> Executable:
+def load_executable(
+    path: str | PathLike[str],
+    *,
+    trust: bool = False,
+    weights: str | PathLike[str] | Mapping[str, Any] | None = None,
+) -> Executable:
     """The executable that `Executable.save` has written."""
     from vm_dialect.executable import Executable
 
-    return Executable.load(path, trust=trust)
+    return Executable.load(path, trust=trust, weights=weights)
 
 
 def parse(text: str, name: str = "<text>") -> ModuleOp:

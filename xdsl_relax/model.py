@@ -21,6 +21,7 @@ from xdsl_relax.loading import Source, is_executable, is_library, load, load_exe
 if TYPE_CHECKING:
     from lowering.compiler.build import Mode
     from tir_dialect.target import Target
+    from vm_dialect.profiler import Profile
 
 
 def compile(
@@ -29,33 +30,41 @@ def compile(
     *,
     entry: str | None = None,
     mode: Mode = "native",
-    target: Target | str | None = None,
+    target: Target | str | Sequence[Target | str] | None = None,
     opt_level: int = 3,
     cache: bool = True,
     weights: Mapping[str, Any] | str | PathLike[str] | None = None,
     trust: bool = False,
     validate: bool = False,
+    instrument: bool = False,
     **loading: Any,
 ) -> Model:
     """Compiles a model, or loads an executable: a callable.
 
     `source` is what `load` takes, with its options (`args`, `shapes`, `dynamic_shapes`, ...), an executable, or the
-    path of one, or of a shared library of `save`. `entry` is the function that a call of the result means: `main`, or
-    the only one, unless it is said.
+    path of one, or of a shared library of `save`; the `weights` of these may be elsewhere. `entry` is the function that
+    a call of the result means: `main`, or the only one, unless it is said.
     `weights` are arrays by name, or a file (.safetensors) of them. The others are as in `lowering.build`.
     """
     if isinstance(source, Executable):
         return Model(source, entry)
     if is_library(source):
-        return Model(load_library(cast("str", source)), entry)
+        return Model(load_library(cast("str", source), weights=weights), entry)
     if is_executable(source):
-        return Model(load_executable(cast("str", source), trust=trust), entry)
+        return Model(load_executable(cast("str", source), trust=trust, weights=weights), entry)
     from lowering import build
 
     module = load(source, args, weights=weights if isinstance(weights, str | PathLike) else None, **loading)
     given = None if isinstance(weights, str | PathLike) else weights
     executable = build(
-        module, mode=mode, target=target, opt_level=opt_level, cache=cache, weights=given, validate=validate
+        module,
+        mode=mode,
+        target=target,
+        opt_level=opt_level,
+        cache=cache,
+        weights=given,
+        validate=validate,
+        instrument=instrument,
     )
     return Model(executable, entry)
 
@@ -99,14 +108,28 @@ class Model:
         """The function that a call means: its names and types."""
         return cast("Callee", self.machine[self.entry])
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes an executable (.rvm) or a shared library (.so); `ValueError` for another suffix, or from a library."""
+    def profile(self, /, *arguments: Any, **named: Any) -> Profile:
+        """A call that tells where the time goes, and how much of what this machine can do is used.
+
+        Native code has to be built for it: `compile(..., instrument=True)`. `ValueError` if it is not.
+        """
+        if not isinstance(self.machine, VirtualMachine):
+            raise ValueError("the code of a shared library tells nobody of its calls: compile the model")
+        from lowering.compiler.peaks import machine_peaks
+
+        given = self.function.in_order(arguments, named)
+        return self.machine.profile(self.entry, *given, peaks=machine_peaks())
+
+    def save(self, path: str | PathLike[str], **options: Any) -> None:
+        """Writes an executable (.rvm) or a shared library (.so), with the options of `Executable.save` or of
+        `Executable.export_library`; `ValueError` for another suffix, or from a library.
+        """
         if self.executable is None:
             raise ValueError("save expected a model with an executable, this one is a shared library: copy the file")
         if fspath(path).endswith(".rvm"):
-            self.executable.save(path)
+            self.executable.save(path, **options)
         elif fspath(path).endswith(".so"):
-            self.executable.export_library(path)
+            self.executable.export_library(path, **options)
         else:
             raise ValueError(f"save expected a path that ends in .rvm or .so, got {fspath(path)}")
 

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
-VERSION = version("xdsl-relax")
+
+def _version() -> str:
+    try:
+        return version("xdsl-relax")
+    except PackageNotFoundError:  # what only runs compiled code
+        return version("xdsl-relax-server")
+
+
+VERSION = _version()

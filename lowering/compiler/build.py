@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, cast
 
 import tvm_ffi
@@ -29,29 +30,37 @@ def build(
     module: ModuleOp,
     *,
     mode: Mode = "native",
-    target: Target | str | None = None,
+    target: Target | str | Sequence[Target | str] | None = None,
     opt_level: int = 3,
     cache: CodeCache | bool = True,
     weights: Mapping[str, Any] | None = None,
     progress: TextIO | None = None,
     validate: bool = False,
+    instrument: bool = False,
 ) -> Executable:
     """Compiles a module, which is left as it is. Its public functions can be called; without any, its PrimFuncs.
 
     `mode`: in `native` every function of the module becomes machine code; in `bytecode` functions are instructions of
     the virtual machine, which can be stepped, instrumented and profiled, and only kernels are machine code. `target` is
-    the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised
-    either. `cache` keeps whole executables and the code of kernels on disk: `False` for none, or one of your own.
+    the host unless named (`x86-64-v3`); several make native code for each, of which a machine runs the best that it can
+    run. `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised either. `cache` keeps whole
+    executables and the code of kernels on disk: `False` for none, or one of your own.
     `weights` are the constants that the module refers to by name: arrays of any DLPack library. `progress`, a terminal,
     gets a bar if kernels take long. `validate` runs the public functions before and after each pass and at the end, on
     inputs drawn from their signatures, and raises `ValueChanged`, which names the first pass that changes what they
-    compute; packed functions are called as often.
+    compute; packed functions are called as often. `instrument` makes native code tell whoever watches of its calls
+    (`VirtualMachine.profile`, `instrumented`), and takes note of how much kernels compute.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
     """
     _check(module, mode, opt_level)
-    machine, store, given = _target(target), _cache(cache), _tensors(weights or {})
+    store, given = _cache(cache), _tensors(weights or {})
+    if isinstance(target, Sequence) and not isinstance(target, str):
+        for_one = partial(build, module, mode=mode, opt_level=opt_level, cache=store, weights=given)
+        for_each = partial(for_one, progress=progress, validate=validate, instrument=instrument)
+        return _for_targets(target, lambda each: for_each(target=each))
+    machine = _target(target)
 
     def compiled() -> Program:
         with importing():
@@ -70,12 +79,13 @@ def build(
                 weights=given,
                 progress=progress,
                 validate=validate,
+                instrument=instrument,
             )
 
     # Who asks to see the compiler's work wants it done.
     if validate or store.directory is None or debug_level() > Debug.NOTHING:
         return compiled().executable
-    how = (mode, f"O{opt_level}", tuning_stamp())
+    how = (mode, f"O{opt_level}", tuning_stamp(), *(["instrument"] if instrument else []))
     programs = ProgramCache.of(store, ModuleDigest(module), given, machine, how)
     found = programs.load()
     if found is None:
@@ -83,6 +93,18 @@ def build(
         found = program.executable
         programs.store(found, program.constants)
     return found
+
+
+def _for_targets(targets: Iterable[Target | str], build_for: Callable[[Target], Executable]) -> Executable:
+    """One executable for all targets; what needs more of a processor comes first."""
+    from lowering.llvm.features import code_features
+    from vm_dialect.executable.variants import merged
+
+    known = {each.code_key(): each for each in map(_target, targets)}
+    if not known:
+        raise ValueError("target expected at least one target, got none")
+    order = sorted(known.values(), key=lambda each: (each.vector_bits, len(code_features(each) or ())), reverse=True)
+    return merged([build_for(each) for each in order])
 
 
 def build_uncached(module: ModuleOp, mode: Mode, weights: Mapping[str, Any]) -> Executable:

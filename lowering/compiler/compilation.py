@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -10,19 +11,20 @@ from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 import tvm_ffi
 from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from lowering.cache.code_cache import CodeCache
+from lowering.compiler.instrumentation import instrument_notes
 from lowering.compiler.kernels.kernel_lowering import KernelOptions
 from lowering.compiler.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.compiler.kernels.kernels import KernelPlan, Kernels, plan_kernels
-from lowering.compiler.signatures import signatures_note
+from lowering.compiler.signatures import packed_note, signatures_note
 from lowering.diagnostics import fail
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading.elf import object_symbols
-from lowering.locations import names, source_position
+from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
@@ -47,7 +49,7 @@ from vm_dialect.executable import (
     NativeObject,
     SignatureTypes,
 )
-from vm_dialect.executable.model import UNTYPED
+from vm_dialect.executable.model import PACKED_NOTE, UNTYPED
 from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
@@ -76,6 +78,7 @@ def compile_program(
     weights: Mapping[str, tvm_ffi.Tensor],
     progress: TextIO | None,
     validate: bool = False,
+    instrument: bool = False,
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
     validation = _validation(module, weights) if validate else None
@@ -101,9 +104,11 @@ def compile_program(
         pipeline.run(Context(), lowered, target, after=after)
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
+        if instrument:
+            notes |= instrument_notes(lowered, mode)
         plan = plan_kernels(lowered, target, cache, options)
         # After a kernel: what lowers functions is loaded while LLVM is at work.
-        functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
+        functions = once(lambda: background.submit(_functions(lowered, mode, plan, instrument)))
         kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions(), types, notes)
@@ -140,20 +145,22 @@ def _of_llvm_functions(
     weights: Mapping[str, tvm_ffi.Tensor],
 ) -> Program:
     """A module in which kernels, or all functions, are LLVM functions: all of it is one object."""
-    from lowering.vm_to_llvm.lowered_modules import finish_lowering, module_objects, public_functions
+    from lowering.vm_to_llvm.lowered_modules import finish_lowering, module_info, module_objects
 
     if mode == "bytecode":
         fail(module, "has LLVM functions, which bytecode does not call", "build it in the mode native")
     finish_lowering(module)
     constants = tuple(op for op in module.ops if isinstance(op, ConstantSymbolOp))
     builder = ExecBuilder()
-    builder.set_metadata(Metadata("native", target.code_key(), ()))
+    info = module_info(module)
+    builder.set_metadata(Metadata("native", target.code_key(), (), {PACKED_NOTE: json.dumps(info["packed"])}))
     pool = ConstantPool(builder, {op.sym_name.data: op for op in constants}, weights)
     for constant in constants:
         pool.tensor(constant.sym_name.data, constant)
     for data in module_objects(module, target, CompileOptions(options.opt_level), cache):
         builder.add_native_object(_native_object(target, data))
-    for name, (parameters, results) in public_functions(module).items():
+    for name in info["functions"]:
+        parameters, results = info["parameters"].get(name, ()), info.get("results", {}).get(name, ())
         builder.declare_function(name, FunctionKind.NATIVE, parameters, result_names=results)
     return Program(builder.get(), constants)
 
@@ -219,7 +226,7 @@ class _Build:
             tensors=self.weights,
             metadata=self._metadata("bytecode"),
             native=native,
-            describe=_describe,
+            describe=described,
             types=self.types,
         )
 
@@ -234,15 +241,15 @@ class _Build:
             for kernel in _kernels(self.module)
         )
         target = self.target.code_key() if mode == "native" or signatures else ""
-        return Metadata(mode, target, signatures, self.notes)
+        return Metadata(mode, target, signatures, {**packed_note(self.module), **self.notes})
 
 
-def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:
+def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan, instrument: bool) -> Making:
     """The functions of a module as machine code; in `bytecode`, what calls its kernels."""
     from lowering.vm_to_llvm.objects import function_code, wrapper_code
 
     if mode == "native":
-        return function_code(module, plan.target, plan.symbols, plan.cache)
+        return function_code(module, plan.target, plan.symbols, plan.cache, is_observed=instrument)
     return wrapper_code(_kernels(module), plan.target, plan.symbols, plan.cache)
 
 
@@ -255,8 +262,3 @@ def _parameter(param: SSAValue) -> KernelParameter:
     if isinstance(param.type, BufferType):
         return KernelParameter(dtype_name(param.type.dtype), len(param.type.shape))
     return KernelParameter(dtype_name(param.type))
-
-
-def _describe(location: LocationAttr) -> str:
-    """What errors and profiles show of a location: imported names if there are some, else the position in the file."""
-    return ", ".join(names(location)) or str(source_position(location))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.signatures import signature_of
+from tir_dialect.ops.calls import CallPackedOp as KernelCallPackedOp
 from vm_dialect.arguments import write_signatures
-from vm_dialect.executable.model import SIGNATURES_NOTE
+from vm_dialect.executable.model import PACKED_NOTE, SIGNATURES_NOTE
+from vm_dialect.ops.calls import CallPackedOp
 
 
 def signatures_note(module: ModuleOp) -> dict[str, str]:
@@ -16,3 +20,10 @@ def signatures_note(module: ModuleOp) -> dict[str, str]:
     if not functions:
         return {}
     return {SIGNATURES_NOTE: write_signatures({func.sym_name.data: signature_of(func) for func in functions})}
+
+
+def packed_note(module: ModuleOp) -> dict[str, str]:
+    """The note of an executable's metadata with the packed functions that `vm.func`s and their kernels call, if any."""
+    called = (op for op in module.walk() if isinstance(op, CallPackedOp | KernelCallPackedOp))
+    names = dict.fromkeys(op.function.data for op in called)
+    return {PACKED_NOTE: json.dumps(list(names))} if names else {}

@@ -1,8 +1,9 @@
 """Translation validation: what public functions compute is compared before and after each pass.
 
 Inputs are drawn from the signatures, with every symbol at several small sizes; the program as it was at first is the
-reference. A program of the graph level is interpreted, one of the machine runs as bytecode, LLVM functions run
-natively. A call that fails at first is compared with nothing: its inputs are not what the function is for.
+reference. A program of the graph level is interpreted, one of the machine runs as bytecode, with its kernels
+interpreted while they are loops, and LLVM functions run natively. A call that fails at first is compared with nothing:
+its inputs are not what the function is for.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, cast
 
 import numpy as np
 import tvm_ffi
 from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.llvm.errors import CodegenError
@@ -28,9 +29,13 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_bool, is_float, is_integer, is_unsigned, numpy_dtype
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.symbols import SymbolAttr
 from vm_dialect.executable import Executable
 from vm_dialect.tensors import from_numpy, to_numpy
+
+if TYPE_CHECKING:
+    from tir_dialect.interpreter import Run
 
 Array: TypeAlias = NDArray[Any]
 
@@ -102,8 +107,8 @@ class Validation:
             calls = list(self._calls(name, signature))
             if not calls:
                 self.notes.append(f"@{name} is not validated: no inputs can be drawn for its parameters")
-            run = self._runner(program)
-            outcomes = [(call, _outcome(run, call)) for call in calls]
+            run = runner(program, self.build, self.weights)
+            outcomes = [(call, outcome(run, call)) for call in calls]
             failures = [found for _, found in outcomes if isinstance(found, Failure)]
             if calls and len(failures) == len(calls):
                 self.notes.append(f"@{name} is not validated: it fails on all inputs drawn: {failures[0].message}")
@@ -117,7 +122,7 @@ class Validation:
             self.begin(module)
             return
         try:
-            run = self._runner(program)
+            run = runner(program, self.build, self.weights)
         except (*NO_RUN, ValueError) as error:  # also a packed function that is nowhere
             self.notes.append(f"{pass_name} is not validated: its result cannot be run: {_first_line(error)}")
             return
@@ -125,7 +130,7 @@ class Validation:
 
     def executable(self, executable: Executable) -> None:
         """Raises `ValueChanged` if the compiled functions compute something else."""
-        self._compare(_machine(executable), "the compilation to machine code")
+        self._compare(machine(executable), "the compilation to machine code")
 
     def report(self) -> str:
         """How much was compared, and what was not."""
@@ -135,11 +140,11 @@ class Validation:
 
     def _compare(self, run: Runner, what: str) -> None:
         for call, expected in self._expected:
-            found = _outcome(run, call)
+            found = outcome(run, call)
             if isinstance(found, Failure) and found.cannot_run:
                 self.notes.append(f"{what} is not validated: its result cannot be run: {found.message}")
                 return
-            if (changed := _outcomes_differ(found, expected)) is not None:
+            if (changed := outcomes_differ(found, expected)) is not None:
                 raise ValueChanged(f"{what} changes a value: {call}: {changed}")
         self.validated += bool(self._expected)
 
@@ -165,17 +170,6 @@ class Validation:
                 yield Call(name, values, tuple(draw.value(info) for info in signature.params))
             except _CannotDraw:
                 continue
-
-    def _runner(self, module: ModuleOp) -> Runner:
-        levels = {op.name for op in module.ops}
-        mode: Mode = "native" if "llvm.func" in levels else "bytecode"
-        if levels & {"vm.func", "llvm.func"}:
-            return _machine(self.build(module, mode, self.weights))
-        from relax_dialect.interpreter import run
-        from vm_dialect.builtins import register_globals
-
-        register_globals()  # what was deferred calls one of them
-        return lambda name, arguments: run(module, name, arguments, weights=self.weights)
 
 
 Runner: TypeAlias = Callable[[str, Sequence[object]], object]
@@ -215,11 +209,57 @@ def _is_general(now: FuncType, was: FuncType) -> bool:
     return len(now.params) == len(was.params) and all(isinstance(param, ObjectType) for param in now.params)
 
 
-def _machine(executable: Executable) -> Runner:
+def runner(module: ModuleOp, build: Build, weights: Mapping[str, Any]) -> Runner:
+    """What runs the functions of a module: the interpreter for graphs; bytecode for functions of the machine, with
+    kernels that are interpreted as long as they are loops; LLVM functions run natively, compiled by `build`.
+    """
+    levels = {op.name for op in module.ops}
+    if "llvm.func" in levels:
+        return machine(build(module, "native", weights))
+    from vm_dialect.builtins import register_globals
+
+    register_globals()  # what was deferred calls one of them
+    if "vm.func" in levels:
+        return _bytecode(module, weights)
+    from relax_dialect.interpreter import run
+
+    return lambda name, arguments: run(module, name, arguments, weights=weights)
+
+
+def machine(executable: Executable) -> Runner:
+    """What runs the functions of an executable."""
     from vm_dialect import VirtualMachine
 
-    machine = VirtualMachine(executable)
-    return lambda name, arguments: machine[name](*arguments)
+    made = VirtualMachine(executable)
+    return lambda name, arguments: made[name](*arguments)
+
+
+def _bytecode(module: ModuleOp, weights: Mapping[str, Any]) -> Runner:
+    from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
+    from tir_dialect.interpreter import compile_prim_func
+    from vm_dialect import VirtualMachine
+    from vm_dialect.codegen import emit_executable
+
+    kernels = {op.sym_name.data: _interpreted(op, compile_prim_func(op)) for op in module.ops if _is_kernel(op)}
+    lowered = module.clone()
+    AllocateRegistersPass().apply(Context(), lowered)
+    made = VirtualMachine(emit_executable(lowered, tensors=dict(weights)), kernels=kernels)
+    return lambda name, arguments: made[name](*arguments)
+
+
+def _is_kernel(op: Operation) -> TypeGuard[PrimFuncOp]:
+    return isinstance(op, PrimFuncOp) and not op.is_private
+
+
+def _interpreted(function: PrimFuncOp, run: Run) -> Callable[..., None]:
+    """A kernel as the machine calls it: with sizes, tensors and scalars."""
+    names = function.symbol_names
+
+    def kernel(*values: Any) -> None:
+        sizes = dict(zip(names, values, strict=False))
+        run([to_numpy(each) if isinstance(each, tvm_ffi.Tensor) else each for each in values[len(names) :]], sizes)
+
+    return kernel
 
 
 # Inputs
@@ -296,7 +336,7 @@ def _quiet() -> Generator[None]:
         yield
 
 
-def _outcome(run: Runner, call: Call) -> object:
+def outcome(run: Runner, call: Call) -> object:
     """What a call gives, with what its arguments are afterwards; a `Failure` if it raises."""
     arguments = _copied(call.arguments)
     try:
@@ -336,7 +376,7 @@ def _first_line(error: Exception) -> str:
 # Comparison
 
 
-def _outcomes_differ(found: object, expected: object) -> str | None:
+def outcomes_differ(found: object, expected: object) -> str | None:
     """The first difference between two outcomes, in words."""
     if isinstance(found, Failure):
         return f"it fails now: {found.message}"

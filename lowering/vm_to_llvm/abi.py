@@ -84,6 +84,8 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "vmrt_read_int": _function(I32, PTR, PTR, I64),
     "vmrt_make_tuple": _function(I32, PTR, PTR, I32),
     "vmrt_tuple_get": _function(I32, PTR, PTR, I64),
+    "vmrt_clock": _function(I64),
+    "vmrt_lend": _function(I32, PTR, I64, PTR, I32, PTR),
     "vmrt_call": _function(I32, PTR, PTR, PTR, I32),
     "vmrt_make_closure": _function(I32, PTR, PTR, PTR, I64),
     "vmrt_defer": _function(I32, PTR, PTR, I64, PTR, I64),

@@ -72,16 +72,20 @@ class ConvertVmToLLVMPass(Pass):
 
 
 def lower_functions(
-    module: ModuleOp, symbols: Mapping[str, str] | None = None, *, kernels: Mapping[str, Kernel] | None = None
+    module: ModuleOp,
+    symbols: Mapping[str, str] | None = None,
+    *,
+    kernels: Mapping[str, Kernel] | None = None,
+    is_observed: bool = False,
 ) -> list[Operation]:
     """The LLVM functions and globals that stand for the functions of a module, which is left as it is.
 
     `symbols` has the names of kernels in the objects that they are in, where they differ from those in the module;
-    `kernels` are those that the module does not hold.
+    `kernels` are those that the module does not hold. Calls tell an observer if the code `is_observed`.
     """
     functions = [func for func in module.ops if isinstance(func, FuncOp)]
     facts = module_facts(module, {**(kernels or {}), **known_kernels(module.ops, symbols or {})})
-    shared = ModuleGlobals()
+    shared = ModuleGlobals(is_observed)
     checks = [rest.check for rest in facts.deferred.values() if rest.check is not None]
     bodies = [lower_function(func, shared, facts) for func in (*functions, *checks)]
     targets = closure_targets(functions)

@@ -31,6 +31,12 @@ _SMALL_STRING_BYTES = 7
 class ModuleGlobals:
     """Grows while functions are lowered; `operations` are the globals and declarations that came of it."""
 
+    is_observed: bool = False
+    """Whether calls tell an observer (`lowering.vm_to_llvm.observation`)."""
+
+    sites: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    """Of each call that does: the function it is in, what it calls, and what it was made from."""
+
     constants: dict[str, int] = field(default_factory=dict[str, int])
     """Constant tensors by symbol, with their places among the objects."""
 
@@ -98,6 +104,11 @@ class ModuleGlobals:
     def packed_function(self, name: str) -> int:
         """The place of a function of the registry."""
         return self.packed.setdefault(name, self.object_count)
+
+    def site(self, caller: str, callee: str, location: str) -> int:
+        """The number of a new site."""
+        self.sites.append((caller, callee, location))
+        return len(self.sites) - 1
 
     def new_arena(self) -> int:
         """The place of a new arena."""

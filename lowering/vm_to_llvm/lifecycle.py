@@ -96,6 +96,7 @@ def _info(shared: ModuleGlobals, functions: Sequence[FuncOp]) -> llvm.FuncOp:
         "results": {func.sym_name.data: func.named_results for func in functions if func.named_results},
         "constants": list(shared.constants),
         "packed": list(shared.packed),
+        **({"sites": shared.sites} if shared.is_observed else {}),
     }
     data = json.dumps(names).encode()
     operands = [emit.arguments[3], emit.address(shared.text(data)), emit.integer(len(data))]

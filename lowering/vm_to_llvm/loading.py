@@ -16,6 +16,7 @@ from vm_dialect import loading
 from vm_dialect.arguments import signatures
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
+from vm_dialect.executable.variants import constants_for, objects_by_target
 from vm_dialect.numpy_library import register_functions_of_tvm
 
 
@@ -24,20 +25,24 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
 
     Packed functions are taken from `packed` first, then from the tvm-ffi registry.
 
+    Of several targets, the first is taken whose code this machine runs.
+
     Raises `RuntimeError` if there is no object for this machine, `CodegenError` if the objects cannot be linked, and
     `ValueError` for a packed function that is nowhere.
     """
     register_functions_of_tvm()
     machine = Target.host()
-    objects = [item.code for item in executable.native if runs_on(item.target, machine)]
-    if not objects:
-        targets = ", ".join(sorted({f'"{item.target}"' for item in executable.native})) or "none"
+    targets = objects_by_target(executable)
+    chosen = next((target for target in targets if runs_on(target, machine)), None)
+    if chosen is None:
+        names = ", ".join(sorted(f'"{target}"' for target in targets)) or "none"
         raise RuntimeError(
-            f"the executable has no compiled code for this machine ({machine.cpu}), only for: {targets}; "
+            f"the executable has no compiled code for this machine ({machine.cpu}), only for: {names}; "
             "build it again with target=host"
         )
-    constants = {constant.name: constant.value for constant in executable.constants if constant.name}
-    functions = load_functions(load_objects(objects), constants, packed)
+    constants = {name: constant.value for name, constant in constants_for(executable.constants, chosen).items()}
+    code = load_objects(targets[chosen])
+    functions = load_functions(code, constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}
     table = {function.name: function for function in executable.functions}
     known = signatures(executable.metadata.notes)
@@ -48,6 +53,7 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
             if name not in kernels
         },
         kernels={name: function for name, function in functions.items() if name in kernels},
+        sites=_info(code).get("sites", ()),
     )
 
 
@@ -63,13 +69,18 @@ def load_functions(
     Raises `ValueError` for a constant that is missing and for a packed function that is nowhere.
     """
     register_error_types()
-    info: dict[str, Any] = json.loads(str(_entry(code, INFO, code)()))
+    info = _info(code)
     if missing := [name for name in info["constants"] if name not in constants]:
         raise ValueError(f"constants {', '.join(missing)} of the native code are missing")
     given = packed or {}
     arguments = [constants[name] for name in info["constants"]] + [given.get(name) for name in info["packed"]]
     module = _entry(code, INIT, code)(code, *arguments)
     return {name: _entry(code, entry_symbol(name), module) for name in info["functions"]}
+
+
+def _info(code: LoadedCode) -> dict[str, Any]:
+    """What the module says of itself."""
+    return json.loads(str(_entry(code, INFO, code)()))
 
 
 def _entry(code: LoadedCode, symbol: str, keep_alive: object) -> tvm_ffi.Function:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -43,7 +42,7 @@ def finish_lowering(module: ModuleOp) -> None:
         for op in module.ops
         if not isinstance(op, llvm.FuncOp | llvm.GlobalOp | ConstantSymbolOp)
     )
-    public_functions(module)
+    module_info(module)
     renamed: dict[str, str] = {}
     for op in module.ops:
         if isinstance(op, llvm.FuncOp) and op.body.blocks and not _is_entry(op.sym_name.data):
@@ -63,8 +62,8 @@ def _is_entry(name: str) -> bool:
     return name.startswith(ENTRY_PREFIX) or name in (INIT, INFO)
 
 
-def public_functions(module: ModuleOp) -> dict[str, tuple[Sequence[str], Sequence[str]]]:
-    """The functions that the module says it has, with the names of their parameters and results."""
+def module_info(module: ModuleOp) -> dict[str, Any]:
+    """What the module says of itself: its `functions`, their `parameters` and `results`, the `packed` functions."""
     for op in module.ops:
         if isinstance(op, llvm.FuncOp) and op.sym_name.data == INFO:
             texts = {each.sym_name.data: each.value for each in module.ops if isinstance(each, llvm.GlobalOp)}
@@ -72,11 +71,7 @@ def public_functions(module: ModuleOp) -> dict[str, tuple[Sequence[str], Sequenc
                 if isinstance(inner, llvm.AddressOfOp):
                     text = texts.get(inner.global_name.string_value())
                     if isinstance(text, StringAttr):
-                        info = cast("dict[str, Any]", json.loads(text.data.rstrip("\0")))
-                        return {
-                            name: (info.get("parameters", {}).get(name, ()), info.get("results", {}).get(name, ()))
-                            for name in info["functions"]
-                        }
+                        return {"parameters": {}, "packed": [], **json.loads(text.data.rstrip("\0"))}
     fail(
         module,
         f"has LLVM functions, but not @{INFO}, which says what can be called",

@@ -29,7 +29,12 @@ Making: TypeAlias = Callable[[], list[bytes]]
 
 
 def function_code(
-    module: ModuleOp, target: Target, symbols: Mapping[str, str] | None = None, cache: CodeCache | None = None
+    module: ModuleOp,
+    target: Target,
+    symbols: Mapping[str, str] | None = None,
+    cache: CodeCache | None = None,
+    *,
+    is_observed: bool = False,
 ) -> Making:
     """Lowers the functions of a vm module, which is left as it is, to objects for `load_functions`: the functions, and
     what they need of the run-time support.
@@ -37,7 +42,7 @@ def function_code(
     `symbols` has the names of kernels in their objects; the module may hold the prim_funcs, which tell the types of
     scalars. Raises `InvalidModule` as `convert-vm-to-llvm` does.
     """
-    text = spent_text(ModuleOp(lower_functions(module, symbols)))
+    text = spent_text(ModuleOp(lower_functions(module, symbols, is_observed=is_observed)))
     options = function_options(module, text)
     return lambda: _with_runtime(text, target, options, cache)
 

@@ -23,6 +23,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "arenas": ("arenas",),
     "containers": ("containers",),
     "closures": ("functions", "deferred", "stack"),
+    "observation": ("observe",),
 }
 """The objects, and the files of `runtime/` in each. They depend on what every program has alone."""
 

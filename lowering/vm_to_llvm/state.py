@@ -64,6 +64,8 @@ class FunctionState(ConversionRewriter):
         """Sizes on their way to a call."""
         self.scratch = self.emit.stack(ANY)
         """A result that is looked at and forgotten."""
+        self.told = self.emit.stack(ANY)
+        """What an observer gets."""
         self.exit = Block(arg_types=[I64])
         """The one way out; it takes the place of an error in the table of places, or -1."""
         self._placed: tuple[LocationAttr, SSAValue] | None = None

@@ -59,6 +59,25 @@ relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f3
   relax.return %2
 }
 """,
+    # sizes that data says, errors and printed values
+    "data": """
+relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.object impure {
+  %flat = relax.flatten %x
+  %0 = relax.unique %flat
+  %1, %m = relax.match_cast %0 : !relax.tensor<[m], f32> binds [m]
+  %2 = relax.exp %1
+  %3 = relax.nonzero %x
+  %shape = relax.shape_of %2
+  %4 = relax.shape_to_tensor %shape
+  %5 = relax.tensor_to_shape %4
+  %6 = relax.reshape %2, %5
+  %true = relax.constant dense<true> : tensor<i1>
+  relax.assert %true, "{}"(%6)
+  relax.print "{}"(%5)
+  %7 = relax.tuple(%6, %3, %4)
+  relax.return %7
+}
+""",
     # products, an epilogue, and a group that the program has made
     "groups": """
 relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 3], f32> {
@@ -81,6 +100,7 @@ CASES = [
         ("relax-to-llvm", "kernels", True),
         ("relax-to-llvm", "control", False),
         ("relax-to-llvm", "groups", False),
+        ("relax-to-llvm", "data", False),
         ("relax-to-llvm-plain", "kernels", False),
         ("relax-to-llvm-plain", "control", True),
         ("relax-to-llvm-plain", "groups", False),

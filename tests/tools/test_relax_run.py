@@ -1,3 +1,5 @@
+import io
+import json
 import os
 from pathlib import Path
 
@@ -216,14 +218,19 @@ def test_repeat_shows_the_times_of_the_calls(program: str, capsys: pytest.Captur
     assert "us at best, " in capsys.readouterr().out
 
 
-def test_profile(program: str, capsys: pytest.CaptureFixture[str]):
+def test_profile(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     arguments = [program, "--random", "f32[2]", "f32[2]", "--profile"]
-    assert main(arguments) == 0
-    out = capsys.readouterr().out
-    assert "bytecode, built" in out
-    assert "fused_exp_add  in main:" in out
-    assert main([*arguments, "--mode", "native"]) == 1
-    assert "only bytecode can be profiled" in capsys.readouterr().err
+    for mode in ("native", "bytecode"):
+        files = [str(tmp_path / name) for name in ("p.json", "trace.json")]
+        assert main([*arguments, "--mode", mode, "--profile-json", files[0], "--trace", files[1]]) == 0
+        out = capsys.readouterr().out
+        assert f"{mode}, built" in out
+        assert "fused_exp_add  in main:" in out
+        assert "roof: share of what this machine can do" in out
+        assert any(row["flops"] == 4 for row in json.loads(Path(files[0]).read_text())["calls"])
+        assert json.loads(Path(files[1]).read_text())["traceEvents"]
+    assert main([*arguments, "--mode", "interpret"]) == 1
+    assert "native code that is built for it, can be profiled" in capsys.readouterr().err
 
 
 def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -413,3 +420,20 @@ def test_names_and_ranks_of_an_onnx_model(tmp_path: Path, capsys: pytest.Capture
     assert main([str(path), *given, "--shape", "token_1=[n,1]", "--shape", "token_0=[1]"]) == 0
     assert main([str(path), *given, "--shape", "token=[n,1]"]) == 1
     assert "a shape is given for token, but the inputs are token_1, token_0" in capsys.readouterr().err
+
+
+def test_bytecode_is_stepped_through(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    arguments = ["--random", "f32[2]", "f32[2]", "--debug"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("break main\nstep\nregisters\ncontinue\n"))
+    assert main([program, *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "breakpoint at 0 in main" in out
+    assert "f32[2]  min " in out
+    assert "the program has returned f32[2]  min " in out
+    assert main([program, "--entry", "other", *arguments]) == 1
+    assert "no bytecode function other" in capsys.readouterr().err
+    (tmp_path / "m.so").touch()
+    assert main([str(tmp_path / "m.so"), "--debug"]) == 1
+    assert "m.so is a shared library, which is machine code: give the module or its bytecode" in capsys.readouterr().err

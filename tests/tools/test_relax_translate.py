@@ -7,6 +7,7 @@ import pytest
 from lowering.llvm.binding import llvm
 from vm_dialect import Executable
 from xdsl_relax.cli.relax_opt import main as optimize
+from xdsl_relax.cli.relax_run import main as run
 from xdsl_relax.cli.relax_translate import main
 
 PROGRAM = """
@@ -202,3 +203,65 @@ def test_the_console_script_is_installed(program: str):
     result = subprocess.run(["relax-translate", program, "--emit", "listing"], capture_output=True, text=True)
     assert result.returncode == 0
     assert "@main(x):" in result.stdout
+
+
+MADE = {
+    "so": ["relax-run"],
+    "rvm": ["relax-run"],
+    "o": "ELF",
+    "ll": "define i32 @__tvm_ffi_main",
+    "s": "__tvm_ffi_main:",
+    "mlir": "relax.func @main",
+}
+
+
+def test_the_suffix_says_what_to_make(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Of a text and of an ONNX model alike; what can be run is run."""
+    from onnx import helper, save
+
+    x, y = (helper.make_tensor_value_info(name, 1, ["n"]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "g", [x], [y])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), tmp_path / "m.onnx")
+    for source in (program, str(tmp_path / "m.onnx")):
+        for suffix, expected in MADE.items():
+            path = tmp_path / f"m.{suffix}"
+            assert main([source, "-o", str(path)]) == 0, capsys.readouterr().err
+            if isinstance(expected, str):
+                assert expected.encode() in path.read_bytes()
+            else:
+                assert run([str(path), "--random", "x=f32[3]"]) == 0, capsys.readouterr().err
+                assert re.search(r"@main  loaded in .*\n  input 0 x  f32\[3\]", capsys.readouterr().out)
+
+
+def test_executables_are_native_unless_the_mode_says_otherwise(
+    program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path = tmp_path / "m.rvm"
+    for mode in ("native", "bytecode"):
+        assert main([program, "-o", str(path), "--mode", mode]) == 0
+        assert Executable.load(path).metadata.mode == mode
+    assert main([program, "-o", str(tmp_path / "m.so"), "--mode", "bytecode"]) == 1
+    assert "--mode is for executables (.rvm), not for library" in capsys.readouterr().err
+
+
+def test_libraries_have_no_other_mode(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "m.so").write_text("no library")
+    assert run([str(tmp_path / "m.so")]) == 1
+    assert "m.so: file too short" in capsys.readouterr().err
+    assert run([str(tmp_path / "m.so"), "--mode", "bytecode"]) == 1
+    assert "which is machine code; leave out --mode bytecode" in capsys.readouterr().err
+    assert run([str(tmp_path / "none.so")]) == 1
+    assert "none.so" in capsys.readouterr().err
+
+
+def test_several_targets_and_weights_beside(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "p.mlir").write_text(PRODUCT)
+    program, targets = str(tmp_path / "p.mlir"), ["--target", "x86-64-v2", "--target", "host"]
+    for path in (tmp_path / "m.rvm", tmp_path / "m.so"):
+        assert main([program, "-o", str(path), "--weights-beside", *targets]) == 0, capsys.readouterr().err
+        assert Path(f"{path}.weights").stat().st_size > 64 * 100 * 4
+        assert run([str(path), "--random", "f32[3,64]"]) == 0, capsys.readouterr().err
+    assert main([program, "-o", str(tmp_path / "m.s"), *targets]) == 1
+    assert "expected one --target" in capsys.readouterr().err
+    assert main([program, "-o", str(tmp_path / "m.s"), "--weights-beside"]) == 1
+    assert "--weights-beside is for libraries and executables, not for asm" in capsys.readouterr().err

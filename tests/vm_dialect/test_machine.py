@@ -353,7 +353,8 @@ def test_profile(ib: ExecBuilder):
     assert calls[("vm.builtin.int_add", 4)] == 10
     assert sum(row.nanoseconds for row in profile.rows) <= profile.nanoseconds
     lines = profile.as_text().splitlines()
-    assert len(lines) == len(profile.rows) + 2
+    assert len(lines) == len(profile.rows) + 2 + 2 + len(profile.layers)
+    assert [row.site.location for row in profile.layers] == ["(unknown)", "node sum"]
     assert any("vm.builtin.int_add  in main:4  # node sum" in line for line in lines)
 
 

@@ -152,3 +152,13 @@ def test_libraries_keep_names_and_types(tmp_path: Path):
     assert xr.Session(library).get_outputs() == xr.Session(compiled).get_outputs()
     with pytest.raises(ValueError, match="this one is a shared library: copy the file"):
         library.save(tmp_path / "again.so")
+
+
+def test_a_model_tells_where_its_time_goes():
+    text = "relax.func @main(%x: !relax.tensor<[2], f32>) {\n  %0 = relax.exp %x\n  relax.return %0\n}"
+    model = xr.compile(text, instrument=True)
+    for profile in (model.profile(np.ones(2, np.float32)), model.profile(x=np.ones(2, np.float32))):
+        assert [row.site.callee for row in profile.rows] == ["exp"]
+        assert profile.peaks is not None
+    with pytest.raises(ValueError, match="build it with instrument=True"):
+        xr.compile(text).profile(np.ones(2, np.float32))

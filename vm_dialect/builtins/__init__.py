@@ -23,11 +23,11 @@ from vm_dialect.builtins import (
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
 
-__all__ = ["BUILTINS", "Builtin", "register_globals"]
+__all__ = ["BUILTINS", "GLOBALS", "Builtin", "register_globals"]
 
 # Called by name from native code, which has its own versions of all others. TVM registers no functions of these names,
 # so both can live in one process.
-_GLOBALS = (
+GLOBALS = (
     "ccl_all_to_all",
     "ccl_allgather",
     "ccl_allreduce",
@@ -52,5 +52,5 @@ del calls, checks, collective, data, deferred, effects, heap, integers, memory, 
 
 def register_globals() -> None:
     """Enters the builtins that native code looks up by name into the tvm-ffi registry; again does no harm."""
-    for name in _GLOBALS:
+    for name in GLOBALS:
         tvm_ffi.register_global_func(f"{BUILTIN_PREFIX}{name}", BUILTINS[name].function, override=True)

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeAlias
 
+import numpy as np
 import tvm_ffi
 
 from vm_dialect.dtypes import ElementType
 from vm_dialect.integers import fits_int64
-from vm_dialect.tensors import tensor_element, to_numpy
+from vm_dialect.tensors import Array, tensor_element, to_numpy
 
 Value: TypeAlias = tvm_ffi.Tensor | tvm_ffi.Shape | ElementType | str | bool | int | float
 """The Python form of a constant; an element type is an `ElementType`."""
@@ -88,11 +89,17 @@ def constant_text(constant: Constant) -> str:
             return f"{constant.kind.name.lower()}{name} {value!r}"
 
 
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
 def same_constant(left: Constant, right: Constant) -> bool:
     """Whether two constants have the same name, kind and contents."""
     if (left.name, left.kind) != (right.name, right.kind):
         return False
     if isinstance(left.value, tvm_ffi.Tensor) and isinstance(right.value, tvm_ffi.Tensor):
         a, b = to_numpy(left.value), to_numpy(right.value)
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        return left.value.data_ptr() == right.value.data_ptr() or np.array_equal(_bytes(a), _bytes(b))
     return left.key() == right.key()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from vm_dialect.executable.constants import Constant, same_constant
 from vm_dialect.executable.instructions import Instruction
@@ -95,3 +96,6 @@ def _amount(size: int) -> str:
 
 def _is_entry(function: FunctionInfo) -> bool:
     return function.public and function.kind in (FunctionKind.BYTECODE, FunctionKind.NATIVE)
+
+
+ContentsT = TypeVar("ContentsT", bound=ExecutableContents)

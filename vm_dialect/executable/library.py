@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
-from importlib import import_module
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
+from typing import Literal, TypeAlias, get_args
+
+from tvm_ffi import libinfo
 
 from vm_dialect.executable.contents import ExecutableContents
-from vm_dialect.executable.library_constants import SIGNATURES, write_constants, write_text
-from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionKind
+from vm_dialect.executable.library_code import LIBRARY_BUILTINS, LibraryCode, library_code
+from vm_dialect.executable.library_constants import (
+    SET_WEIGHT,
+    SIGNATURES,
+    WEIGHTS_FROM,
+    write_aliases,
+    write_constants,
+    write_text,
+)
+from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
+from vm_dialect.executable.weight_file import SUFFIX, WeightFile
+from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
 
 SYMBOL_PREFIX = "__tvm_ffi_"
 """A library exports a function `f` of the packed calling convention under this prefix and its name."""
 
-_RESERVED = frozenset({"_library_ctx", "_library_bin"})
+REFUSAL = "relax_library_refusal"
+"""Name of the symbol of a function that says why the library does not run on this processor, or gives null."""
+
+_RESERVED = frozenset({"_library_ctx", "_library_bin", SET_WEIGHT, WEIGHTS_FROM})
 _RESERVED_PREFIXES = ("_metadata_", "_doc_")
-"""What tvm-ffi looks for under the same prefix in every library, and takes for data or for functions of its own."""
+"""What tvm-ffi looks for under the same prefix in every library, and takes for data or for functions of its own; and
+functions of every library with weights elsewhere."""
 
 LIBRARIES_NOTE = "libraries"
 """Note of the metadata: names of the libraries that the native objects need, separated by spaces, as for `cc -l`."""
@@ -29,61 +48,120 @@ LIBRARIES_NOTE = "libraries"
 _DRIVERS = ("cc", "gcc", "clang")
 
 
-_LIBRARIES = "lowering.vm_to_llvm.library"
-"""The module with `library_objects`, if it is installed."""
+Weights: TypeAlias = Literal["inside", "beside", "given"]
+"""Where the elements of constants are: in the library; in a file beside it, which is mapped; or given when the library
+is loaded, as such a file or as tensors."""
+
+_HOST_FUNCTIONS = (*NUMPY_FUNCTIONS, "tvm.contrib.sort.")
+"""Packed functions that this package has in Python, or the beginning of their names."""
 
 
-def export_library(executable: ExecutableContents, path: str | PathLike[str]) -> None:
+def export_library(
+    executable: ExecutableContents,
+    path: str | PathLike[str],
+    *,
+    weights: Weights = "inside",
+    host: Collection[str] = (),
+) -> None:
     """Links the native objects into the shared library `path`, of which others see the functions, and a text about
     their arguments, alone.
 
+    With weights `beside`, they are written to `path` with `.weights`. `host` names packed functions that whoever loads
+    the library registers, though this package has them in Python.
+
     On a processor without the instructions that the code may use, each call raises `RuntimeError` that names them.
 
-    `ValueError` if the executable is not whole in native code of this kind of machine; `RuntimeError` if no linker is
-    found or it fails.
+    `ValueError` if the executable is not whole in native code of this kind of machine, or calls functions that a
+    library cannot have; `RuntimeError` if no linker is found or it fails.
     """
+    if weights not in get_args(Weights):
+        raise ValueError(f"weights expected inside, beside or given, got {weights}")
     _check_native(executable)
+    _check_functions(executable, host)
     command = linker()
-    code = _library_objects(executable)
+    code = library_code(executable)
+    file = None if weights == "inside" else WeightFile.of(executable.constants)
     with tempfile.TemporaryDirectory() as folder:
-        objects: list[str] = []
-        for index, data in enumerate(code):
-            position = Path(folder, f"{index}.o")
-            position.write_bytes(data)
-            objects.append(str(position))
-        if constants := write_constants(executable.constants, Path(folder)):
-            objects.append(str(constants))
-        objects.append(str(write_text(SIGNATURES, _signatures(executable), Path(folder))))
-        exported = Path(folder, "exported")
-        exported.write_text(f"{{ global: {SYMBOL_PREFIX}*; {SIGNATURES}; local: *; }};\n")
+        inputs = [*_objects(code, Path(folder)), *_data(executable, code, Path(folder), file)]
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
-        _run(
-            [
-                *command,
-                "-shared",
-                f"-Wl,--version-script={exported}",
-                "-o",
-                os.fspath(path),
-                *objects,
-                *libraries,
-                "-lm",
-                "-pthread",
-            ]
+        exported = Path(folder, "exported")
+        names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}"
+        exported.write_text(f"{{ global: {names}; local: *; }};\n")
+        options = ["-shared", "-fPIC", "-O2", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
+        made = Path(folder, "library.so")
+        _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
+        _replace(made, Path(path))
+    if file is not None and weights == "beside":
+        file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
+
+
+def _replace(made: Path, path: Path) -> None:
+    """Puts a file where another one may be in use: processes keep what they have loaded."""
+    temporary = path.parent / f".{path.name[:50]}.{secrets.token_hex(8)}"
+    try:
+        shutil.copyfile(made, temporary)
+        shutil.copymode(made, temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _objects(code: LibraryCode, folder: Path) -> Iterator[str]:
+    """Object files and C files."""
+    for index, data in enumerate(code.objects):
+        position = folder / f"{index}.o"
+        position.write_bytes(data)
+        yield str(position)
+    for name, text in code.sources.items():
+        position = folder / name
+        position.write_text(text, encoding="utf-8")
+        yield str(position)
+
+
+def _data(executable: ExecutableContents, code: LibraryCode, folder: Path, file: WeightFile | None) -> Iterator[str]:
+    """Assembler files with constants and texts, and what provides elements that are elsewhere."""
+    if constants := write_constants(executable.constants, folder, code.prefixes, file):
+        yield str(constants)
+    yield str(write_text(SIGNATURES, _signatures(executable), folder))
+    aliases: dict[str, str] = {}
+    if file is not None:
+        aliases |= {f"{prefix}relax_library_weights": "relax_weights_ready" for prefix in code.prefixes.values()}
+        source = folder / "weights.c"
+        source.write_text((files("vm_dialect.executable") / "weights.c").read_text(encoding="utf-8"), encoding="utf-8")
+        yield str(source)
+    if code.sources:
+        aliases |= {f"{prefix}relax_library_functions": "relax_builtins" for prefix in code.prefixes.values()}
+    if aliases:
+        yield str(write_aliases(aliases, folder))
+
+
+def _check_functions(executable: ExecutableContents, host: Collection[str]) -> None:
+    """`ValueError` that names the functions which only a process with this package has."""
+    called: Sequence[str] = json.loads(executable.metadata.notes.get(PACKED_NOTE, "[]"))
+    python = [name for name in called if name not in host and _is_python(name)]
+    if python:
+        names = ", ".join(python)
+        raise ValueError(
+            f"export_library: {names} {'is' if len(python) == 1 else 'are'} written in Python, and a library has no "
+            f"Python: {_ADVICE.get(python[0], _USUAL_ADVICE)}, or say that whoever loads the library registers it "
+            f"(host=[{python[0]!r}])"
         )
 
 
-def _library_objects(executable: ExecutableContents) -> Sequence[bytes]:
-    """The objects that a shared library is linked from: an executable's own, and what they need beside other libraries.
+_USUAL_ADVICE = "keep the operator out of the model, or save() an executable and run it with this package"
+_ADVICE = {
+    OBSERVE: "it tells Python of each call: build it without instrument=True",
+    "vm.builtin.run_deferred": "it compiles operators on tensors of unknown rank or dtype at run time: declare these "
+    "(relax.match_cast, --shape)",
+}
 
-    `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
-    """
-    try:
-        provider = import_module(_LIBRARIES)
-    except ImportError as error:
-        raise RuntimeError(
-            "compiled code needs a run-time support to be linked: install the package 'lowering'"
-        ) from error
-    return provider.library_objects(executable)
+
+def _is_python(name: str) -> bool:
+    if name.startswith(BUILTIN_PREFIX):
+        return name not in LIBRARY_BUILTINS
+    return name.startswith(_HOST_FUNCTIONS)
 
 
 def _signatures(executable: ExecutableContents) -> str:
@@ -125,7 +203,7 @@ def _check_native(executable: ExecutableContents) -> None:
 def _check_name(name: str) -> None:
     """`ValueError` for the few names that a function may have, but no function of a library."""
     if name in _RESERVED or name.startswith(_RESERVED_PREFIXES):
-        raise ValueError(f"export_library: tvm-ffi takes {SYMBOL_PREFIX}{name} for its own, rename the function {name}")
+        raise ValueError(f"export_library: {SYMBOL_PREFIX}{name} is something else there, rename the function {name}")
     if "\0" in name or "@" in name:
         character, meaning = (
             ("a zero byte", "ends a symbol") if "\0" in name else ("@", "begins the version of a symbol")

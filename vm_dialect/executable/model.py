@@ -23,8 +23,18 @@ class FunctionKind(IntEnum):
 SIGNATURES_NOTE = "signatures"
 """Note of the metadata: what functions expect of their arguments, as JSON (`vm_dialect.arguments`)."""
 
+PACKED_NOTE = "packed"
+"""Note of the metadata: the packed functions that native code looks up when it is loaded, as a JSON list."""
+
+OBSERVED_NOTE = "observed"
+"""Note of the metadata of what is built to be watched: by kernel the names of its sizes, and an expression of these
+that says how many floating-point operations it executes, as JSON."""
+
 BUILTIN_PREFIX = "vm.builtin."
 """Names of functions of the run-time library begin with it."""
+
+OBSERVE = f"{BUILTIN_PREFIX}observe"
+"""The packed function that native code calls around each call if it is built to be watched."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 
 from xdsl_relax.cli.programs import BuildOptions
 
@@ -11,7 +12,13 @@ from xdsl_relax.cli.programs import BuildOptions
 def add_build_options(parser: argparse.ArgumentParser) -> None:
     """Adds `--target`, `-O`, `--no-cache`, `--weights` and `--shape`."""
     group = parser.add_argument_group("compilation")
-    group.add_argument("--target", metavar="TARGET", help="the target to compile for (default: this machine)")
+    group.add_argument(
+        "--target",
+        metavar="TARGET",
+        action="append",
+        default=[],
+        help="the target to compile for (default: this machine); of several, the best is chosen when code is loaded",
+    )
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="optimisation level (default: 3)"
     )
@@ -73,4 +80,13 @@ def add_save_weights_option(parser: argparse.ArgumentParser) -> None:
 
 def build_options(args: argparse.Namespace, mode: str) -> BuildOptions:
     """The options that `add_build_options` has read; the mode is the tool's."""
-    return BuildOptions(mode, args.target, args.opt_level, not args.no_cache, args.weights, dict(args.shapes))
+    targets: Sequence[str] = args.target
+    return BuildOptions(
+        mode,
+        targets[0] if targets else None,
+        args.opt_level,
+        not args.no_cache,
+        args.weights,
+        dict(args.shapes),
+        targets=tuple(targets) if len(targets) > 1 else (),
+    )

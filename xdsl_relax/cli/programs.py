@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MODES = ("native", "bytecode", "interpret")
 MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2")
 EXECUTABLE_SUFFIX = ".rvm"
+LIBRARY_SUFFIX = ".so"
 MOST_TEXT = 1 << 30
 """Characters of a text."""
 
@@ -36,7 +37,7 @@ class BuildOptions:
 
     mode: str = "native"
     target: str | None = None
-    """The target, in the syntax of `Target.parse`; the host if `None`."""
+    """The target, in the syntax of `Target.parse`; the host if `None`. The first of several."""
     opt_level: int = 3
     cache: bool = True
     weights: str | None = None
@@ -45,6 +46,10 @@ class BuildOptions:
     """The shapes of the inputs of an ONNX model; not for `build`."""
     trust: bool = False
     """Whether an executable may hold machine code that this user has not made, and call what it likes."""
+    targets: Sequence[str] = ()
+    """All targets, if there are several: for executables and libraries."""
+    instrument: bool = False
+    """Whether native code tells whoever watches of its calls."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Program:
     origin: str
     """How it was built, for the summary: `native, built in 12 ms`."""
     profile: Callable[..., Profile] | None = None
-    """Calls the function once and returns a profile; only bytecode can be profiled."""
+    """Calls the function once and returns a profile; `None` for what tells nobody of its calls."""
     parameters: Sequence[str] | None = None
     """What the parameters are called, if they have names."""
     result_names: Sequence[str] = ()
@@ -145,8 +150,12 @@ def load_python_files(paths: Sequence[str]) -> None:
 
 
 def load_program(path: str, entry: str, options: BuildOptions) -> Program:
-    """The function `entry` of the program in `path`: a module, which is built, or an executable, which is loaded."""
+    """The function `entry` of the program in `path`: a module, which is built, or an executable or a library, which is
+    loaded.
+    """
     started = time.perf_counter()
+    if Path(path).suffix == LIBRARY_SUFFIX:
+        return _of_library(path, entry, options, started)
     if Path(path).suffix == EXECUTABLE_SUFFIX:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
@@ -164,6 +173,33 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     if host is None:
         return program
     return replace(program, call=host.bound(program.call), profile=None, parameters=None)
+
+
+def load_executable(path: str, options: BuildOptions) -> Executable:
+    """The executable in a file, or that of the module in it; `ToolError` for a shared library."""
+    if Path(path).suffix == LIBRARY_SUFFIX:
+        raise ToolError(f"{path} is a shared library, which is machine code: give the module or its bytecode")
+    if Path(path).suffix != EXECUTABLE_SUFFIX:
+        return build_executable(read_module(path, options.weights, options.shapes), options)
+    from vm_dialect import Executable
+
+    return Executable.load(path, trust=options.trust)
+
+
+def _of_library(path: str, entry: str, options: BuildOptions, started: float) -> Program:
+    from vm_dialect.files import open_regular
+    from vm_dialect.library import load_library
+
+    if options.mode != "native":
+        raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
+    open_regular(path).close()
+    try:
+        library = load_library(path)
+    except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
+        raise ToolError(str(error)) from error
+    _require_entry(entry, library.entries)
+    function = library[entry]
+    return Program(function, f"loaded in {_milliseconds(started)}", None, function.parameters, function.result_names)
 
 
 def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
@@ -208,6 +244,7 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
 def _compiled(executable: Executable, entry: str, how: str, started: float) -> Program:
     from vm_dialect import VirtualMachine
     from vm_dialect.executable import FunctionKind
+    from vm_dialect.executable.model import OBSERVED_NOTE
 
     _require_entry(entry, executable.entries)
     try:
@@ -215,7 +252,8 @@ def _compiled(executable: Executable, entry: str, how: str, started: float) -> P
     except RuntimeError as error:  # built for another machine
         raise ToolError(str(error)) from error
     info = executable.functions[executable.function_index[entry]]
-    profile = partial(machine.profile, entry) if info.kind is FunctionKind.BYTECODE else None
+    is_watched = info.kind is FunctionKind.BYTECODE or OBSERVED_NOTE in executable.metadata.notes
+    profile = partial(machine.profile, entry) if is_watched else None
     origin = f"{how} in {_milliseconds(started)}"
     return Program(machine[entry], origin, profile, info.parameters, info.result_names)
 
@@ -231,6 +269,8 @@ def target_of(options: BuildOptions) -> Target:
     """The target to compile for; `ValueError` for an invalid description."""
     from tir_dialect.target import Target
 
+    if options.targets:
+        raise ToolError("expected one --target; several are for executables (.rvm) and libraries (.so)")
     return Target.host() if options.target is None else Target.parse(options.target)
 
 
@@ -241,9 +281,10 @@ def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
     return build(
         module,
         mode="native" if options.mode == "native" else "bytecode",
-        target=options.target,
+        target=options.targets or options.target,
         opt_level=options.opt_level,
         cache=options.cache,
+        instrument=options.instrument,
         progress=sys.stderr if sys.stderr.isatty() else None,
     )
 

@@ -6,10 +6,10 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -19,6 +19,8 @@ from xdsl_relax.cli.failures import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.programs import (
     BuildOptions,
     Program,
+    build_executable,
+    load_executable,
     load_program,
     load_python_files,
     memory_text,
@@ -45,6 +47,8 @@ from xdsl_relax.cli.values import (
 if TYPE_CHECKING:
     from lowering.tune import Report
     from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from vm_dialect.executable import Executable
+    from vm_dialect.profiler import Profile
 
 Result = TypeVar("Result")
 
@@ -89,16 +93,15 @@ def _run(argv: Sequence[str] | None) -> None:
         return
     from xdsl_relax.cli.workers import run_together  # needs MPI
 
-    if args.profile or args.report_memory or args.tune:
-        raise ToolError("--mesh goes with neither --profile, --report-memory nor --tune")
+    if _is_profiled(args) or args.report_memory or args.tune or args.check or args.bisect or args.debug:
+        raise ToolError("--mesh goes with none of --profile, --report-memory, --tune, --check, --bisect and --debug")
     run_together(lambda: _run_program(args))
 
 
 def _run_program(args: argparse.Namespace) -> None:
-    mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
-    options = replace(build_options(args, mode), trust=args.trust)
+    options = replace(build_options(args, args.mode or "native"), trust=args.trust, instrument=_is_profiled(args))
     if not options.shapes and args.file.endswith(".onnx"):
         options = replace(options, shapes=_ranks(inputs))
     if args.tune:
@@ -107,6 +110,12 @@ def _run_program(args: argparse.Namespace) -> None:
             raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
         ordered = in_order(inputs, parameters_of(module, args.entry), args.entry)
         _tune(module, args, options, [as_argument(value.value) for value in ordered])
+    if args.check or args.bisect:
+        _compare(args, options, inputs)
+        return
+    if args.debug:
+        _debug(args, replace(options, mode="bytecode"), inputs)
+        return
     if args.mesh is None:
         program = load_program(args.file, args.entry, options)
     else:
@@ -114,8 +123,11 @@ def _run_program(args: argparse.Namespace) -> None:
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
     inputs = in_order(inputs, program.parameters, args.entry)
-    if args.profile and program.profile is None:
-        raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
+    if _is_profiled(args) and program.profile is None:
+        raise ToolError(
+            "only bytecode, and native code that is built for it, can be profiled: give the module, in the mode native "
+            "or bytecode, or an executable with bytecode"
+        )
     # what cannot be had is said before the program runs
     report = memory_text(args.file, args.weights, options.shapes) if args.report_memory else None
     folder = None if args.output_dir is None else results_folder(args.output_dir)
@@ -124,8 +136,74 @@ def _run_program(args: argparse.Namespace) -> None:
         print(report)
     for path in [] if folder is None else write_results(outputs, folder):
         print(f"  wrote {path}")
-    if args.profile and program.profile is not None:
-        print(_call(program.profile, arguments).as_text())
+    if _is_profiled(args) and program.profile is not None:
+        _profile(program.profile, arguments, args)
+
+
+def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
+    """`--check` and `--bisect`."""
+    from lowering.compiler.comparison import bisect, check
+    from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass, for_target
+    from lowering.verify.module import verify_module
+    from relax_dialect.ops.structure import FuncOp
+
+    module = read_module(args.file, args.weights, options.shapes)
+    verify_module(module)
+    parameters = parameters_of(module, args.entry)
+    if parameters is None:
+        names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+        raise ToolError(f"expected --entry to be one of {', '.join(names) or 'none'}, got {args.entry}")
+    arguments = [value.value for value in in_order(inputs, parameters, args.entry)]
+
+    def compiled(module: ModuleOp, mode: str, weights: Mapping[str, Any]) -> Executable:
+        return build_executable(module, replace(options, mode=mode, cache=False))
+
+    is_wrong = False
+    try:
+        if args.check:
+            checked = check(module, args.entry, arguments, compiled, {})
+            print(checked.as_text())
+            is_wrong = checked.first is not None or checked.result is not None
+        if args.bisect:
+            pipeline = RelaxToLLVMPass if options.opt_level else RelaxToLLVMPlainPass
+            passes = [for_target(each, target_of(options)) for each in pipeline.passes()]
+            found = bisect(module, args.entry, arguments, compiled, {}, passes)
+            print(found.as_text())
+            is_wrong = is_wrong or found.name is not None
+    except ValueError as error:
+        raise ToolError(str(error)) from error
+    if is_wrong:
+        raise ToolError("the program computes something else than it means")
+
+
+def _debug(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
+    from vm_dialect.debugger import Debugger
+
+    executable = load_executable(args.file, options)
+    info = executable.function_index.get(args.entry)
+    parameters = None if info is None else executable.functions[info].parameters
+    arguments = [as_argument(value.value) for value in in_order(inputs, parameters, args.entry)]
+    try:
+        Debugger(executable, args.entry, arguments).cmdloop()
+    except (KeyError, ValueError, TypeError) as error:
+        raise ToolError(str(error.args[0]) if error.args else str(error)) from error
+
+
+def _is_profiled(args: argparse.Namespace) -> bool:
+    return bool(args.profile or args.profile_json or args.trace)
+
+
+def _profile(profile: Callable[..., Profile], arguments: Sequence[object], args: argparse.Namespace) -> None:
+    from lowering.compiler.peaks import machine_peaks
+
+    peaks = machine_peaks()
+    found = _call(lambda *given: profile(*given, peaks=peaks), arguments)
+    if args.profile:
+        print(found.as_text())
+    for path, text in ((args.profile_json, found.as_json), (args.trace, found.as_trace)):
+        if path is not None:
+            Path(path).write_text(text() + "\n", encoding="utf-8")
+            print(f"  wrote {path}")
 
 
 def _call_and_print(

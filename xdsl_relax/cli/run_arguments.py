@@ -13,7 +13,9 @@ from xdsl_relax.cli.programs import MODES
 def command_line(description: str | None) -> argparse.ArgumentParser:
     """The parser of the command line of `relax-run`."""
     parser = argparse.ArgumentParser(prog="relax-run", description=description)
-    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2, .gguf) or an executable (.rvm)")
+    parser.add_argument(
+        "file", help="a module (.mlir), a model (.onnx, .pt2, .gguf), an executable (.rvm) or a library (.so)"
+    )
     parser.add_argument("--entry", default="main", help="the function to call (default: main)")
     parser.add_argument(
         "--mode",
@@ -114,7 +116,28 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="first try N schedules for every kernel on these arguments, and remember the fastest for this machine",
     )
-    parser.add_argument("--profile", action="store_true", help="call once more and show where the time went (bytecode)")
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="call once more and show where the time went, by kernel and by layer of the model",
+    )
+    parser.add_argument("--profile-json", metavar="FILE", help="write that as JSON")
+    parser.add_argument(
+        "--trace", metavar="FILE", help="write the calls in time as JSON for Perfetto, speedscope or chrome://tracing"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare native code with the interpreter, value by value, and name the first that differs",
+    )
+    parser.add_argument(
+        "--bisect", action="store_true", help="name the first pass of the compiler that changes the result"
+    )
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="run bytecode step by step: breakpoints, registers, calls",
+    )
     parser.add_argument(
         "--report-memory", action="store_true", help="say how much memory each function takes, planned and naive"
     )

@@ -8,6 +8,9 @@
 ; library defines it; code that a loader prepares gets its constants from there.
 @relax_library_constants = weak global ptr null
 
+; What provides the elements of those constants, if they are not in the library: a function that returns a status.
+@relax_library_weights = weak global ptr null
+
 declare i32 @module.init(ptr, ptr, i32, ptr)
 
 ; Makes sure that the module is prepared: by a loader, or else now.
@@ -55,12 +58,25 @@ copy:
   ret i32 %copied
 
 library:
+  %provide = load ptr, ptr @relax_library_weights
+  %is.complete = icmp eq ptr %provide, null
+  br i1 %is.complete, label %look, label %prepare
+
+prepare:
+  %prepared = call i32 %provide()
+  %is.prepared = icmp eq i32 %prepared, 0
+  br i1 %is.prepared, label %look, label %unprepared
+
+unprepared:
+  ret i32 -1
+
+look:
   %table = load ptr, ptr @relax_library_constants
   %no.library = icmp eq ptr %table, null
   br i1 %no.library, label %missing, label %head
 
 head:
-  %i = phi i64 [ 0, %library ], [ %next, %other ]
+  %i = phi i64 [ 0, %look ], [ %next, %other ]
   %row = getelementptr inbounds { ptr, ptr }, ptr %table, i64 %i
   %known = load ptr, ptr %row
   %at.end = icmp eq ptr %known, null

@@ -32,7 +32,55 @@ return.failed:
   ret i32 -1
 }
 
-; Puts the argument `index` of the loader into the slot `to` if it is a function, else the global function called `name`.
+; The functions of a shared library: an array of { ptr name, ptr function } that a null name ends. A library that needs
+; some defines it; a process with the virtual machine has them in the registry.
+@relax_library_functions = weak global ptr null
+
+; Puts the function of the library that is called `name` into the slot `to`; returns 1 if there is none of this name.
+define i32 @vmrt_library_function(ptr %to, ptr %name) {
+entry:
+  %table = load ptr, ptr @relax_library_functions
+  %no.library = icmp eq ptr %table, null
+  br i1 %no.library, label %none, label %head
+
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %other ]
+  %row = getelementptr inbounds { ptr, ptr }, ptr %table, i64 %i
+  %known = load ptr, ptr %row
+  %at.end = icmp eq ptr %known, null
+  br i1 %at.end, label %none, label %compare
+
+compare:
+  %order = call i32 @strcmp(ptr %known, ptr %name)
+  %same = icmp eq i32 %order, 0
+  br i1 %same, label %make, label %other
+
+other:
+  %next = add nuw i64 %i, 1
+  br label %head
+
+make:
+  %function.at = getelementptr inbounds { ptr, ptr }, ptr %row, i64 0, i32 1
+  %function = load ptr, ptr %function.at
+  store %any { i32 68, i32 0, i64 0 }, ptr %to
+  %handle = getelementptr inbounds %any, ptr %to, i64 0, i32 2
+  %status = call i32 @TVMFFIFunctionCreate(ptr null, ptr %function, ptr null, ptr %handle)
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %undo, label %done
+
+undo:
+  store %any zeroinitializer, ptr %to
+  ret i32 -1
+
+done:
+  ret i32 0
+
+none:
+  ret i32 1
+}
+
+; Puts the argument `index` of the loader into the slot `to` if it is a function, else that of the library called `name`,
+; else the global one.
 define i32 @vmrt_bind_packed(ptr %to, ptr %args, i32 %count, i32 %index, ptr %name, i64 %length) {
 entry:
   %is.given = icmp slt i32 %index, %count
@@ -49,6 +97,14 @@ copy:
   ret i32 %copied
 
 lookup:
+  %own = call i32 @vmrt_library_function(ptr %to, ptr %name)
+  %is.missing = icmp eq i32 %own, 1
+  br i1 %is.missing, label %registry, label %return
+
+return:
+  ret i32 %own
+
+registry:
   %found = call i32 @vmrt_load_packed(ptr %to, ptr %name, i64 %length)
   ret i32 %found
 }

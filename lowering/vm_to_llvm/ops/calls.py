@@ -15,6 +15,7 @@ from lowering.llvm.builder.function_ops import call_op
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.vm_to_llvm.deferral import Rest
+from lowering.vm_to_llvm.observation import observed
 from lowering.vm_to_llvm.plan import is_number
 from lowering.vm_to_llvm.state import FunctionState
 from lowering.vm_to_llvm.symbols import body_symbol, entry_symbol
@@ -22,6 +23,9 @@ from lowering.vm_to_llvm.values import Boxed, Number
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.types import TensorType
+
+FUNCTION_VALUE = "vm.builtin.invoke_closure"
+"""What a call of a function value is called, as in bytecode."""
 
 
 class LowerCall(RewritePattern):
@@ -119,7 +123,11 @@ class LowerCallKernel(RewritePattern):
             fail(op, message, "pass the kernel's sizes, then its tensors and scalars")
         converted = [_convert(state, op, *pair) for pair in zip(arguments, kernel.parameters, strict=True)]
         symbol = state.shared.declare(kernel.symbol, kernel.function_type)
-        state.check(state.emit.status(symbol, converted))
+
+        def call() -> None:
+            state.check(state.emit.status(symbol, converted))
+
+        observed(state, op, name, [*op.sizes, *op.arguments], call)
 
 
 def _convert(state: FunctionState, op: CallKernelOp, argument: SSAValue, kind: Attribute) -> SSAValue:
@@ -147,7 +155,7 @@ class LowerCallPacked(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: CallPackedOp, state: FunctionState) -> None:
         callee = state.object_address(state.shared.packed_function(op.function.data))
-        _call_function(state, callee, op.arguments, op.result)
+        _call_function(state, op, op.function.data, callee, op.arguments)
 
 
 class LowerCallClosure(RewritePattern):
@@ -159,7 +167,7 @@ class LowerCallClosure(RewritePattern):
         if rest is not None:
             _defer(state, op, rest)
             return
-        _call_function(state, state.any_at(op.closure, len(op.arguments)), op.arguments, op.result)
+        _call_function(state, op, FUNCTION_VALUE, state.any_at(op.closure, len(op.arguments)), op.arguments)
 
 
 def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
@@ -177,12 +185,22 @@ def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
     emit.return_(emit.integer(1, I32))
 
 
-def _call_function(state: FunctionState, callee: SSAValue, values: Sequence[SSAValue], result: SSAValue | None) -> None:
-    slot = state.result_slot(result)
-    arguments = state.cell_array(values)
-    state.call("vmrt_call", [slot, callee, arguments, state.emit.integer(len(values), I32)])
-    if result is not None:
-        state.values[result] = Boxed(slot, owned=True)
+def _call_function(
+    state: FunctionState,
+    op: CallPackedOp | CallClosureOp,
+    name: str,
+    callee: SSAValue,
+    values: Sequence[SSAValue],
+) -> None:
+    slot = state.result_slot(op.result)
+
+    def call() -> None:
+        arguments = state.cell_array(values)
+        state.call("vmrt_call", [slot, callee, arguments, state.emit.integer(len(values), I32)])
+
+    observed(state, op, name, values, call, slot)
+    if op.result is not None:
+        state.values[op.result] = Boxed(slot, owned=True)
 
 
 class LowerMakeClosure(RewritePattern):

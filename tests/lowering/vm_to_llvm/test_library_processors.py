@@ -16,7 +16,7 @@ from lowering.llvm.binding import enable_inline_assembler
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.features import FEATURES, code_features
 from lowering.llvm.loading.elf import object_symbols, renamed
-from lowering.vm_to_llvm.library import CHECKED, check_text, library_objects
+from lowering.vm_to_llvm.library import CHECKED, check_text, library_code
 from relax_dialect.builder import BlockBuilder
 from tir_dialect.target import NAMED_TARGETS, Target
 from vm_dialect import Executable
@@ -82,7 +82,7 @@ def test_a_library_for_this_processor_runs(target: str, tmp_path: Path):
     made = executable(Target.parse(target))
     made.export_library(tmp_path / "m.so")
     assert run(tmp_path / "m.so") == ["[2.0, 2.0, 2.0]"] * 4
-    symbols = {name for code in library_objects(made) for name in object_symbols(code).defined}
+    symbols = {name for code in library_code(made).objects for name in object_symbols(code).defined}
     assert (f"{CHECKED}__tvm_ffi_main" in symbols) == (target == "host")
 
 
@@ -92,7 +92,7 @@ def test_the_check_reads_what_llvm_reads(tmp_path: Path):
     real = "define i32 @real(ptr %self, ptr %args, i32 %count, ptr %ret) {\n  ret i32 0\n}"
     baseline = Target.parse("x86-64" if HOST.arch == "x86_64" else "aarch64")
     enable_inline_assembler()
-    check = check_text(HOST.arch, "any", FEATURES[HOST.arch], {"__tvm_ffi_f": "real"})
+    check = check_text(HOST.arch, [("any", FEATURES[HOST.arch])], {"__tvm_ffi_f": ["real"]})
     objects = [compile_object(text, baseline, CompileOptions(as_written=True)) for text in (check, real)]
     for index, data in enumerate(objects):
         (tmp_path / f"{index}.o").write_bytes(data)
@@ -127,7 +127,7 @@ def test_the_check_of_each_architecture_is_code_of_its_baseline():
         if arch != HOST.arch and arch == "x86_64":
             continue  # inline assembler is that of this machine
         enable_inline_assembler()
-        text = check_text(arch, "any", FEATURES[arch], {"__tvm_ffi_é\n": "real"})
+        text = check_text(arch, [("any", FEATURES[arch]), ("other", ())], {"__tvm_ffi_é\n": ["real", "other"]})
         assert "__tvm_ffi_é\n" in object_symbols(compile_object(text, Target.parse(baseline))).defined
 
 

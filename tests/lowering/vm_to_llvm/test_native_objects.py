@@ -22,7 +22,7 @@ from lowering.parsing import parse_module
 from lowering.vm_to_llvm.abi import RUNTIME
 from lowering.vm_to_llvm.compatibility import runs_on
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
-from lowering.vm_to_llvm.library import library_objects
+from lowering.vm_to_llvm.library import library_code
 from lowering.vm_to_llvm.loading import load_executable, load_functions
 from lowering.vm_to_llvm.objects import function_code, function_options, wrapper_code
 from lowering.vm_to_llvm.runtime_text import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
@@ -247,7 +247,7 @@ def test_executable_of_another_machine(executable):
     with pytest.raises(RuntimeError, match=rf'no compiled code for this machine .*, only for: "{other}"'):
         load_executable(replace(executable, native=native))
     with pytest.raises(ValueError, match=rf'the code is for "{other}", a library is for this machine'):
-        library_objects(replace(executable, native=native))
+        library_code(replace(executable, native=native))
 
 
 HOST = Target("x86_64-pc-linux-gnu", "skylake", "+avx,+avx2,-sgx", 256)
