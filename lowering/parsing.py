@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from struct import unpack
-from typing import Self
+from typing import Self, TypeVar
 
 from typing_extensions import override
 from xdsl.context import Context
@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue, TypeAttribute
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.universe import XDSL_UNIVERSE
@@ -29,13 +29,53 @@ from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from lowering.parse_errors import explained
-from lowering.registry import dialect_factories
+from lowering.registry import dialect_factories, installed_dialects
 from tir_dialect.name_hints import as_name_hint
+
+FoundT = TypeVar("FoundT")
+
+
+class CompilerContext(Context):
+    """A context that looks among installed extensions for what it does not know."""
+
+    def _extended(self) -> bool:
+        """Whether there are dialects that the context has not known until now."""
+        new = {name: make for name, make in installed_dialects().items() if name not in self._registered_dialects}
+        for name, factory in new.items():
+            self.register_dialect(name, factory)
+        return bool(new)
+
+    @override
+    def get_optional_op(self, name: str, *, dialect_stack: Sequence[str] = ()) -> type[Operation] | None:
+        if (known := self._loaded_ops.get(name)) is not None:  # for nearly every op of a text
+            return known
+        return self._known(lambda: super(CompilerContext, self).get_optional_op(name, dialect_stack=dialect_stack))
+
+    @override
+    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+        return self._known(lambda: super(CompilerContext, self).get_optional_type(name))
+
+    @override
+    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+        return self._known(lambda: super(CompilerContext, self).get_optional_attr(name))
+
+    def _known(self, find: Callable[[], FoundT | None]) -> FoundT | None:
+        """What is found, after a look at what is installed if need be; what is not registered comes last."""
+        allowed, self.allow_unregistered = self.allow_unregistered, False
+        try:
+            found = find()
+            if found is None and self._extended():
+                found = find()
+        finally:
+            self.allow_unregistered = allowed
+        return find() if found is None and allowed else found
 
 
 def make_context() -> Context:
-    """A context that knows our dialects and xDSL's; a dialect is imported when its first op or type is met."""
-    ctx = Context()
+    """A context that knows our dialects and xDSL's, and those of installed extensions; a dialect is imported when its
+    first op or type is met.
+    """
+    ctx = CompilerContext()
     for name, factory in (XDSL_UNIVERSE.all_dialects | dialect_factories()).items():
         ctx.register_dialect(name, factory)
     return ctx

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tvm_ffi
+from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.generation.sampling import Sampling
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
-from relax_dialect.nn.decoder import DecoderConfig
+from relax_dialect.nn.decoder import Decoder, DecoderConfig
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:
@@ -72,10 +73,7 @@ class LanguageModel:
         """
         file = read_file(path)
         tokenizer, model = tokenizer_of(file), model_of(file)
-        most = model.config.max_position_embeddings
-        room = min(USUAL_CONTEXT, most) if context is None else context
-        if not 1 <= room <= most:
-            raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
+        room = _room(model, context)
         machine = VirtualMachine(build(model.program(room), cache=cache))
         return LanguageModel(machine["main"], model.config, tokenizer, room)
 
@@ -138,6 +136,21 @@ class LanguageModel:
                 break
         made.text = text.finish()
         return made
+
+
+def program_of(path: str | PathLike[str], context: int | None = None) -> ModuleOp:
+    """The module of the model in a GGUF file: `Decoder.program` with room for `context` tokens."""
+    model = model_of(read_file(path))
+    return model.program(_room(model, context))
+
+
+def _room(model: Decoder, context: int | None) -> int:
+    """The tokens that there is room for; `ValueError` for more than the model can tell apart."""
+    most = model.config.max_position_embeddings
+    room = min(USUAL_CONTEXT, most) if context is None else context
+    if not 1 <= room <= most:
+        raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
+    return room
 
 
 class _Text:

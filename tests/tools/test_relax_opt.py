@@ -142,7 +142,10 @@ def test_file_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path = tmp_path / "f.rvm"
     path.write_text("")
     assert main([str(path)]) == 1
-    expected = f"relax-opt: error: expected a file that ends in one of .mlir, .onnx, .pt2, got {path}"
+    expected = f"relax-opt: error: {path}: expected a module, got an executable, which is compiled: relax-run runs it"
+    assert expected in capsys.readouterr().err
+    assert main([str(tmp_path / "f.txt")]) == 1
+    expected = "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got "
     assert expected in capsys.readouterr().err
 
 

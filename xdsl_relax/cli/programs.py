@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
-from xdsl_relax.cli.failures import ToolError, with_traceback
+from vm_dialect.extensions import ExtensionError, load_extension
+from xdsl_relax import file_kinds
+from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.errors import with_traceback
+from xdsl_relax.file_kinds import Holds, ReadOptions, kind_of, source_of
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from vm_dialect.profiler import Profile
 
 MODES = ("native", "bytecode", "interpret")
-MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2")
-EXECUTABLE_SUFFIX = ".rvm"
-MOST_TEXT = 1 << 30
-"""Characters of a text."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +60,11 @@ class Program:
 
 
 def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:
-    """The module in a file, not yet verified, with weights from another; `ToolError` for a file of another kind.
+    """The module in a file or on standard input, not yet verified, with weights from another file.
 
     `shapes` are those of the inputs of an ONNX model, as `import_model` takes them.
     """
-    if Path(path).suffix not in MODULE_SUFFIXES:
-        raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
-    if (read := IMPORTERS.get(Path(path).suffix)) is not None:
-        from vm_dialect.files import open_regular
-
-        open_regular(path).close()
-        return read(path, shapes)
-    if isinstance(shapes, Mapping) and shapes:
-        raise ToolError(f"{path}: --shape is for ONNX models; the text says its shapes")
-    module = parse_module(read_text(path), path)
+    module = file_kinds.read_module(path, ReadOptions(shapes=shapes))
     if weights is not None:
         from lowering.compiler.weight_files import load_weights
 
@@ -84,75 +72,27 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
     return module
 
 
-def read_text(path: str) -> str:
-    """The text in a file or pipe; `ToolError` if there is something else in it, or no end of it."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(MOST_TEXT + 1)
-    except UnicodeDecodeError as error:
-        raise ToolError(no_text(path, error)) from error
-    if len(text) > MOST_TEXT:
-        raise ToolError(f"{path}: expected a text of at most {MOST_TEXT} characters")
-    return text
-
-
-def no_text(path: str, error: UnicodeDecodeError) -> str:
-    """What is said of a file that holds something else than text."""
-    return f"{path}: expected text in UTF-8, got the byte {error.object[error.start]:#04x} at position {error.start}"
-
-
-def read_onnx(path: str, shapes: GivenShapes = ()) -> ModuleOp:
-    """An ONNX model as a module, its inputs with the shapes that are given; `ToolError` if it cannot be imported, or
-    the package `onnx` is missing.
-    """
-    from relax_dialect.frontend.onnx import OnnxImportError, import_model
-
-    try:
-        return import_model(path, shapes=shapes)
-    except OnnxImportError as error:
-        raise ToolError(f"{path}: {error}") from error
-    except ModuleNotFoundError as error:
-        raise ToolError(f"{path} needs the package onnx: pip install onnx ({error})") from error
-
-
-def read_torch(path: str, shapes: GivenShapes = ()) -> ModuleOp:
-    """An exported program of PyTorch, which says all shapes, as a module; `ToolError` if it cannot be imported, or
-    `torch` is missing.
-    """
-    from relax_dialect.frontend.torch import TorchImportError, import_file
-
-    if isinstance(shapes, Mapping) and shapes:
-        raise ToolError(f"{path}: shapes are given for ONNX models; exported programs of PyTorch have theirs")
-    try:
-        return import_file(path)
-    except TorchImportError as error:
-        raise ToolError(f"{path}: {error}") from error
-    except ModuleNotFoundError as error:
-        raise ToolError(f"{path} needs the package torch: pip install torch ({error})") from error
-
-
-IMPORTERS: Mapping[str, Callable[[str, GivenShapes], ModuleOp]] = {".onnx": read_onnx, ".pt2": read_torch}
-"""What reads the files of other systems, by how their names end."""
-
-
-def load_python_files(paths: Sequence[str]) -> None:
-    """Runs Python files, which register packed functions or tensor intrinsics; `ToolError` for what one raises."""
-    for path in paths:
+def load_python_files(names: Sequence[str]) -> None:
+    """Runs Python files and imports modules, which register what they have; `ToolError` for what one raises."""
+    for name in names:
         try:
-            runpy.run_path(path)
-        except Exception as error:
-            raise ToolError(with_traceback(f"{path}: {type(error).__name__}: {error}", error)) from error
+            load_extension(name)
+        except ExtensionError as error:
+            raise ToolError(with_traceback(str(error), error.__cause__ or error)) from error
 
 
 def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     """The function `entry` of the program in `path`: a module, which is built, or an executable, which is loaded."""
     started = time.perf_counter()
-    if Path(path).suffix == EXECUTABLE_SUFFIX:
+    kind = kind_of(path)
+    if kind is not None and kind.holds is Holds.EXECUTABLE:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
         from vm_dialect import Executable
 
-        return _compiled(Executable.load(path, trust=options.trust), entry, "loaded", started)
+        data = source_of(path).data
+        load, given = (Executable.load, path) if data is None else (Executable.from_bytes, data)
+        return _compiled(load(given, trust=options.trust), entry, "loaded", started)
     from lowering.compiler.host_functions import HostFunction
 
     module = read_module(path, options.weights, options.shapes)
