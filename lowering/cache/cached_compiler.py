@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowering.cache.code_cache import CodeCache, cache_key, default_cache
+from lowering.compiler.debug import Debug, debug_level
 from lowering.llvm.binding import library_version
 from lowering.llvm.compiler import CompileOptions, compile_object
 from tir_dialect.target import Target
@@ -24,7 +25,7 @@ def compile_cached(
     """
     known = cache or default_cache()
     key = cache_key([kind, library_version(), target.code_key(), options.key(), text])
-    data = known.get(key)
+    data = None if debug_level() >= Debug.LLVM else known.get(key)
     if data is None:
         data = (compile_text or compile_object)(text, target, options)
         known.put(key, data)

@@ -14,9 +14,9 @@ class Debug(IntEnum):
     STAGES = 1
     """The IR after each pass, and Python tracebacks of internal errors."""
     SCHEDULES = 2
-    """The trace of the schedule of each kernel."""
+    """The loops that each kernel gets, and why. From this level on kernels are compiled though they are in the cache."""
     LLVM = 3
-    """Optimised LLVM IR of what is compiled; what comes out of the cache is not (`--no-cache`)."""
+    """Optimised LLVM IR of what is compiled: kernels, the functions that call them, the run-time support."""
     MACHINE = 4
     """Assembly."""
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from lowering.cache.code_cache import cache_key
+from lowering.compiler.debug import Debug, debug_level, show
 from lowering.llvm.text.llvm_text import llvm_text, spent_text
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
@@ -101,7 +102,9 @@ def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, optio
     loops = ModuleOp(copies)
     with outside_modules() as found:
         if options.schedule:
-            _schedule(copies, target, options)
+            reasons = _schedule(copies, target, options)
+            if debug_level() >= Debug.SCHEDULES:
+                show(Debug.SCHEDULES, f"schedule of @{group[0].sym_name.data}{reasons}", str(loops))
     run_tir_passes(loops)
     lowering = LoweringOptions.of(target, options.contract)
     routines = {inner_name(name): partial(_routine_text, found, name, lowering) for name in found}
@@ -114,18 +117,25 @@ def _routine_text(found: Mapping[str, PrimFuncOp], name: str, lowering: Lowering
     return spent_text(lower_routine(found[name], lowering))
 
 
-def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:
-    """A choice is for the first function; those that it calls are scheduled as always."""
+def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> str:
+    """A choice is for the first function; those that it calls are scheduled as always. Says why, if there is more to
+    say than the loops do.
+    """
     from lowering.kernels.schedule_cpu import schedule
+
+    reasons: list[str] = []
 
     for function in group:
         choice = options.choice if function is group[0] else None
         if choice is None:
-            schedule(function, target)
+            reasons.append(schedule(function, target) or "")
         elif options.record is not None:
             choice.schedule_as_measured(function, target, options.record.code, options.record.kernel)
+            reasons.append(f"as measured by tuning, {choice.text()}")
         else:
             choice.schedule(function, target)
+            reasons.append(choice.text())
+    return "".join(f": {reason}" for reason in reasons if reason)
 
 
 def tir_passes() -> tuple[ModulePass, ...]:

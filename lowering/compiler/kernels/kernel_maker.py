@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from lowering.compiler.debug import Debug, debug_level
 from lowering.compiler.kernels.kernel_lowering import KernelOptions, lower_kernel
 from lowering.compiler.kernels.routines import CodeMaker, SharedRoutines, finished
 from lowering.llvm.compiler_process import CompilerProcess, NoAnswerError
@@ -67,6 +68,8 @@ class KernelMaker:
         return {kernel.symbol: made[kernel.symbol] for kernel in kernels}
 
     def _stored(self, kernel: Kernel) -> bytes | None:
+        if debug_level() >= Debug.SCHEDULES:  # to be shown, a kernel has to be made
+            return None
         data = self.maker.cache.get(kernel.key)
         return data if data is not None and self.routines.are_there_for(data) else None
 

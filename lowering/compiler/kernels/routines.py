@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from lowering.cache.code_cache import CodeCache, cache_key
+from lowering.compiler.debug import Debug, debug_level
 from lowering.llvm.background import Background, Compile
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading.elf import object_symbols
@@ -62,7 +63,8 @@ class SharedRoutines:
                 self.objects[symbol] = self.maker.start(text(), self._key(symbol))
 
     def _is_there(self, symbol: str) -> bool:
-        if symbol not in self.objects and (data := self.maker.cache.get(self._key(symbol))) is not None:
+        is_shown = debug_level() >= Debug.SCHEDULES
+        if not is_shown and symbol not in self.objects and (data := self.maker.cache.get(self._key(symbol))) is not None:
             self.objects[symbol] = finished(data)
         return symbol in self.objects
 
