@@ -14,7 +14,7 @@ class Debug(IntEnum):
     STAGES = 1
     """The IR after each pass, and Python tracebacks of internal errors."""
     SCHEDULES = 2
-    """The loops that each kernel gets, and why. From this level on kernels are compiled though they are in the cache."""
+    """The loops that each kernel gets, and why. From this level on kernels in the cache are compiled, too."""
     LLVM = 3
     """Optimised LLVM IR of what is compiled: kernels, the functions that call them, the run-time support."""
     MACHINE = 4

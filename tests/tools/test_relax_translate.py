@@ -7,6 +7,7 @@ import pytest
 from lowering.llvm.binding import llvm
 from vm_dialect import Executable
 from xdsl_relax.cli.relax_opt import main as optimize
+from xdsl_relax.cli.relax_run import main as run
 from xdsl_relax.cli.relax_translate import main
 
 PROGRAM = """
@@ -191,14 +192,71 @@ def test_a_linker_that_fails(
     assert capsys.readouterr().err.startswith("relax-translate: error: the linker false failed")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--emit", "poetry"], ["--emit", "asm", "--mlir-to-llvmir"], ["-O", "9"]])
-def test_usage(program: str, arguments: list[str], capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        ([], "expected --emit, an import, or -o FILE", "--help lists the options"),
+        (["--emit", "tvmscritp"], "invalid choice: 'tvmscritp'", "did you mean tvmscript?"),
+        (["--emit", "asm", "--mlir-to-llvmir"], "not allowed with argument --emit", "--help lists the options"),
+        (["-O", "9"], "argument -O: invalid choice: 9", "--help lists the options"),
+        (["--emit", "asm", "--targte", "x"], "unrecognized arguments: --targte x", "did you mean --target?"),
+    ],
+)
+def test_usage(program: str, arguments: list[str], error: str, hint: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         main([program, *arguments])
-    assert "usage: relax-translate" in capsys.readouterr().err
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("relax-translate: error: ")
+    assert error in first
+    assert second == f"hint: {hint}"
 
 
 def test_the_console_script_is_installed(program: str):
     result = subprocess.run(["relax-translate", program, "--emit", "listing"], capture_output=True, text=True)
     assert result.returncode == 0
     assert "@main(x):" in result.stdout
+
+
+MADE = {
+    "so": ["relax-run"],
+    "rvm": ["relax-run"],
+    "o": "ELF",
+    "ll": "define i32 @__tvm_ffi_main",
+    "s": "__tvm_ffi_main:",
+    "mlir": "relax.func @main",
+}
+
+
+def test_the_suffix_says_what_to_make(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Of a text and of an ONNX model alike; what can be run is run."""
+    from onnx import helper, save
+
+    x, y = (helper.make_tensor_value_info(name, 1, ["n"]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "g", [x], [y])
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10), tmp_path / "m.onnx")
+    for source in (program, str(tmp_path / "m.onnx")):
+        for suffix, expected in MADE.items():
+            path = tmp_path / f"m.{suffix}"
+            assert main([source, "-o", str(path)]) == 0, capsys.readouterr().err
+            if isinstance(expected, str):
+                assert expected.encode() in path.read_bytes()
+            else:
+                assert run([str(path), "--random", "x=f32[3]"]) == 0, capsys.readouterr().err
+                assert re.search(r"@main  loaded in .*\n  input 0 x  f32\[3\]", capsys.readouterr().out)
+
+
+def test_executables_are_native_unless_the_mode_says_otherwise(program: str, tmp_path: Path):
+    path = tmp_path / "m.rvm"
+    for mode in ("native", "bytecode"):
+        assert main([program, "-o", str(path), "--mode", mode]) == 0
+        assert Executable.load(path).metadata.mode == mode
+
+
+def test_libraries_have_no_other_mode(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "m.so").write_text("no library")
+    assert run([str(tmp_path / "m.so")]) == 1
+    assert "m.so: file too short" in capsys.readouterr().err
+    assert run([str(tmp_path / "m.so"), "--mode", "bytecode"]) == 1
+    assert "which is machine code; leave out --mode bytecode" in capsys.readouterr().err
+    assert run([str(tmp_path / "none.so")]) == 1
+    assert "none.so" in capsys.readouterr().err

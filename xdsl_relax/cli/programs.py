@@ -65,11 +65,16 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
     `shapes` are those of the inputs of an ONNX model, as `import_model` takes them.
     """
     module = file_kinds.read_module(path, ReadOptions(shapes=shapes))
-    if weights is not None:
+    load_weights_into(module, weights)
+    return module
+
+
+def load_weights_into(module: ModuleOp, path: str | None) -> None:
+    """Gives a module the weights that its text names, from a file, if there is one."""
+    if path is not None:
         from lowering.compiler.weight_files import load_weights
 
-        load_weights(module, weights)
-    return module
+        load_weights(module, path)
 
 
 def load_python_files(names: Sequence[str]) -> None:
@@ -82,9 +87,13 @@ def load_python_files(names: Sequence[str]) -> None:
 
 
 def load_program(path: str, entry: str, options: BuildOptions) -> Program:
-    """The function `entry` of the program in `path`: a module, which is built, or an executable, which is loaded."""
+    """The function `entry` of the program in `path`: a module, which is built, or an executable or a library, which is
+    loaded.
+    """
     started = time.perf_counter()
     kind = kind_of(path)
+    if kind is not None and kind.holds is Holds.LIBRARY:
+        return _of_library(path, entry, options, started)
     if kind is not None and kind.holds is Holds.EXECUTABLE:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
@@ -104,6 +113,22 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     if host is None:
         return program
     return replace(program, call=host.bound(program.call), profile=None, parameters=None)
+
+
+def _of_library(path: str, entry: str, options: BuildOptions, started: float) -> Program:
+    from vm_dialect.files import open_regular
+    from vm_dialect.library import load_library
+
+    if options.mode != "native":
+        raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
+    open_regular(path).close()
+    try:
+        library = load_library(path)
+    except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
+        raise ToolError(str(error)) from error
+    _require_entry(entry, library.entries)
+    function = library[entry]
+    return Program(function, f"loaded in {_milliseconds(started)}", None, function.parameters, function.result_names)
 
 
 def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:

@@ -1,5 +1,5 @@
-"""`relax-translate`: from a module to what other programs read (LLVM IR, assembly, objects, libraries, bytecode), and
-from ONNX, PyTorch or TVMScript to a module.
+"""`relax-translate`: from a module to what other programs read (LLVM IR, assembly, objects, libraries, executables),
+and from ONNX, PyTorch or TVMScript to a module. What to make is said by the suffix: `model.onnx -o model.so`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,20 +16,19 @@ from xdsl.passes import ModulePass
 
 from lowering.tune.location import nothing_is_tuned
 from lowering.verify.module import verify_module
-from xdsl_relax.cli.arguments import add_build_options, add_save_weights_option, build_options
+from xdsl_relax.cli.arguments import add_build_options, add_load_option, add_save_weights_option, build_options
 from xdsl_relax.cli.failures import ToolError, run_tool
+from xdsl_relax.cli.parser import ToolParser
 from xdsl_relax.cli.programs import (
     BuildOptions,
     build_executable,
-    read_module,
-    read_onnx,
-    read_text,
-    read_torch,
+    load_python_files,
+    load_weights_into,
     target_of,
 )
+from xdsl_relax.file_kinds import STDIN, Holds, ReadOptions, read_module, suffixes
 
 if TYPE_CHECKING:
-    from relax_dialect.frontend.onnx.parameters import GivenShapes
     from vm_dialect import Executable
 
 Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
@@ -98,10 +96,6 @@ def _object(module: ModuleOp, options: BuildOptions) -> bytes:
     return compile_object(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 
 
-def _bytecode(module: ModuleOp, options: BuildOptions) -> bytes:
-    return build_executable(module, options).to_bytes()
-
-
 def _listing(module: ModuleOp, options: BuildOptions) -> str:
     return build_executable(module, options).as_text()
 
@@ -120,22 +114,35 @@ EMITTERS: Mapping[str, Emitter] = {
     "llvmir": _llvmir,
     "asm": _assembly,
     "object": _object,
-    "bytecode": _bytecode,
     "listing": _listing,
     "tvmscript": _tvmscript,
 }
-"""What `--emit` makes, beside `library`, which a linker writes."""
+"""What `--emit` makes of a module, beside the `FILES`."""
+
+FILES = ("library", "executable", "bytecode")
+"""What `--emit` makes that is no text and is written by others: a linker, and `Executable.save`."""
+
+SUFFIXES: Mapping[str, str] = {
+    ".so": "library",
+    ".rvm": "executable",
+    ".o": "object",
+    ".ll": "llvmir",
+    ".s": "asm",
+    ".mlir": "module",
+    ".py": "tvmscript",
+}
+"""What is made where `--emit` does not say it, by how the name of the output ends."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="relax-translate", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or a TVMScript file (.py)")
-    what = parser.add_mutually_exclusive_group(required=True)
+def _parser() -> ToolParser:
+    parser = ToolParser("relax-translate", __doc__)
+    parser.add_argument("file", help=f"a file of a module ({', '.join(suffixes(Holds.MODULE))}), or - for stdin")
+    what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--emit",
-        choices=(*EMITTERS, "library"),
-        help="optimised LLVM IR or assembly; an object file; an executable of the bytecode machine, or its listing; "
-        "a shared library that tvm_ffi.load_module opens; PrimFuncs as TVMScript",
+        choices=(*EMITTERS, *FILES),
+        help="optimised LLVM IR or assembly; an object file; the listing of bytecode; PrimFuncs as TVMScript; a shared "
+        "library that tvm_ffi.load_module opens; an executable of --mode, or of bytecode (default: by suffix of -o)",
     )
     what.add_argument("--import-onnx", action="store_true", help="the module of an ONNX model")
     what.add_argument("--import-torch", action="store_true", help="the module of an exported program of PyTorch (.pt2)")
@@ -145,74 +152,120 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument(
         "--mlir-to-llvmir", action="store_true", help="LLVM IR of a module of the llvm dialect, as it stands"
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to write (default: stdout, for text)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write (default: stdout, for text); the suffix says what, unless another option does: "
+        + ", ".join(f"{suffix} {kind}" for suffix, kind in SUFFIXES.items()),
+    )
+    parser.add_argument(
+        "--mode",
+        choices=("native", "bytecode"),
+        default="native",
+        help="of an executable (.rvm): machine code, or bytecode with kernels as machine code (default: native)",
+    )
+    add_load_option(parser, "register dialects, passes, converters and rules of operators")
     add_save_weights_option(parser)
     add_build_options(parser)
     return parser
 
 
 def _translate(argv: Sequence[str] | None) -> None:
-    args = _parser().parse_args(argv)
-    options = build_options(args, "native" if args.emit == "library" else "bytecode")
-    if (read := _importer(args)) is not None:
-        module = read(args.file, options.shapes)
-        verify_module(module)
-        _write_text(str(module), args.output)
-        if args.save_weights is not None:
-            from lowering.compiler.weight_files import save_weights
-
-            save_weights(module, args.save_weights)
+    parser = _parser()
+    args = parser.read(argv)
+    load_python_files(args.load)
+    what = _wanted(args) or parser.error("expected --emit, an import, or -o FILE whose suffix says what to make")
+    native = what == "library" or (what == "executable" and args.mode == "native")
+    options = build_options(args, "native" if native else "bytecode")
+    if what == "module":
+        _write_module(_read(args, options), args)
         return
     if args.save_weights is not None:
         raise ToolError("--save-weights goes with an import; what is emitted has its weights in it")
-    module = read_module(args.file, options.weights, options.shapes)
-    if args.emit == "library":
-        _export(build_executable(module, options), _required_output(args.output, "library"))
+    module = _read(args, options)
+    if what in FILES:
+        _write_compiled(what, build_executable(module, options), _required_output(args.output, what))
         return
-    contents = _mlir_to_llvmir(module, options) if args.mlir_to_llvmir else EMITTERS[args.emit](module, options)
+    contents = _mlir_to_llvmir(module, options) if what == "as it stands" else EMITTERS[what](module, options)
     if isinstance(contents, bytes):
-        Path(_required_output(args.output, args.emit)).write_bytes(contents)
+        _write_bytes(contents, _required_output(args.output, what))
     else:
         _write_text(contents, args.output)
 
 
-def _importer(args: argparse.Namespace) -> Callable[[str, GivenShapes], ModuleOp] | None:
-    """What reads the file, if it is of another system."""
-    importers = {
-        "import_onnx": read_onnx,
-        "import_torch": read_torch,
-        "import_tvmscript": partial(_read_tvmscript, target=args.target),
-    }
-    return next((read for name, read in importers.items() if getattr(args, name)), None)
+def _wanted(args: argparse.Namespace) -> str | None:
+    """What is to be made: one of `EMITTERS` or `FILES`, `module`, or `as it stands`; None if nothing says it."""
+    if args.emit is not None:
+        return args.emit
+    if args.mlir_to_llvmir:
+        return "as it stands"
+    if any(getattr(args, name) for name in _IMPORTS):
+        return "module"
+    if args.output is None:
+        return None
+    if args.output == STDIN:
+        return None
+    suffix = Path(args.output).suffix
+    if suffix not in SUFFIXES:
+        raise ToolError(f"expected -o FILE that ends in one of {', '.join(SUFFIXES)}, or --emit, got {args.output}")
+    return SUFFIXES[suffix]
 
 
-def _read_tvmscript(path: str, shapes: GivenShapes, target: str | None) -> ModuleOp:
-    """The module that a TVMScript file describes, which says all shapes; the target says how long its vectors are."""
-    if shapes:
-        raise ToolError(f"{path}: --shape is for ONNX models; a TVMScript file says its shapes")
-    from relax_dialect.frontend.tvmscript import parse
+_IMPORTS: Mapping[str, str] = {"import_onnx": ".onnx", "import_torch": ".pt2", "import_tvmscript": ".py"}
+"""The options that say what the file is, whatever it is called, and the suffix that says it, too."""
 
-    return parse(read_text(path), filename=path, target=target)
+
+def _read(args: argparse.Namespace, options: BuildOptions) -> ModuleOp:
+    """The module in the file or on standard input, not yet verified."""
+    said = next((suffix for name, suffix in _IMPORTS.items() if getattr(args, name)), None)
+    module = read_module(args.file, ReadOptions(shapes=options.shapes, target=args.target), said)
+    load_weights_into(module, options.weights)
+    return module
+
+
+def _write_module(module: ModuleOp, args: argparse.Namespace) -> None:
+    verify_module(module)
+    _write_text(str(module), args.output)
+    if args.save_weights is not None:
+        from lowering.compiler.weight_files import save_weights
+
+        save_weights(module, args.save_weights)
+
+
+def _write_compiled(what: str, executable: Executable, path: str) -> None:
+    if what != "library":
+        if path == STDIN:
+            sys.stdout.buffer.write(executable.to_bytes())
+        else:
+            executable.save(path)
+        return
+    if path == STDIN:
+        raise ToolError("a library is written by a linker: give -o a file")
+    try:
+        executable.export_library(path)
+    except RuntimeError as error:  # of the linker
+        raise ToolError(str(error)) from error
 
 
 def _write_text(contents: str, path: str | None) -> None:
-    if path is None:
+    if path is None or path == STDIN:
         print(contents.rstrip("\n"))
     else:
         Path(path).write_text(contents.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _write_bytes(contents: bytes, path: str) -> None:
+    if path == STDIN:
+        sys.stdout.buffer.write(contents)
+    else:
+        Path(path).write_bytes(contents)
 
 
 def _required_output(path: str | None, kind: str) -> str:
     if path is None:
         raise ToolError(f"expected -o FILE for {kind}, which is not text")
     return path
-
-
-def _export(executable: Executable, path: str) -> None:
-    try:
-        executable.export_library(path)
-    except RuntimeError as error:  # of the linker
-        raise ToolError(str(error)) from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,7 +13,9 @@ from xdsl_relax.cli.programs import MODES
 def command_line(description: str | None) -> argparse.ArgumentParser:
     """The parser of the command line of `relax-run`."""
     parser = argparse.ArgumentParser(prog="relax-run", description=description)
-    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2, .gguf) or an executable (.rvm)")
+    parser.add_argument(
+        "file", help="a module (.mlir), a model (.onnx, .pt2, .gguf), an executable (.rvm) or a library (.so)"
+    )
     parser.add_argument("--entry", default="main", help="the function to call (default: main)")
     parser.add_argument(
         "--mode",

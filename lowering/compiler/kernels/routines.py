@@ -63,9 +63,10 @@ class SharedRoutines:
                 self.objects[symbol] = self.maker.start(text(), self._key(symbol))
 
     def _is_there(self, symbol: str) -> bool:
-        is_shown = debug_level() >= Debug.SCHEDULES
-        if not is_shown and symbol not in self.objects and (data := self.maker.cache.get(self._key(symbol))) is not None:
-            self.objects[symbol] = finished(data)
+        if debug_level() < Debug.SCHEDULES and symbol not in self.objects:
+            data = self.maker.cache.get(self._key(symbol))
+            if data is not None:
+                self.objects[symbol] = finished(data)
         return symbol in self.objects
 
     def _key(self, symbol: str) -> str:
