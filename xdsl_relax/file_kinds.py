@@ -109,10 +109,9 @@ def kind_of_contents(data: bytes) -> FileKind:
     for start, suffix in _STARTS.items():
         if data.startswith(start):
             return KINDS[suffix]
-    try:
-        return KINDS[".py" if is_script(data.decode()) else ".mlir"]
-    except UnicodeDecodeError:
+    if _CONTROL.search(data[:1024]) is not None:
         return KINDS[".onnx"]  # which has no mark of its own
+    return KINDS[".py" if is_script(data.decode(errors="replace")) else ".mlir"]
 
 
 def is_script(text: str) -> bool:
@@ -157,6 +156,9 @@ def no_text(path: str, error: UnicodeDecodeError) -> str:
 
 
 _SCRIPT = re.compile(r"^\s*@(\w+\.)?(ir_module|function|prim_func)\b", re.MULTILINE)
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+"""What no text has."""
 
 _STARTS: Mapping[bytes, str] = {
     b"\x89RVM\r\n\x1a\n": ".rvm",

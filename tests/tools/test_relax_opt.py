@@ -301,3 +301,24 @@ def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
     assert "  or-later: bool, false by default" in out
     assert main(["--explain-pass", "verify-stages"]) == 1
     assert "did you mean 'verify-stage'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ("// expected-error @below {{no}}", ['f.mlir:3: error: expected error "no" was not produced']),
+        ("// expected-note {{no}}", ["f.mlir:3: expected-note: the tools say errors only, so expect an error"]),
+        (
+            "%d = arith.addi %x, %a : i32  // expected-error @above {{%x}}",
+            ["f.mlir:3: error: unexpected error: value %x is not defined", 'expected error "%x" was not produced'],
+        ),
+    ],
+)
+def test_expectations_that_are_not_met(
+    comment: str, expected: list[str], source: str, capsys: pytest.CaptureFixture[str]
+):
+    """`expected-error` of texts is in `tests/filecheck/tools/expected_errors.mlir`."""
+    Path(source).write_text(TEXT.replace("  %c =", f"  {comment}\n  %c ="))
+    assert main([source, "--verify-diagnostics"]) == 1
+    err = capsys.readouterr().err
+    assert all(line in err for line in expected), err

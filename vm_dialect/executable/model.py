@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -38,6 +38,18 @@ class SignatureTypes:
     """One for each parameter, or none if they are not said."""
     result: str = ""
     """Empty if it is not said."""
+
+
+def split_list(text: str) -> Iterator[str]:
+    """The items of a list in such a text, which commas outside of brackets separate."""
+    depth, start = 0, 0
+    for index, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and not depth:
+            yield text[start:index].strip()
+            start = index + 1
+    if text[start:].strip():
+        yield text[start:].strip()
 
 
 UNTYPED = SignatureTypes()

@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.verify.module import verify_module
+from relax_dialect.ops.structure import FuncOp
+from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect.extensions import ExtensionError, load_extension
 from xdsl_relax import file_kinds
 from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.signatures import Signature, signatures_in
 from xdsl_relax.errors import with_traceback
 from xdsl_relax.file_kinds import Holds, ReadOptions, kind_of, source_of
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
     from tir_dialect.target import Target
     from vm_dialect import Executable
+    from vm_dialect.callee import Callee
     from vm_dialect.profiler import Profile
 
 MODES = ("native", "bytecode", "interpret")
@@ -57,6 +61,10 @@ class Program:
     """What the parameters are called, if they have names."""
     result_names: Sequence[str] = ()
     """What the model calls the result, or each field of it; empty if it does not say."""
+    entry: str = "main"
+    """The function."""
+    signature: Signature | None = None
+    """What is known of its parameters; `None` for a kernel with a convention of its own."""
 
 
 def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:
@@ -86,9 +94,9 @@ def load_python_files(names: Sequence[str]) -> None:
             raise ToolError(with_traceback(str(error), error.__cause__ or error)) from error
 
 
-def load_program(path: str, entry: str, options: BuildOptions) -> Program:
-    """The function `entry` of the program in `path`: a module, which is built, or an executable or a library, which is
-    loaded.
+def load_program(path: str, entry: str | None, options: BuildOptions) -> Program:
+    """The function `entry` of the program in `path`, or that of `main_entry`: of a module, which is built, or of an
+    executable or a library, which is loaded.
     """
     started = time.perf_counter()
     kind = kind_of(path)
@@ -97,25 +105,71 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     if kind is not None and kind.holds is Holds.EXECUTABLE:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
-        from vm_dialect import Executable
-
-        data = source_of(path).data
-        load, given = (Executable.load, path) if data is None else (Executable.from_bytes, data)
-        return _compiled(load(given, trust=options.trust), entry, "loaded", started)
+        return _compiled(_read_executable(path, options.trust), entry, "loaded", started)
     from lowering.compiler.host_functions import HostFunction
 
     module = read_module(path, options.weights, options.shapes)
-    host = HostFunction.of(module, entry)
+    name = entry_of(module, entry)
+    host = HostFunction.of(module, name)
     if options.mode == "interpret":
-        program = _interpreted(module, entry, started)
+        program = _interpreted(module, name, started)
     else:
-        program = _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
+        declared = next((op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name), None)
+        program = _compiled(build_executable(module, options), name, f"{options.mode}, built", started)
+        if declared is not None:  # which says the bounds of symbols, too
+            program = replace(program, signature=Signature.of_func(declared))
     if host is None:
         return program
-    return replace(program, call=host.bound(program.call), profile=None, parameters=None)
+    return replace(program, call=host.bound(program.call), profile=None, parameters=None, signature=None)
 
 
-def _of_library(path: str, entry: str, options: BuildOptions, started: float) -> Program:
+def signatures_text(path: str, options: BuildOptions) -> str:
+    """A line for each public function of a program, which is not built."""
+    kind = kind_of(path)
+    if kind is not None and kind.holds is Holds.LIBRARY:
+        from vm_dialect.library import load_library
+
+        library = load_library(path)
+        found = [Signature.of_compiled(library[name]) for name in library.entries]
+    elif kind is not None and kind.holds is Holds.EXECUTABLE:
+        from vm_dialect import VirtualMachine
+
+        executable = _read_executable(path, options.trust)
+        machine = VirtualMachine(executable)
+        found = [Signature.of_compiled(cast("Callee", machine[name])) for name in executable.entries]
+    else:
+        module = read_module(path, options.weights, options.shapes)
+        verify_module(module)
+        found = signatures_in(module)
+    return "\n".join(f"@{each.text()}" for each in found)
+
+
+def _read_executable(path: str, trust: bool) -> Executable:
+    from vm_dialect import Executable
+
+    data = source_of(path).data
+    return Executable.load(path, trust=trust) if data is None else Executable.from_bytes(data, trust=trust)
+
+
+def entry_of(module: ModuleOp, given: str | None) -> str:
+    """The function that is given, or else that of `main_entry` among the public functions of a module."""
+    if given is not None:
+        return given
+    funcs = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+    kernels = [op.sym_name.data for op in module.ops if isinstance(op, PrimFuncOp) and not op.is_private]
+    lowered = any(op.name in ("vm.func", "llvm.func") for op in module.ops)
+    return "main" if lowered and not funcs else main_entry(funcs or kernels)
+
+
+def main_entry(names: Sequence[str]) -> str:
+    """`main`, or the only function; `ToolError` lists them where that is not clear."""
+    _require_some(names)
+    if "main" not in names and len(names) > 1:
+        raise ToolError(f"the program has several functions, say which: --entry {' or '.join(names)}")
+    return "main" if "main" in names else names[0]
+
+
+def _of_library(path: str, entry: str | None, options: BuildOptions, started: float) -> Program:
     from vm_dialect.files import open_regular
     from vm_dialect.library import load_library
 
@@ -126,15 +180,16 @@ def _of_library(path: str, entry: str, options: BuildOptions, started: float) ->
         library = load_library(path)
     except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
         raise ToolError(str(error)) from error
-    _require_entry(entry, library.entries)
-    function = library[entry]
-    return Program(function, f"loaded in {_milliseconds(started)}", None, function.parameters, function.result_names)
+    name = main_entry(library.entries) if entry is None else entry
+    _require_entry(name, library.entries)
+    function = library[name]
+    origin = f"loaded in {_milliseconds(started)}"
+    signature = Signature.of_compiled(function)
+    return Program(function, origin, None, function.parameters, function.result_names, name, signature)
 
 
 def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
     """What the parameters of a function of the graph level are called; `None` if there is no such function."""
-    from relax_dialect.ops.structure import FuncOp
-
     found = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == entry)
     return next((func.param_names for func in found), None)
 
@@ -153,7 +208,6 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
 
     from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
-    from relax_dialect.ops.structure import FuncOp
     from vm_dialect.builtins import register_globals
 
     register_globals()  # what was deferred calls one of them
@@ -166,30 +220,38 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     _require_entry(entry, list(functions))
     origin = f"interpreted, read in {_milliseconds(started)}"
     func = functions[entry]
-    results = () if func.result_names is None else tuple(name.data for name in func.result_names)
-    return Program(lambda *arguments: run(module, entry, arguments), origin, None, func.param_names, results)
+    signature = Signature.of_func(func)
+    names, results = signature.parameters, signature.result_names
+    return Program(lambda *arguments: run(module, entry, arguments), origin, None, names, results, entry, signature)
 
 
-def _compiled(executable: Executable, entry: str, how: str, started: float) -> Program:
+def _compiled(executable: Executable, entry: str | None, how: str, started: float) -> Program:
     from vm_dialect import VirtualMachine
     from vm_dialect.executable import FunctionKind
 
-    _require_entry(entry, executable.entries)
+    name = main_entry(executable.entries) if entry is None else entry
+    _require_entry(name, executable.entries)
     try:
         machine = VirtualMachine(executable)
     except RuntimeError as error:  # built for another machine
         raise ToolError(str(error)) from error
-    info = executable.functions[executable.function_index[entry]]
-    profile = partial(machine.profile, entry) if info.kind is FunctionKind.BYTECODE else None
+    info = executable.functions[executable.function_index[name]]
+    profile = partial(machine.profile, name) if info.kind is FunctionKind.BYTECODE else None
     origin = f"{how} in {_milliseconds(started)}"
-    return Program(machine[entry], origin, profile, info.parameters, info.result_names)
+    function = machine[name]
+    signature = Signature.of_compiled(cast("Callee", function))
+    return Program(function, origin, profile, info.parameters, info.result_names, name, signature)
 
 
 def _require_entry(name: str, entries: Sequence[str]) -> None:
-    if not entries:
-        raise ToolError("the module has no function that can be run: it is empty, or all of them are private")
+    _require_some(entries)
     if name not in entries:
         raise ToolError(f"expected --entry to be one of {', '.join(entries)}, got {name}")
+
+
+def _require_some(entries: Sequence[str]) -> None:
+    if not entries:
+        raise ToolError("the module has no function that can be run: it is empty, or all of them are private")
 
 
 def target_of(options: BuildOptions) -> Target:

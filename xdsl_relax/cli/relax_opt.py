@@ -200,7 +200,7 @@ class RelaxOptMain(xDSLOptMain):
             "--pass-pipeline",
             metavar="PASSES",
             default="",
-            help="passes in order, with options: 'fuse-ops{opt-level=1},fuse-tir', also within 'builtin.module(..)'; "
+            help="passes in order, with options: 'legalize-ops,schedule-cpu{target=x86-64-v3}', also within 'builtin.module(..)'; "
             "they are listed below",
         )
         for when in ("before", "after"):

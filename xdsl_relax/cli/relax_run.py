@@ -6,8 +6,8 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,14 +19,17 @@ from xdsl_relax.cli.failures import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.programs import (
     BuildOptions,
     Program,
+    entry_of,
     load_program,
     load_python_files,
     memory_text,
     parameters_of,
     read_module,
+    signatures_text,
     target_of,
 )
 from xdsl_relax.cli.run_arguments import command_line
+from xdsl_relax.cli.signatures import Signature, signature_of
 from xdsl_relax.cli.values import (
     Arrays,
     NamedValue,
@@ -37,22 +40,25 @@ from xdsl_relax.cli.values import (
     literal,
     named,
     random_array,
+    read_archive,
     read_array,
     results_folder,
+    value_text,
+    write_output,
     write_results,
 )
+from xdsl_relax.file_kinds import KINDS, kind_of
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from lowering.tune import Report
     from relax_dialect.frontend.onnx.parameters import GivenShapes
 
 Result = TypeVar("Result")
 
 
-def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> Sequence[NamedValue]:
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
+def _arguments(collected: Iterable[tuple[str, str]], rng: Generator) -> Sequence[NamedValue]:
     readers: dict[str, Callable[[str], object]] = {
         "--input": read_array,
         "--random": lambda text: random_array(text, rng),
@@ -60,7 +66,12 @@ def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> Sequence[Name
     }
     values: list[NamedValue] = []
     for kind, text in collected:
+        if not text:
+            continue  # --random alone
         parameter, rest = named(text)
+        if kind == "--input" and parameter is None and rest.endswith(".npz"):
+            values += read_archive(rest)
+            continue
         values.append(NamedValue(rest, readers[kind](rest), parameter))
     return values
 
@@ -76,7 +87,11 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 
 def _run(argv: Sequence[str] | None) -> None:
-    args = command_line(__doc__).parse_args(argv)
+    args = command_line(__doc__).read(argv)
+    if args.signature:
+        load_python_files(args.load)
+        print(signatures_text(args.file, replace(build_options(args, "native"), trust=args.trust)))
+        return
     if Path(args.file).suffix == ".gguf":
         from xdsl_relax.cli.generate import generate  # which needs what most programs do without
 
@@ -97,35 +112,65 @@ def _run(argv: Sequence[str] | None) -> None:
 def _run_program(args: argparse.Namespace) -> None:
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
-    inputs = _arguments(args.inputs or (), args.seed)
+    inputs = _Inputs.of(args)
     options = replace(build_options(args, mode), trust=args.trust)
-    if not options.shapes and args.file.endswith(".onnx"):
-        options = replace(options, shapes=_ranks(inputs))
+    if not options.shapes and inputs.given and kind_of(args.file) is KINDS[".onnx"]:
+        options = replace(options, shapes=_ranks(inputs.given))
     if args.tune:
-        module = read_module(args.file, args.weights, options.shapes)
-        if target_of(options) != target_of(replace(options, target=None)):
-            raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
-        ordered = in_order(inputs, parameters_of(module, args.entry), args.entry)
-        _tune(module, args, options, [as_argument(value.value) for value in ordered])
+        inputs = _tune(inputs, args, options)
     if args.mesh is None:
         program = load_program(args.file, args.entry, options)
     else:
         from xdsl_relax.cli.workers import load_sharded
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
-    inputs = in_order(inputs, program.parameters, args.entry)
+    args.entry = program.entry
+    arguments = in_order(inputs.all(args.entry, program.signature), program.parameters, args.entry)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
     # what cannot be had is said before the program runs
     report = memory_text(args.file, args.weights, options.shapes) if args.report_memory else None
     folder = None if args.output_dir is None else results_folder(args.output_dir)
-    outputs, arguments = _call_and_print(program, inputs, args)
+    outputs, values = _call_and_print(program, arguments, args)
     if report is not None:
         print(report)
+    for path in [] if args.output is None else [write_output(outputs, args.output)]:
+        print(f"  wrote {path}")
     for path in [] if folder is None else write_results(outputs, folder):
         print(f"  wrote {path}")
     if args.profile and program.profile is not None:
-        print(_call(program.profile, arguments).as_text())
+        print(_call(program.profile, values).as_text())
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """The arguments that the command line has, and how to make up the others."""
+
+    given: Sequence[NamedValue]
+    rng: Generator
+    dims: Mapping[str, int] | None = None
+    """The sizes of symbols in arguments that are made up; `None` if none are to be."""
+
+    @staticmethod
+    def of(args: argparse.Namespace) -> _Inputs:
+        import numpy as np
+
+        rng = np.random.default_rng(args.seed)
+        collected: Sequence[tuple[str, str]] = args.inputs or ()
+        given = _arguments(collected, rng)
+        if ("--random", "") in collected:
+            return _Inputs(given, rng, dict(args.dims))
+        if args.dims:
+            raise ToolError("--dim is for arrays that are made up: add --random without a specification")
+        return _Inputs(given, rng)
+
+    def all(self, entry: str, signature: Signature | None) -> Sequence[NamedValue]:
+        """The arguments, with random ones for parameters that have none if that is wanted."""
+        if self.dims is None:
+            return self.given
+        if signature is None:
+            raise ToolError(f"@{entry} does not say what its arguments are; give them, --random 'f32[3,4]'")
+        return signature.completed(self.given, self.dims, self.rng)
 
 
 def _call_and_print(
@@ -143,6 +188,8 @@ def _call_and_print(
         print(f"  input {index}{name}  {text}  ({value.source})")
     for value in outputs:
         print(f"  {value.source}  {describe(value.value)}")
+        if args.print:
+            print(value_text(value.value))
     print(f"  time  {_timing(seconds)}")
     return outputs, arguments
 
@@ -156,7 +203,19 @@ def _ranks(inputs: Sequence[NamedValue]) -> GivenShapes:
     return [] if any(name is not None for name in names) else ranks
 
 
-def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
+def _tune(inputs: _Inputs, args: argparse.Namespace, options: BuildOptions) -> _Inputs:
+    """Searches for schedules of the kernels; gives the arguments, of which none has to be made up any more."""
+    module = read_module(args.file, args.weights, options.shapes)
+    if target_of(options) != target_of(replace(options, target=None)):
+        raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
+    args.entry = entry_of(module, args.entry)
+    given = inputs.all(args.entry, None if inputs.dims is None else signature_of(module, args.entry))
+    ordered = in_order(given, parameters_of(module, args.entry), args.entry)
+    _search(module, args, options, [as_argument(value.value) for value in ordered])
+    return _Inputs(given, inputs.rng)
+
+
+def _search(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
     from lowering.tune import tune
     from lowering.tune.location import default_path
 
