@@ -104,8 +104,8 @@ _STACK: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", defaul
 def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> ModuleOp:
     """What a pipeline makes of a module, which is left as it is.
 
-    `passes` is what `relax-opt -p` takes, `"legalize-ops,schedule-cpu{target=x86-64-v3}"`, or a list of such texts and of passes.
-    `PassError` names the pass that fails, or an unknown one with those of similar names.
+    `passes` is what `relax-opt -p` takes, `"legalize-ops,schedule-cpu{target=x86-64-v3}"`, or a list of such texts and
+    of passes. `PassError` names the pass that fails, or an unknown one with those of similar names.
     """
     context = PassContext.current()
     steps = [each for each in parsed_passes(passes) if each.name not in context.disabled]

@@ -310,7 +310,10 @@ def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
         ("// expected-note {{no}}", ["f.mlir:3: expected-note: the tools say errors only, so expect an error"]),
         (
             "%d = arith.addi %x, %a : i32  // expected-error @above {{%x}}",
-            ["f.mlir:3: error: unexpected error: value %x is not defined", 'expected error "%x" was not produced'],
+            [
+                "f.mlir:7: error: unexpected error: values used but not defined: [%x]",
+                'expected error "%x" was not produced',
+            ],
         ),
     ],
 )

@@ -108,7 +108,7 @@ def diagnostics_of(error: BaseException, offset: int) -> list[Diagnostic]:
         case Misbound():
             return [each for one in error.errors for each in diagnostics_of(one, offset)]
         case ParseError():
-            line = error.span.input.content.count("\n", 0, error.span.start) + 1
+            line = len(error.span.input.content[: error.span.start].splitlines() or [""])
             return [Diagnostic(line + offset, error.msg)]
         case InvalidModule():
             return [_of_finding(finding) for finding in error.findings]

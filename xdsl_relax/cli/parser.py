@@ -41,13 +41,16 @@ class ToolParser(argparse.ArgumentParser):
         import argcomplete
         from argcomplete.completers import FilesCompleter
 
-        files = FilesCompleter()
+        completers = self.completers
 
-        def complete(prefix: str, action: argparse.Action, **rest: Any) -> Iterable[str]:
-            completer = self.completers.get(action.dest)
-            return files(prefix, action=action, **rest) if completer is None else completer(prefix)
+        class Values(FilesCompleter):
+            """Of an option: what completes it, or files."""
 
-        argcomplete.autocomplete(self, default_completer=complete)
+            def __call__(self, prefix: str, **given: Any) -> list[str]:
+                completer = completers.get(given["action"].dest)
+                return super().__call__(prefix, **given) if completer is None else list(completer(prefix))
+
+        argcomplete.autocomplete(self, default_completer=Values())
 
     @override
     def format_help(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from xdsl.passes import ModulePass, get_pass_option_infos
 
 from lowering.registry import dialect_factories, pass_factories
+from vm_dialect.extensions import load_extensions
 from xdsl_relax.cli.parser import Listing
 from xdsl_relax.errors import unknown_pass
 
@@ -17,18 +18,20 @@ QUOTE = "'"
 
 def our_passes() -> Listing:
     """Our passes and those of extensions, with the first line of their docstrings."""
+    load_extensions()
     rows = [(name, _summary(make())) for name, make in sorted(pass_factories(former=False).items())]
     return "passes", rows
 
 
 def other_passes(available: Iterable[str]) -> Listing:
-    """The passes of xDSL, which are not loaded for their names."""
+    """The passes of xDSL and other packages, which are not loaded for their names."""
     ours = pass_factories()
     return "passes of xDSL", [(name, "") for name in sorted(available) if name not in ours]
 
 
 def dialects(available: Iterable[str]) -> tuple[Listing, Listing]:
     """Our dialects and those of extensions with their ops, then those of xDSL."""
+    load_extensions()
     ours = dialect_factories()
     rows = [(name, f"{len(list(make().operations))} ops") for name, make in ours.items()]
     return ("dialects", rows), ("dialects of xDSL", [(name, "") for name in sorted(available) if name not in ours])
@@ -36,6 +39,7 @@ def dialects(available: Iterable[str]) -> tuple[Listing, Listing]:
 
 def describe_pass(name: str) -> str:
     """The docstring and the options of a pass; `PassError` if there is none of this name."""
+    load_extensions()
     passes = pass_factories()
     if name not in passes:
         raise unknown_pass(name, list(passes))

@@ -200,8 +200,8 @@ class RelaxOptMain(xDSLOptMain):
             "--pass-pipeline",
             metavar="PASSES",
             default="",
-            help="passes in order, with options: 'legalize-ops,schedule-cpu{target=x86-64-v3}', also within 'builtin.module(..)'; "
-            "they are listed below",
+            help="passes in order, with options: 'legalize-ops,schedule-cpu{target=x86-64-v3}', also within "
+            "'builtin.module(..)'; they are listed below",
         )
         for when in ("before", "after"):
             arg_parser.add_argument(
