@@ -12,7 +12,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
 from lowering.index import INDEX
-from vm_dialect.extensions import load_extensions, note_extension
+from tir_dialect.extensions import load_extensions, note_extension
 
 if TYPE_CHECKING:
     from xdsl.universe import Universe

@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.index import OPERATORS, OTHER_OPS
-from vm_dialect.extensions import is_foreign, load_extensions
+from tir_dialect.extensions import is_foreign, load_extensions
 
 _OPS = "relax_dialect.ops"
 

@@ -25,7 +25,7 @@ from tempfile import TemporaryFile
 from typing import Any, TypeAlias
 
 from lowering.registry import dialect_factories, pass_factories
-from vm_dialect.extensions import load_extension
+from tir_dialect.extensions import load_extension
 
 # lit is not typed.
 _Test: Any = import_module("lit.Test")

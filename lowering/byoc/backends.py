@@ -8,7 +8,7 @@ from importlib import import_module
 
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.patterns import Match, Pattern
-from vm_dialect.extensions import load_extensions, note_extension
+from tir_dialect.extensions import load_extensions, note_extension
 
 
 def _always(match: Match) -> bool:

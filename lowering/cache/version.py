@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from vm_dialect.extensions import extension_sources
+from tir_dialect.extensions import extension_sources
 
 _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (

@@ -12,7 +12,7 @@ from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.index import OPERATORS
 from relax_dialect.loading import FamilyRules
 from tir_dialect import te
-from vm_dialect.extensions import note_extension
+from tir_dialect.extensions import note_extension
 
 OpT = TypeVar("OpT", bound=Operation)
 Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"

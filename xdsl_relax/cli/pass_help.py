@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from xdsl.passes import ModulePass, get_pass_option_infos
 
 from lowering.registry import dialect_factories, pass_factories
-from vm_dialect.extensions import load_extensions
+from tir_dialect.extensions import load_extensions
 from xdsl_relax.cli.parser import Listing
 from xdsl_relax.errors import unknown_pass
 

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, cast
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.verify.module import verify_module
-from relax_dialect.ops.structure import FuncOp
-from tir_dialect.ops.function import PrimFuncOp
-from vm_dialect.extensions import ExtensionError, load_extension
+from tir_dialect.extensions import ExtensionError, load_extension
 from xdsl_relax import file_kinds
 from xdsl_relax.cli.failures import ToolError
-from xdsl_relax.cli.signatures import Signature, signatures_in
 from xdsl_relax.errors import with_traceback
-from xdsl_relax.file_kinds import Holds, ReadOptions, kind_of, source_of
+from xdsl_relax.file_kinds import STDIN, Holds, ReadOptions, kind_of, source_of
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from vm_dialect import Executable
     from vm_dialect.callee import Callee
     from vm_dialect.profiler import Profile
+    from xdsl_relax.cli.signatures import Signature
 
 MODES = ("native", "bytecode", "interpret")
 
@@ -107,6 +105,8 @@ def load_program(path: str, entry: str | None, options: BuildOptions) -> Program
             raise ToolError(f"expected a module to interpret, got the executable {path}")
         return _compiled(_read_executable(path, options.trust), entry, "loaded", started)
     from lowering.compiler.host_functions import HostFunction
+    from relax_dialect.ops.structure import FuncOp
+    from xdsl_relax.cli.signatures import Signature
 
     module = read_module(path, options.weights, options.shapes)
     name = entry_of(module, entry)
@@ -125,11 +125,16 @@ def load_program(path: str, entry: str | None, options: BuildOptions) -> Program
 
 def signatures_text(path: str, options: BuildOptions) -> str:
     """A line for each public function of a program, which is not built."""
+    from xdsl_relax.cli.signatures import Signature, signatures_in
+
     kind = kind_of(path)
     if kind is not None and kind.holds is Holds.LIBRARY:
         from vm_dialect.library import load_library
 
-        library = load_library(path)
+        try:
+            library = load_library(path)
+        except (OSError, RuntimeError) as error:
+            raise ToolError(str(error)) from error
         found = [Signature.of_compiled(library[name]) for name in library.entries]
     elif kind is not None and kind.holds is Holds.EXECUTABLE:
         from vm_dialect import VirtualMachine
@@ -153,6 +158,9 @@ def _read_executable(path: str, trust: bool) -> Executable:
 
 def entry_of(module: ModuleOp, given: str | None) -> str:
     """The function that is given, or else that of `main_entry` among the public functions of a module."""
+    from relax_dialect.ops.structure import FuncOp
+    from tir_dialect.ops.function import PrimFuncOp
+
     if given is not None:
         return given
     funcs = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
@@ -172,9 +180,12 @@ def main_entry(names: Sequence[str]) -> str:
 def _of_library(path: str, entry: str | None, options: BuildOptions, started: float) -> Program:
     from vm_dialect.files import open_regular
     from vm_dialect.library import load_library
+    from xdsl_relax.cli.signatures import Signature
 
     if options.mode != "native":
         raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
+    if path == STDIN:
+        raise ToolError("a shared library is opened by the system: give its file, not standard input")
     open_regular(path).close()
     try:
         library = load_library(path)
@@ -190,6 +201,8 @@ def _of_library(path: str, entry: str | None, options: BuildOptions, started: fl
 
 def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
     """What the parameters of a function of the graph level are called; `None` if there is no such function."""
+    from relax_dialect.ops.structure import FuncOp
+
     found = (op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == entry)
     return next((func.param_names for func in found), None)
 
@@ -208,7 +221,9 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
 
     from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
+    from relax_dialect.ops.structure import FuncOp
     from vm_dialect.builtins import register_globals
+    from xdsl_relax.cli.signatures import Signature
 
     register_globals()  # what was deferred calls one of them
     verify_module(module)
@@ -228,6 +243,7 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
 def _compiled(executable: Executable, entry: str | None, how: str, started: float) -> Program:
     from vm_dialect import VirtualMachine
     from vm_dialect.executable import FunctionKind
+    from xdsl_relax.cli.signatures import Signature
 
     name = main_entry(executable.entries) if entry is None else entry
     _require_entry(name, executable.entries)
