@@ -24,10 +24,11 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.tvmscript.operators import FIRST_OF, operator_text
-from relax_dialect.tvmscript.types import float_text, type_text
+from relax_dialect.tvmscript.types import float_text, quoted, type_text
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.tvmscript.errors import refuse
 from tir_dialect.tvmscript.functions import HEAD, extents, function_lines
+from tir_dialect.tvmscript.functions import as_tvmscript as prim_funcs_as_tvmscript
 from tir_dialect.tvmscript.lines import Line, Suite, rendered
 from tir_dialect.tvmscript.text import Names, dim_text, dtype_text, python_name, tuple_of
 
@@ -45,6 +46,8 @@ def as_tvmscript(module: ModuleOp) -> str:
     """
     if not isinstance(cast("object", module), ModuleOp):
         raise TypeError(f"as_tvmscript expected a module, got {type(module).__name__}")
+    if not any(isinstance(op, FuncOp) for op in module.ops):
+        return prim_funcs_as_tvmscript(module)
     symbols: dict[str, None] = {}
     texts: list[list[Line]] = []
     globals_ = {_symbol_name(op): python_name(_symbol_name(op)) for op in module.ops}
@@ -168,6 +171,8 @@ class _Function:
                 return self._if(op)
             case _ if op.name == "relax.return":
                 return [f"return {self.argument(op.operands[0])}"]
+            case ConstantOp() if op.result.type.rank != 0 or op.result.has_more_than_one_use():
+                return [f"{self._define(op.result)} = {_constant(op)}"]  # one tensor, which something may write into
             case ShapeOp() | ConstantOp() | PrimOp() | StringOp() | DTypeOp() | NullOp() | ShapeGetOp() | TupleGetOp():
                 self._texts[op.results[0]] = self._expression(op)
                 return []
@@ -180,12 +185,12 @@ class _Function:
                 return [f"_ = R.print({self._formatted([], op.values, op.format.data)})"]
             case AssertOp():
                 values = f"[{', '.join(map(self.value, op.values))}]"
-                return [f"_ = R.assert_op({self.value(op.condition)}, {values}, format={op.format.data!r})"]
+                return [f"_ = R.assert_op({self.value(op.condition)}, {values}, format={quoted(op.format.data)})"]
             case _:
                 return self._binding(op, self._call(op))
 
     def _formatted(self, first: Sequence[str], values: Sequence[SSAValue], text: str) -> str:
-        return ", ".join([*first, *map(self.argument, values), f"format={text!r}"])
+        return ", ".join([*first, *map(self.argument, values), f"format={quoted(text)}"])
 
     def _binding(self, op: Operation, text: str) -> list[Line]:
         """`lv = ...`; the results of several are fields of a tuple."""
@@ -247,7 +252,7 @@ class _Function:
             case PrimOp():
                 return _number(op)
             case StringOp():
-                return f"R.str({op.value.data!r})"
+                return f"R.str({quoted(op.value.data)})"
             case DTypeOp():
                 return f'R.dtype("{dtype_text(op.value)}")'
             case TupleGetOp():
@@ -264,10 +269,12 @@ class _Function:
             case CallTIROp() | CallTIRInplaceOp():
                 return self._call_tir(op)
             case CallDPSPackedOp():
-                return f"R.call_dps_packed({op.symbol.data!r}, {self._tuple(op.arguments)}, out_ty={self._out(op)})"
+                return (
+                    f"R.call_dps_packed({quoted(op.symbol.data)}, {self._tuple(op.arguments)}, out_ty={self._out(op)})"
+                )
             case CallPackedOp() | CallPurePackedOp():
                 which = op.name.removeprefix("relax.")
-                arguments = [repr(op.symbol.data), *map(self.argument, op.arguments)]
+                arguments = [quoted(op.symbol.data), *map(self.argument, op.arguments)]
                 types = [self._type(result.type, op) for result in op.results] or ["R.Tuple()"]
                 return f"R.{which}({', '.join([*arguments, f'ty_args=({types[0]},)'])})"
             case CallOp():

@@ -131,7 +131,7 @@ def _split(op: IRDLOperation, name: ValueText) -> str:
 
 def _topk(op: IRDLOperation, name: ValueText) -> str:
     arguments = _arguments(op, PARAMETERS["topk"], name, without=("smallest", "ret_type"))
-    kind = "both" if len(op.results) > 1 else _property(op, "ret_type").strip("'")
+    kind = "both" if len(op.results) > 1 else _property(op, "ret_type").strip('"')
     largest = _property(op, "smallest") != "True"
     return f'R.topk({", ".join(arguments)}, ret_type="{kind}", largest={largest})'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -74,7 +75,7 @@ def attribute_text(attribute: Attribute, op: Operation) -> str:
         case FloatAttr():
             return float_text(attribute.value.data)
         case StringAttr():
-            return repr(attribute.data)
+            return quoted(attribute.data)
         case UnitAttr():
             return "True"
         case DimAttr():
@@ -94,3 +95,8 @@ def attribute_text(attribute: Attribute, op: Operation) -> str:
 def float_text(value: float) -> str:
     """A float, also one that Python has no literal for."""
     return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+def quoted(text: str) -> str:
+    """A string of Python, in double quotes as TVM writes them."""
+    return json.dumps(text, ensure_ascii=False)

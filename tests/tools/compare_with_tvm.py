@@ -56,6 +56,7 @@ def _too_long() -> None:
 
 def _calls(module):
     """A call of each public function whose arguments can be drawn, with what the interpreter gives."""
+
     from lowering.compiler.drawn_inputs import CannotDraw, Draw, symbol_values
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
@@ -77,7 +78,9 @@ def _calls(module):
         finally:
             signal.alarm(0)
         results = [*result] if isinstance(result, tuple) else [result]
-        plain = [to_numpy(each) if hasattr(each, "dtype") and not isinstance(each, np.ndarray) else each for each in results]
+        plain = [
+            to_numpy(each) if hasattr(each, "dtype") and not isinstance(each, np.ndarray) else each for each in results
+        ]
         if all(isinstance(each, np.ndarray | int | float) for each in plain) and not any(
             isinstance(each, tuple) for each in arguments
         ):
@@ -92,7 +95,9 @@ def _random_programs(count: int):
 
     found = []
 
-    @settings(max_examples=count, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=count, database=None, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     @given(programs(Features(), statements=4))
     def collect(program) -> None:
         found.append((f"random {len(found)}", program.module))

@@ -101,7 +101,7 @@ def _listing(module: ModuleOp, options: BuildOptions) -> str:
 
 
 def _tvmscript(module: ModuleOp, options: BuildOptions) -> str:
-    from tir_dialect.tvmscript import ScriptError, as_tvmscript
+    from relax_dialect.tvmscript import ScriptError, as_tvmscript
 
     verify_module(module)
     try:
@@ -141,7 +141,7 @@ def _parser() -> ToolParser:
     what.add_argument(
         "--emit",
         choices=(*EMITTERS, *FILES),
-        help="optimised LLVM IR or assembly; an object file; the listing of bytecode; PrimFuncs as TVMScript; a shared "
+        help="optimised LLVM IR or assembly; an object file; the listing of bytecode; TVMScript; a shared "
         "library that tvm_ffi.load_module opens; an executable of --mode, or of bytecode (default: by suffix of -o)",
     )
     what.add_argument("--import-onnx", action="store_true", help="the module of an ONNX model")
