@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
@@ -22,9 +22,10 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
-from relax_dialect.struct_info.types import PrimType
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from relax_dialect.tvmscript.operators import FIRST_OF, operator_text
 from relax_dialect.tvmscript.types import float_text, quoted, type_text
+from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.tvmscript.errors import refuse
 from tir_dialect.tvmscript.functions import HEAD, extents, function_lines
@@ -88,7 +89,9 @@ class _Function:
         self._functions = functions
         """The names of functions in the text."""
         self._symbols = symbols
-        """The symbols of the module, which this one adds to."""
+        """The symbols that are parameters of functions, which this one adds to."""
+        self._used = set[str]()
+        """Those that this function uses."""
         self._names = Names(["R", "cls", "Module", "float", *functions.values()])
         self._texts: dict[SSAValue, str] = {}
         self._stem = "gv"
@@ -97,17 +100,27 @@ class _Function:
     def lines(self) -> list[Line]:
         """The decorator and the definition."""
         func, kind = self._func, self._func.function_type
-        for name in kind.symbol_names:
-            self._declare(name)
+        self._require_bare_symbols()
         for name, witness in zip(kind.symbol_names, func.witnesses, strict=True):
             self._texts[witness] = python_name(name)
         params = [self._parameter(value, name) for value, name in zip(func.params, func.param_names, strict=True)]
         flags = [text for text, on in (("pure=False", not kind.pure), ("private=True", func.is_private)) if on]
         attributes = self._attributes()
         body = [*([f"R.func_attr({{{', '.join(attributes)}}})"] if attributes else []), "cls = Module"]
-        lines: list[Line] = [*body, *self._block(func.body.block)]
+        lines: list[Line] = self._block(func.body.block)
         head = f"def {self._functions[func.sym_name.data]}({', '.join(params)}) -> {self._type(kind.ret, func)}:"
+        own = {python_name(name) for name in kind.symbol_names}
+        self._symbols |= dict.fromkeys(own)
+        lines = [*body, *(f"{name} = T.int64()" for name in sorted(self._used - own)), *lines]
         return [f"@R.function({', '.join(flags)})" if flags else "@R.function", Suite(head, lines)]
+
+    def _require_bare_symbols(self) -> None:
+        """TVM finds the value of a symbol where it is a whole dimension of a parameter."""
+        kind = self._func.function_type
+        bare = {name for param in kind.params for dim in _dims(param) if (name := dim.as_symbol) is not None}
+        for name in kind.symbol_names:
+            if name not in bare:
+                raise refuse(self._func, f"no parameter has {name} as a whole dimension, as TVM needs it")
 
     def _parameter(self, value: SSAValue, name: str) -> str:
         text = self._define(value, name)
@@ -131,10 +144,6 @@ class _Function:
 
     # Names
 
-    def _declare(self, symbol: str) -> None:
-        name = python_name(symbol)
-        self._symbols[name] = None
-
     def _define(self, value: SSAValue, hint: str | None = None) -> str:
         text = self._names.fresh(hint or value.name_hint, self._stem)
         self._texts[value] = text
@@ -142,8 +151,7 @@ class _Function:
 
     def _type(self, info: object, op: Operation) -> str:
         if isinstance(info, StructInfo):
-            for name in sorted(free_symbols(info)):
-                self._declare(name)
+            self._used |= set(map(python_name, free_symbols(info)))
         return type_text(cast("StructInfo", info), op)
 
     def value(self, value: SSAValue) -> str:
@@ -215,7 +223,7 @@ class _Function:
         shown: list[str] = []
         for result, value in zip(op.res, output.operands, strict=True):
             text = self._texts[value]
-            if isinstance(value.type, PrimType) and text in self._symbols:
+            if isinstance(value.type, PrimType) and value.type.symbol is not None:
                 self._texts[result] = text
                 continue
             if not text.isidentifier() or text in shown or value.owner.parent is not op.body.block:
@@ -305,6 +313,18 @@ class _Function:
         return types[0] if len(types) == 1 else f"[{', '.join(types)}]"
 
 
+def _dims(info: object) -> Iterator[Dim]:
+    """The known dimensions in a type."""
+    match info:
+        case TensorType() | ShapeType():
+            yield from (dim for dim in info.dims or () if dim is not None)
+        case TupleType():
+            for field in info.fields:
+                yield from _dims(field)
+        case _:
+            return
+
+
 def _constant(op: ConstantOp) -> str:
     """A tensor with its elements."""
     dtype, array = op.result.type.dtype, op.array
@@ -327,7 +347,8 @@ def _number(op: PrimOp) -> str:
     match op.value:
         case IntegerAttr():
             dtype = dtype_text(op.value.type)
-            return str(bool(op.value.value.data)) if dtype == "bool" else f"T.{dtype}({op.value.value.data})"
+            value = op.value.value.data
+            return str(bool(value)) if dtype == "bool" else str(value) if dtype == "int64" else f"T.{dtype}({value})"
         case FloatAttr():
             return f"T.{dtype_text(op.value.type)}({float_text(op.value.value.data)})"
         case _:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.builder.operator_functions import Kind, Parameter, parameters_of
+from relax_dialect.ops.values import PrimOp
 from relax_dialect.tvmscript.parameters import PARAMETERS
 from relax_dialect.tvmscript.types import attribute_text
 from tir_dialect.tvmscript.errors import refuse
+from tir_dialect.tvmscript.text import dtype_text
 
 ValueText = Callable[[SSAValue], str]
 
@@ -104,7 +106,15 @@ def _argument(op: IRDLOperation, parameter: Parameter, name: ValueText) -> str |
     if parameter.several:
         items = [name(each) for each in cast("Sequence[SSAValue]", value)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-    return name(cast("SSAValue", value))
+    return _tensor_text(cast("SSAValue", value), name) if parameter.kind is Kind.SCALAR else name(value)
+
+
+def _tensor_text(value: SSAValue, name: ValueText) -> str:
+    """A tensor, or a number where TVM has a tensor of rank 0."""
+    number = value.owner.value if isinstance(value.owner, PrimOp) else None
+    if isinstance(number, IntegerAttr | FloatAttr):
+        return f'R.const({attribute_text(number, cast("PrimOp", value.owner))}, "{dtype_text(number.type)}")'
+    return name(value)
 
 
 def _is_default(op: IRDLOperation, parameter: Parameter) -> bool:
@@ -116,7 +126,7 @@ def _is_default(op: IRDLOperation, parameter: Parameter) -> bool:
     if not isinstance(value, Attribute) or default is parameter.source.empty:
         return False
     text = attribute_text(value, op)
-    wanted = list(default) if isinstance(default, tuple) else default
+    wanted: Any = list(cast("tuple[Any, ...]", default)) if isinstance(default, tuple) else default
     return text in (repr(wanted), str(wanted), repr(float(wanted)) if isinstance(wanted, int) else "")
 
 

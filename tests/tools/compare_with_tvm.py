@@ -33,6 +33,8 @@ def write(folder: Path, random: int) -> None:
     outcomes: Counter[str] = Counter()
     modules = [(name, module) for name, text in texts() if (module := valid_module(name, text)) is not None]
     for name, module in [*modules, *_random_programs(random)]:
+        if "_invalid" in name:  # also kernels that leave their results as they are
+            continue
         try:
             text = as_tvmscript(module)
         except (ScriptError, ValueError):
@@ -152,6 +154,7 @@ def _outcome(where: Path, facts) -> str:
     except Exception as error:
         return f"not run: {_line(error)}"
     found = list(result) if type(result).__name__ in ("Array", "tuple", "list") else [result]
+    found = [np.array(list(each)) if "Shape" in type(each).__name__ else each for each in found]
     expected = [values[key] for key in sorted(values) if key.startswith("result_")]
     expected = [values[f"result_{index}"] for index in range(len(expected))]
     if len(found) != len(expected):
@@ -195,7 +198,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--run", action="store_true")
-    parser.add_argument("--random", type=int, default=300)
+    parser.add_argument("--random", type=int, default=600)
     args = parser.parse_args()
     if args.run:
         return run(args.folder)
