@@ -26,6 +26,11 @@ SIGNATURES_NOTE = "signatures"
 BUILTIN_PREFIX = "vm.builtin."
 """Names of functions of the run-time library begin with it."""
 
+OF_TVM = frozenset(
+    f"{BUILTIN_PREFIX}{name}" for name in ("ensure_zero_offset", "tensor_to_shape", "to_device", "tuple_getitem")
+)
+"""Names that begin so in TVM, and are none of our run-time library's: functions of the registry, as any other."""
+
 
 @dataclass(frozen=True)
 class SignatureTypes:
@@ -87,7 +92,8 @@ class FunctionInfo:
     @property
     def is_builtin(self) -> bool:
         """Whether it belongs to the run-time library."""
-        return self.kind is FunctionKind.PACKED and self.name.startswith(BUILTIN_PREFIX)
+        is_packed = self.kind is FunctionKind.PACKED
+        return is_packed and self.name.startswith(BUILTIN_PREFIX) and self.name not in OF_TVM
 
 
 @dataclass(frozen=True)
