@@ -1,38 +1,43 @@
-"""Contexts of our dialects and xDSL's, which import what a text has."""
+"""Contexts of our dialects, xDSL's and those of extensions, which import what a text has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from typing_extensions import override
 from xdsl.context import Context
 from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.universe import XDSL_UNIVERSE
 
-from lowering.registry import dialect_factories
+from lowering.registry import dialect_factories, installed_dialects
 from relax_dialect.loading import ATTRIBUTES, attribute_class, op_classes
+
+FoundT = TypeVar("FoundT")
 
 
 def make_context() -> Context:
-    """A context that knows our dialects and xDSL's; a dialect is imported when its first op or type is met.
+    """A context that knows our dialects and xDSL's, and those of installed extensions; a dialect is imported when its
+    first op or type is met.
 
     Of the relax dialect, which has most ops, only the modules of the ops that are met are imported.
     """
-    ctx = _OpByOpContext()
+    ctx = CompilerContext()
     for name, factory in (XDSL_UNIVERSE.all_dialects | dialect_factories()).items():
         ctx.register_dialect(name, factory)
     return ctx
 
 
-class _OpByOpContext(Context):
-    """A context that loads single ops and types of the relax dialect until somebody wants the whole dialect.
+class CompilerContext(Context):
+    """A context that loads single ops and types of the relax dialect until somebody wants the whole dialect, and looks
+    among installed extensions for what it does not know.
 
     xDSL loads dialects as a whole, which takes longer here than to parse a small program.
     """
 
     @override
     def clone(self) -> Context:
-        return _OpByOpContext(
+        return CompilerContext(
             self.allow_unregistered,
             self._loaded_dialects.copy(),
             self._loaded_ops.copy(),
@@ -51,21 +56,21 @@ class _OpByOpContext(Context):
 
     @override
     def get_optional_op(self, name: str, *, dialect_stack: Sequence[str] = ()) -> type[Operation] | None:
-        known = op_classes()
-        self._load_relax(
-            [each for each in (name, *(f"{dialect}.{name}" for dialect in dialect_stack)) if each in known], ()
-        )
-        return super().get_optional_op(name, dialect_stack=dialect_stack)
+        if (known := self._loaded_ops.get(name)) is not None:  # for nearly every op of a text
+            return known
+        names = (name, *(f"{dialect}.{name}" for dialect in dialect_stack))
+        self._load_relax([each for each in names if each in op_classes()], ())
+        return self._known(lambda: super(CompilerContext, self).get_optional_op(name, dialect_stack=dialect_stack))
 
     @override
     def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
         self._load_relax((), [name] if name in ATTRIBUTES else ())
-        return super().get_optional_type(name)
+        return self._known(lambda: super(CompilerContext, self).get_optional_type(name))
 
     @override
     def get_optional_attr(self, name: str) -> type[Attribute] | None:
         self._load_relax((), [name] if name in ATTRIBUTES else ())
-        return super().get_optional_attr(name)
+        return self._known(lambda: super(CompilerContext, self).get_optional_attr(name))
 
     def _load_relax(self, ops: Iterable[str], attributes: Iterable[str]) -> None:
         """Loads those of these ops, attributes and types that have not been loaded."""
@@ -75,3 +80,21 @@ class _OpByOpContext(Context):
         for name in attributes:
             if name not in self._loaded_attrs and name not in self._loaded_types:
                 self.load_attr_or_type(attribute_class(name))
+
+    def _known(self, find: Callable[[], FoundT | None]) -> FoundT | None:
+        """What is found, after a look at what is installed if need be; what is not registered comes last."""
+        allowed, self.allow_unregistered = self.allow_unregistered, False
+        try:
+            found = find()
+            if found is None and self._extended():
+                found = find()
+        finally:
+            self.allow_unregistered = allowed
+        return find() if found is None and allowed else found
+
+    def _extended(self) -> bool:
+        """Whether there are dialects that the context has not known until now."""
+        new = {name: make for name, make in installed_dialects().items() if name not in self._registered_dialects}
+        for name, factory in new.items():
+            self.register_dialect(name, factory)
+        return bool(new)

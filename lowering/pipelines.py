@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from typing_extensions import override
@@ -12,12 +11,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.transforms import get_all_passes
 
 from lowering.compiler.debug import Debug, debug_level, show
 from lowering.index import INDEX
 from lowering.passes import Pass
-from lowering.registry import pass_factories
+from lowering.registry import available_passes, steps_before
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import PrimType, ShapeType
@@ -33,7 +31,14 @@ class PipelinePass(ModulePass, ABC):
     @classmethod
     def passes(cls) -> tuple[ModulePass, ...]:
         """The passes, with pipelines among them taken apart."""
-        return tuple(inner for step in cls.steps for each in _parsed(step) for inner in expand(each))
+        return tuple(inner for step in cls.all_steps() for each in _parsed(step) for inner in expand(each))
+
+    @classmethod
+    def all_steps(cls) -> Iterator[str]:
+        """The steps, with those that extensions have put before them."""
+        for step in cls.steps:
+            yield from steps_before(step.partition("{")[0])
+            yield step
 
     @override
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -54,7 +59,7 @@ class PipelinePass(ModulePass, ABC):
         that is done.
         """
         contents = Contents(op)
-        for step in cls.steps:
+        for step in cls.all_steps():
             if not contents.concern(step.partition("{")[0]):
                 continue
             for each in _parsed(step):
@@ -70,12 +75,7 @@ class PipelinePass(ModulePass, ABC):
 
 def _parsed(step: str) -> tuple[ModulePass, ...]:
     """The pass of a step, with its options."""
-    return PassPipeline.parse_spec(_available(), step).passes
-
-
-@cache
-def _available() -> dict[str, Callable[[], type[ModulePass]]]:
-    return get_all_passes() | pass_factories()
+    return PassPipeline.parse_spec(available_passes(), step).passes
 
 
 def for_target(each: ModulePass, target: Target) -> ModulePass:

@@ -1,17 +1,21 @@
-"""The dialects and passes by name; nothing is imported until one is asked for."""
+"""The dialects and passes by name, of ours and of extensions; nothing is imported until it is needed."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 
 from lowering.index import INDEX
+from tir_dialect.extensions import load_extensions, note_extension
+
+if TYPE_CHECKING:
+    from xdsl.universe import Universe
 
 DIALECTS: dict[str, str] = {
     "relax": "relax_dialect.dialect:Relax",
@@ -48,14 +52,97 @@ def load_pass(name: str) -> type[ModulePass]:
     return type(found.__name__, (found,), {"name": name})  # xDSL compares the name in a pipeline with that of the class
 
 
+_MORE_DIALECTS: dict[str, Callable[[], Dialect]] = {}
+_MORE_PASSES: dict[str, Callable[[], type[ModulePass]]] = {}
+"""Those of extensions."""
+
+_STEPS_BEFORE: dict[str, list[str]] = {}
+"""Passes of extensions by the step of a pipeline that they run before."""
+
+PassT = TypeVar("PassT", bound=type[ModulePass])
+
+
+def register_dialect(dialect: Dialect) -> Dialect:
+    """Makes a dialect of an extension known to all tools and to `build`; `ValueError` if the name is taken."""
+    if dialect.name in DIALECTS:
+        raise ValueError(f"there is a dialect {dialect.name} already")
+    for defined in (*dialect.operations, *dialect.attributes):
+        note_extension(defined.__module__)
+    _MORE_DIALECTS[dialect.name] = lambda: dialect
+    return dialect
+
+
+def register_pass(pass_class: PassT, *, before: str | None = None) -> PassT:
+    """Makes a pass of an extension known to all tools; a decorator of its class. `ValueError` if the name is taken.
+
+    `before` is a step of the pipelines in `lowering.pipelines`: builds run the pass just before it.
+    """
+    if pass_class.name in PASSES or pass_class.name in ALIASES:
+        raise ValueError(f"there is a pass {pass_class.name} already")
+    if before is not None and before not in PASSES:
+        raise ValueError(f"there is no step {before} of a pipeline that {pass_class.name} can run before")
+    note_extension(pass_class.__module__)
+    _MORE_PASSES[pass_class.name] = lambda: pass_class
+    if before is not None and pass_class.name not in _STEPS_BEFORE.setdefault(before, []):
+        _STEPS_BEFORE[before].append(pass_class.name)
+    return pass_class
+
+
+def steps_before(step: str) -> Sequence[str]:
+    """The passes of extensions that run just before a step of a pipeline."""
+    return _STEPS_BEFORE.get(step, ())
+
+
 def dialect_factories() -> dict[str, Callable[[], Dialect]]:
-    """One factory per dialect, as xDSL's `Universe` and `Context` want them."""
-    return {name: partial(load_dialect, name) for name in DIALECTS}
+    """One factory per dialect, as xDSL's `Universe` and `Context` want them, with those of loaded extensions."""
+    return {name: partial(load_dialect, name) for name in DIALECTS} | _MORE_DIALECTS
 
 
-def pass_factories() -> dict[str, Callable[[], type[ModulePass]]]:
-    """One factory per name of a pass, former names included, as xDSL's `Universe` wants them."""
+def pass_factories(*, former: bool = True) -> dict[str, Callable[[], type[ModulePass]]]:
+    """One factory per name of a pass, as xDSL's `Universe` wants them, with those of loaded extensions; `former` names,
+    too.
+    """
+    return {name: make for name, make in _our_passes().items() if former or name in PASSES} | _MORE_PASSES
+
+
+@cache
+def _our_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {name: partial(load_pass, name) for name in (*PASSES, *ALIASES)}
+
+
+@cache
+def _all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Those of xDSL and ours."""
+    from xdsl.transforms import get_all_passes
+
+    return get_all_passes() | _our_passes()
+
+
+def find_pass_factory(name: str) -> Callable[[], type[ModulePass]] | None:
+    """What gives a pass of ours, of xDSL, or of an extension, which is loaded if no other has it."""
+    return available_passes().get(name) or available_passes(installed=True).get(name)
+
+
+def available_passes(*, installed: bool = False) -> dict[str, Callable[[], type[ModulePass]]]:
+    """The passes of ours, of xDSL and of loaded extensions; if wanted, of all that are installed."""
+    if not installed:
+        return _all_passes() | _MORE_PASSES
+    load_extensions()
+    return installed_universe().all_passes | _all_passes() | _MORE_PASSES
+
+
+def installed_dialects() -> dict[str, Callable[[], Dialect]]:
+    """The dialects of everything that is installed."""
+    load_extensions()
+    return installed_universe().all_dialects | dialect_factories()
+
+
+@cache
+def installed_universe() -> Universe:
+    """What packages, xDSL's and ours among them, have as entry points of xDSL."""
+    from xdsl.universe import Universe
+
+    return Universe.get_multiverse()
 
 
 def _load(where: str) -> object:

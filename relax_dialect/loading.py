@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.index import OPERATORS, OTHER_OPS
+from tir_dialect.extensions import is_foreign, load_extensions
 
 _OPS = "relax_dialect.ops"
 
@@ -65,7 +66,8 @@ def _is_defined_in(cls: type, module: str) -> bool:
 class LazyTable(Mapping[str, ValueT]):
     """Values by name, which modules of a package enter as they are loaded: one is when a name that it has is looked up.
 
-    An index, name to module, says which. Modules outside of the package may enter values too: the last one counts.
+    An index, name to module, says which. Modules outside of the package may enter values too: the last one counts. A
+    name that nobody has entered is looked for in installed extensions.
     """
 
     def __init__(self, package: str, index: Mapping[str, str]):
@@ -96,11 +98,13 @@ class LazyTable(Mapping[str, ValueT]):
     @override
     def __getitem__(self, name: str) -> ValueT:
         self._load(name)
+        if name not in self._entries:
+            load_extensions()
         return self._entries[name]
 
     @override
     def __contains__(self, name: object) -> bool:
-        return name in self._index or name in self._entries
+        return name in self._index or name in self._entries or (load_extensions() and name in self._entries)
 
     @override
     def __iter__(self) -> Iterator[str]:
@@ -155,4 +159,6 @@ class FamilyRules(dict[type[Operation], RuleT | None]):
         package, _, family = op_type.__module__.rpartition(".")
         if package == _OPS and family in self._families:
             import_module(f"{self._package}.{family}")
+        elif is_foreign(op_type.__module__):  # its rules may be in another module than its class
+            load_extensions()
         return self.setdefault(op_type, None)

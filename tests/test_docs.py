@@ -73,6 +73,26 @@ def test_the_module_of_the_page_on_language_models_runs() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT) == "(3, 64)\n"
 
 
+def test_the_commands_of_the_page_on_the_shell_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "howto" / "shell.md").read_text()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    script = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    output = subprocess.check_output(["bash", "-ec", f"set -o pipefail\n{script}"], text=True, cwd=tmp_path)
+    assert output.startswith("@myfunc(x: f32[n, m]) -> f32[m * n]\n")
+    assert "[2.7182817, 2.7182817" in output or "f32[6]  min 2.71828" in output
+    (text,) = re.findall(r"^```mlir\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    subprocess.run(["relax-opt", "-", "--verify-diagnostics"], input=text, text=True, check=True)
+
+
+def test_the_programs_of_the_page_on_extensions_are_those_of_the_example() -> None:
+    """Which `tests/xdsl_relax/test_extension.py` runs."""
+    page = (ROOT / "docs" / "howto" / "extend.md").read_text()
+    folder = ROOT / "examples" / "extension"
+    files = [path.read_text() for path in (*folder.rglob("*.py"), folder / "pyproject.toml")]
+    for block in re.findall(r"^```(?:python|toml)\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+        assert any(block in text for text in files), block
+
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -102,7 +122,7 @@ FOLDERS = (
     "benchmarks",
     "docs",
 )
-OF_THE_READER = {"model.py", "lowering.py"}
+OF_THE_READER = {"model.py", "lowering.py", "rules.py"}
 """Files of the reader, in examples."""
 
 

@@ -235,6 +235,80 @@ def topk(x: Any, *arguments: Any) -> None:
         _view(out)[...] = positions if name == "indices" else np.take_along_axis(data, positions, axis)
 
 
+def unique(
+    x: Any, is_sorted: int, return_index: int, return_inverse: int, return_counts: int, axis: int | None = None
+) -> object:
+    """The elements, or slices along an axis, each once, and what else is wanted of `numpy.unique`: in order, or in that
+    of their first occurrence.
+    """
+    data = _view(x)
+    values, first, inverse, counts = np.unique(
+        data, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    if not is_sorted:
+        order = np.argsort(first, kind="stable")
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(len(order))
+        values = np.take(values, order, axis=0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], ranks[inverse]
+    wanted = [(values, True), (first, return_index), (inverse.reshape(-1), return_inverse), (counts, return_counts)]
+    made = [_tensor(each) for each, is_wanted in wanted if is_wanted]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def nonzero(x: Any) -> tvm_ffi.Tensor:
+    """The positions of elements that are not 0: a row of indices for each dimension."""
+    return _tensor(np.stack(np.atleast_1d(_view(x)).nonzero()))
+
+
+def shape_to_tensor(shape: tvm_ffi.Shape) -> tvm_ffi.Tensor:
+    """The sizes, `int64`."""
+    return _tensor(np.array(list(shape), np.int64))
+
+
+def copy(x: Any) -> tvm_ffi.Tensor:
+    """A tensor of its own with the same elements."""
+    return _tensor(_view(x).copy())
+
+
+def reshape(x: Any, shape: tvm_ffi.Shape) -> tvm_ffi.Tensor:
+    """The same memory in another shape."""
+    return tvm_ffi.from_dlpack(_view(x).reshape([int(each) for each in cast("Sequence[int]", shape)]))
+
+
+def shape_of(x: Any) -> tvm_ffi.Shape:
+    """The sizes of a tensor."""
+    return tvm_ffi.Shape(tuple(_view(x).shape))
+
+
+def tensor_to_shape(x: Any) -> tvm_ffi.Shape:
+    """The elements of a vector as sizes."""
+    return tvm_ffi.Shape(tuple(int(each) for each in _view(x)))
+
+
+def make_tuple(*fields: object) -> tuple[object, ...]:
+    """A tuple."""
+    return fields
+
+
+def tuple_getitem(fields: Sequence[object], index: int) -> object:
+    """A field of a tuple."""
+    return fields[index]
+
+
+def null_value() -> None:
+    """Nothing."""
+
+
+def same(x: object, *rest: object) -> object:
+    """What is given: memory begins where it is, and there is one device."""
+    return x
+
+
+def _tensor(array: Array) -> tvm_ffi.Tensor:
+    return tvm_ffi.from_dlpack(np.ascontiguousarray(array))
+
+
 LIBRARY: Mapping[str, Callable[..., None]] = {"relax.fft": fft, "relax.linalg": linalg}
 """Our own, by the name of the packed function. They are pure, so that programs of others may call them."""
 
@@ -242,8 +316,14 @@ for _name, _function in LIBRARY.items():
     tvm_ffi.register_global_func(_name, _function, override=True)
 
 _OF_TVM = cast(
-    "dict[str, Callable[..., None]]",
-    {f"tvm.contrib.sort.{each.__name__}": each for each in (argsort, sort, argsort_nms, topk)},
+    "dict[str, Callable[..., Any]]",
+    {f"tvm.contrib.sort.{each.__name__}": each for each in (argsort, sort, argsort_nms, topk)}
+    | {f"relax.run.{each.__name__}": each for each in (unique, nonzero, shape_to_tensor)}
+    | {
+        f"vm.builtin.{each.__name__}": each
+        for each in (copy, reshape, shape_of, tensor_to_shape, make_tuple, tuple_getitem, null_value)
+    }
+    | dict.fromkeys(("vm.builtin.ensure_zero_offset", "vm.builtin.to_device"), same),
 )
 
 

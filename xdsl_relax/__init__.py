@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from vm_dialect import ExecBuilder, Executable, VirtualMachine, load_library
     from xdsl_relax import distributed, llm
     from xdsl_relax.display import show
+    from xdsl_relax.errors import PassError, RelaxError
     from xdsl_relax.loading import load, parse
     from xdsl_relax.model import Model, compile, interpret
     from xdsl_relax.passes import PassContext, PassTiming, PrintIR, list_passes, run_passes
@@ -40,8 +41,10 @@ __all__ = [
     "Executable",
     "Model",
     "PassContext",
+    "PassError",
     "PassTiming",
     "PrintIR",
+    "RelaxError",
     "Schedule",
     "Session",
     "Target",
@@ -77,8 +80,10 @@ _NAMES = LazyNames(
         "Executable": "vm_dialect.executable:Executable",
         "Model": "xdsl_relax.model:Model",
         "PassContext": "xdsl_relax.passes:PassContext",
+        "PassError": "xdsl_relax.errors:PassError",
         "PassTiming": "xdsl_relax.passes:PassTiming",
         "PrintIR": "xdsl_relax.passes:PrintIR",
+        "RelaxError": "xdsl_relax.errors:RelaxError",
         "Schedule": "tir_dialect.schedule:Schedule",
         "Session": "xdsl_relax.session:Session",
         "Target": "tir_dialect.target:Target",

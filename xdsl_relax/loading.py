@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 
+from xdsl_relax.file_kinds import KINDS, Holds, ReadOptions, is_script, suffix_of, suffixes
+from xdsl_relax.file_kinds import Source as FileSource
+
+if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
     from vm_dialect.executable import Executable
-
-MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2", ".py")
-"""Of files that hold a module: a text, a model of ONNX, an exported program of PyTorch, TVMScript."""
-
-EXECUTABLE_SUFFIX = ".rvm"
 
 Source: TypeAlias = Any
 """A path; the text of a module; a `ModelProto` of ONNX or its bytes; an `ExportedProgram` or `nn.Module` of PyTorch; a
 module, which is taken as it is.
 """
-
-_SCRIPT = re.compile(r"^\s*@(\w+\.)?(ir_module|function|prim_func)\b", re.MULTILINE)
 
 
 def load(
@@ -91,12 +86,12 @@ def parse(text: str, name: str = "<text>") -> ModuleOp:
 
 def is_executable(source: object) -> bool:
     """Whether a path names an executable."""
-    return isinstance(source, str | PathLike) and fspath(cast("PathLike[str]", source)).endswith(EXECUTABLE_SUFFIX)
+    return suffix_of(source) == ".rvm"
 
 
 def is_library(source: object) -> bool:
     """Whether a path names a shared library."""
-    return isinstance(source, str | PathLike) and fspath(cast("PathLike[str]", source)).endswith(".so")
+    return suffix_of(source) == ".so"
 
 
 def _path(source: object) -> Path | None:
@@ -111,7 +106,7 @@ def _path(source: object) -> Path | None:
 def _looks_like_path(text: str) -> bool:
     """Whether a text is one line that ends like the name of a file."""
     stripped = text.strip()
-    return "\n" not in stripped and stripped.endswith((*MODULE_SUFFIXES, EXECUTABLE_SUFFIX))
+    return "\n" not in stripped and stripped.endswith(tuple(KINDS))
 
 
 def _is_file(text: str) -> bool:
@@ -122,25 +117,16 @@ def _is_file(text: str) -> bool:
 
 
 def _load_file(path: Path, dynamic: bool, shapes: GivenShapes, entry: str) -> ModuleOp:
-    match path.suffix:
-        case ".onnx":
-            from relax_dialect.frontend.onnx import import_model
-
-            return import_model(path, dynamic=dynamic, shapes=shapes, entry=entry)
-        case ".pt2":
-            from relax_dialect.frontend.torch import import_file
-
-            return import_file(path, entry=entry)
-        case ".mlir" | ".py":
-            return _load_text(path.read_text(encoding="utf-8"), str(path))
-        case ".rvm":
-            raise ValueError(f"{path} is an executable, which is compiled: Session(path) or Executable.load(path)")
-        case _:
-            raise ValueError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
+    kind = KINDS.get(path.suffix)
+    if kind is None:
+        raise ValueError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
+    if kind.read is None:
+        raise ValueError(f"{path} is {kind.what}, which is compiled: compile(path) or Session(path) loads it")
+    return kind.read(FileSource(str(path)), ReadOptions(dynamic, shapes, entry))
 
 
 def _load_text(text: str, name: str = "<text>") -> ModuleOp:
-    if _SCRIPT.search(text):
+    if is_script(text):
         from relax_dialect.frontend.tvmscript import parse as parse_script
 
         return parse_script(text, filename=name)

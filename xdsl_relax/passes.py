@@ -11,17 +11,16 @@ from typing import Protocol, Self, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.transforms import get_all_passes
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from lowering.context import make_context
 from lowering.pipelines import expand, for_target
-from lowering.registry import PASSES, pass_factories
+from lowering.registry import available_passes, find_pass_factory, pass_factories
 from lowering.verify.module import verify_module
 from tir_dialect.garbage import few_collections
 from tir_dialect.target import Target
-from xdsl_relax.cli.failures import bad_options, pass_failure, unknown_pass
+from xdsl_relax.errors import bad_options, pass_failure, unknown_pass
 
 
 class Instrument(Protocol):
@@ -104,8 +103,8 @@ _STACK: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", defaul
 def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> ModuleOp:
     """What a pipeline makes of a module, which is left as it is.
 
-    `passes` is what `relax-opt -p` takes, `"fuse-ops{opt-level=1},fuse-tir"`, or a list of such texts and of passes.
-    `DiagnosticException` names the pass that fails, or an unknown one with those of similar names.
+    `passes` is what `relax-opt -p` takes, `"legalize-ops,schedule-cpu{target=x86-64-v3}"`, or a list of such texts and
+    of passes. `PassError` names the pass that fails, or an unknown one with those of similar names.
     """
     context = PassContext.current()
     steps = [each for each in parsed_passes(passes) if each.name not in context.disabled]
@@ -147,9 +146,8 @@ def _specs(text: str) -> Sequence[ArgSpec]:
 
 
 def _parsed(spec: ArgSpec) -> ModulePass:
-    available = get_all_passes() | pass_factories()
-    if (factory := available.get(spec.name)) is None:
-        raise unknown_pass(spec.name, list(available))
+    if (factory := find_pass_factory(spec.name)) is None:
+        raise unknown_pass(spec.name, list(available_passes()))
     pass_class = factory()
     try:
         return pass_class.from_spec(spec)
@@ -158,5 +156,5 @@ def _parsed(spec: ArgSpec) -> ModulePass:
 
 
 def list_passes() -> list[str]:
-    """The names of our passes."""
-    return sorted(PASSES)
+    """The names of our passes, and of those of loaded extensions."""
+    return sorted(pass_factories(former=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import tvm_ffi
 
 from vm_dialect.dtypes import ELEMENT_TYPES
 from vm_dialect.executable import Executable
+from vm_dialect.executable.model import split_list
 from xdsl_relax.loading import Source
 from xdsl_relax.model import Model, compile
 
@@ -88,15 +89,3 @@ def _info(name: str, kind: str) -> ValueInfo:
 
 def _dim(text: str) -> int | str | None:
     return int(text) if text.isdecimal() else None if text == "?" else text
-
-
-def split_list(text: str) -> Iterator[str]:
-    """The items of a list that commas outside of brackets separate."""
-    depth, start = 0, 0
-    for index, character in enumerate(text):
-        depth += (character in "([") - (character in ")]")
-        if character == "," and not depth:
-            yield text[start:index].strip()
-            start = index + 1
-    if text[start:].strip():
-        yield text[start:].strip()

@@ -8,6 +8,7 @@ from importlib import import_module
 
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.patterns import Match, Pattern
+from tir_dialect.extensions import load_extensions, note_extension
 
 
 def _always(match: Match) -> bool:
@@ -54,11 +55,14 @@ _REGISTERED: dict[str, Backend] = {}
 
 def register_backend(backend: Backend) -> None:
     """Makes a backend known to the passes by its name; one of the same name is replaced."""
+    note_extension(backend.codegen.__module__)
     _REGISTERED[backend.name] = backend
 
 
 def find_backend(name: str) -> Backend:
     """The backend of a name; `ValueError` if there is none."""
+    if name not in OURS and name not in _REGISTERED:
+        load_extensions()
     if name in _REGISTERED:
         return _REGISTERED[name]
     if name in OURS:

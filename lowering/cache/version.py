@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tir_dialect.extensions import extension_sources
+
 _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (
     "lowering/cache/",
@@ -42,19 +44,36 @@ class Source:
     """When it was changed last, in nanoseconds."""
 
 
-@cache
 def compiler_version() -> str:
     """Changes whenever a source file does that decides what code kernels get; takes a few milliseconds, once."""
+    return f"{_kernel_digest()}{_extensions_digest()}"
+
+
+def program_compiler_version() -> str:
+    """Changes whenever a source file of ours or of a loaded extension does, or xDSL or NumPy: for what the whole
+    compiler makes.
+    """
+    import numpy as np
+    import xdsl
+
+    return f"{_program_digest()}{_extensions_digest()} {xdsl.__version__} {np.__version__}"
+
+
+@cache
+def _kernel_digest() -> str:
     return sources_digest(_root(), [source for source in _ours() if source.path.startswith(_KERNEL_SOURCES)])
 
 
 @cache
-def program_compiler_version() -> str:
-    """Changes whenever a source file of ours does, or xDSL or NumPy: for what the whole compiler makes."""
-    import numpy as np
-    import xdsl
+def _program_digest() -> str:
+    return sources_digest(_root(), _ours())
 
-    return f"{sources_digest(_root(), _ours())} {xdsl.__version__} {np.__version__}"
+
+def _extensions_digest() -> str:
+    """Nothing without extensions; not kept, as more of them may be loaded."""
+    files = [(path, path.stat()) for path in extension_sources() if path.is_file()]
+    sources = [Source(str(path), status.st_size, status.st_mtime_ns) for path, status in files]
+    return f" {sources_digest(_root(), sources)}" if sources else ""
 
 
 def sources_digest(root: Path, sources: Sequence[Source]) -> str:

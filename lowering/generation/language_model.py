@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import tvm_ffi
+from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.generation.sampling import Mask, Sampling
@@ -18,7 +19,7 @@ from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
-from relax_dialect.nn.decoder import DecoderConfig
+from relax_dialect.nn.decoder import Decoder, DecoderConfig
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:
@@ -83,10 +84,7 @@ class LanguageModel:
         else:
             file = read_file(path)
             tokenizer, model = tokenizer_of(file), model_of(file)
-        most = model.config.max_position_embeddings
-        room = min(USUAL_CONTEXT, most) if context is None else context
-        if not 1 <= room <= most:
-            raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
+        room = _room(model, context)
         machine = VirtualMachine(build(model.program(room), cache=cache))
         return LanguageModel(machine["main"], model.config, tokenizer, room)
 
@@ -181,6 +179,21 @@ class LanguageModel:
             yield piece
         made.text = text.text
         return made
+
+
+def program_of(path: str | PathLike[str], context: int | None = None) -> ModuleOp:
+    """The module of the model in a GGUF file: `Decoder.program` with room for `context` tokens."""
+    model = model_of(read_file(path))
+    return model.program(_room(model, context))
+
+
+def _room(model: Decoder, context: int | None) -> int:
+    """The tokens that there is room for; `ValueError` for more than the model can tell apart."""
+    most = model.config.max_position_embeddings
+    room = min(USUAL_CONTEXT, most) if context is None else context
+    if not 1 <= room <= most:
+        raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")
+    return room
 
 
 class _Text:

@@ -12,6 +12,7 @@ from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.index import OPERATORS
 from relax_dialect.loading import FamilyRules
 from tir_dialect import te
+from tir_dialect.extensions import note_extension
 
 OpT = TypeVar("OpT", bound=Operation)
 Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
@@ -33,6 +34,7 @@ def legalizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
     """Registers the tensor expression of ops: one tensor for each result."""
 
     def register(rule: Rule[OpT]) -> Rule[OpT]:
+        note_extension(rule.__module__)
         KERNELS.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
         return rule
 
@@ -47,6 +49,7 @@ def sizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
     """
 
     def register(rule: Rule[OpT]) -> Rule[OpT]:
+        note_extension(rule.__module__)
         SIZES.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
         return rule
 
@@ -59,6 +62,7 @@ def rewrites(op_type: type[OpT]) -> Callable[[Rewrite[OpT]], Rewrite[OpT]]:
     """
 
     def register(rule: Rewrite[OpT]) -> Rewrite[OpT]:
+        note_extension(rule.__module__)
         REWRITES[op_type] = cast("Rewrite[Operation]", rule)
         return rule
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import cast
 
 from xdsl.dialects.builtin import AnyFloat, ModuleOp
 from xdsl.ir import Attribute
@@ -10,10 +12,14 @@ from xdsl.ir import Attribute
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim
+from tir_dialect.dims.expr import parse_dim
+from tir_dialect.dtypes import parse_dtype
 from vm_dialect import types as vm
+from vm_dialect.dtypes import ELEMENT_TYPES
 from vm_dialect.executable import SignatureTypes
+from vm_dialect.executable.model import split_list
 
 
 def vm_type(info: Attribute) -> Attribute:
@@ -77,3 +83,19 @@ def type_text(info: Attribute) -> str:
 
 def _dim_text(dim: Dim | None) -> str:
     return "?" if dim is None else str(dim)
+
+
+_SHAPED = re.compile(r"(?P<dtype>\w+|\?)\[(?P<dims>.*)\]")
+
+
+def parse_type(text: str) -> Attribute:
+    """The type that `type_text` has written, as far as the text says it: functions and objects are `object`."""
+    if text.startswith("(") and text.endswith(")"):
+        return TupleType([cast(StructInfo, parse_type(field)) for field in split_list(text[1:-1])])
+    if (match := _SHAPED.fullmatch(text)) is not None:
+        unknown = match["dims"] == "..."
+        dims = None if unknown else [None if dim == "?" else parse_dim(dim) for dim in split_list(match["dims"])]
+        if match["dtype"] == "shape":
+            return ShapeType(dims)
+        return TensorType(dims, None if match["dtype"] == "?" else parse_dtype(match["dtype"]))
+    return PrimType(parse_dtype(text)) if text in ELEMENT_TYPES else ObjectType()

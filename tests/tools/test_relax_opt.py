@@ -142,7 +142,10 @@ def test_file_of_another_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path = tmp_path / "f.rvm"
     path.write_text("")
     assert main([str(path)]) == 1
-    expected = f"relax-opt: error: expected a file that ends in one of .mlir, .onnx, .pt2, got {path}"
+    expected = f"relax-opt: error: {path}: expected a module, got an executable, which is compiled: relax-run runs it"
+    assert expected in capsys.readouterr().err
+    assert main([str(tmp_path / "f.txt")]) == 1
+    expected = "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got "
     assert expected in capsys.readouterr().err
 
 
@@ -298,3 +301,27 @@ def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
     assert "  or-later: bool, false by default" in out
     assert main(["--explain-pass", "verify-stages"]) == 1
     assert "did you mean 'verify-stage'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("comment", "expected"),
+    [
+        ("// expected-error @below {{no}}", ['f.mlir:3: error: expected error "no" was not produced']),
+        ("// expected-note {{no}}", ["f.mlir:3: expected-note: the tools say errors only, so expect an error"]),
+        (
+            "%d = arith.addi %x, %a : i32  // expected-error @above {{%x}}",
+            [
+                "f.mlir:7: error: unexpected error: values used but not defined: [%x]",
+                'expected error "%x" was not produced',
+            ],
+        ),
+    ],
+)
+def test_expectations_that_are_not_met(
+    comment: str, expected: list[str], source: str, capsys: pytest.CaptureFixture[str]
+):
+    """`expected-error` of texts is in `tests/filecheck/tools/expected_errors.mlir`."""
+    Path(source).write_text(TEXT.replace("  %c =", f"  {comment}\n  %c ="))
+    assert main([source, "--verify-diagnostics"]) == 1
+    err = capsys.readouterr().err
+    assert all(line in err for line in expected), err

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from lowering import build
 from lowering.parsing import parse_module
 from tir_dialect.target import Target
-from xdsl_relax.cli import programs
+from xdsl_relax import file_kinds
 from xdsl_relax.cli.relax_run import main
 
 PROGRAM = """
@@ -198,7 +198,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([str(tmp_path / "empty.mlir")]) == 1
     err = capsys.readouterr().err
     assert "the module has no function that can be run" in err
-    assert "expected a file that ends in one of .mlir, .onnx, .pt2, got" in err
+    assert "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got" in err
     assert "Traceback" not in err
     assert "p.mlir:1:" in err
 
@@ -350,7 +350,7 @@ def test_a_pipe_is_not_waited_for(name: str, tmp_path: Path, capsys: pytest.Capt
 def test_a_text_without_an_end_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr(programs, "MOST_TEXT", 1000)
+    monkeypatch.setattr(file_kinds, "MOST_TEXT", 1000)
     (tmp_path / "p.mlir").symlink_to("/dev/zero")
     assert main([str(tmp_path / "p.mlir")]) == 1
     assert "expected a text of at most 1000 characters" in capsys.readouterr().err

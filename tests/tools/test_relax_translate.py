@@ -192,11 +192,23 @@ def test_a_linker_that_fails(
     assert capsys.readouterr().err.startswith("relax-translate: error: the linker false failed")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--emit", "poetry"], ["--emit", "asm", "--mlir-to-llvmir"], ["-O", "9"]])
-def test_usage(program: str, arguments: list[str], capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize(
+    ("arguments", "error", "hint"),
+    [
+        ([], "expected --emit, an import, or -o FILE", "--help lists the options"),
+        (["--emit", "tvmscritp"], "invalid choice: 'tvmscritp'", "did you mean tvmscript?"),
+        (["--emit", "asm", "--mlir-to-llvmir"], "not allowed with argument --emit", "--help lists the options"),
+        (["-O", "9"], "argument -O: invalid choice: 9", "--help lists the options"),
+        (["--emit", "asm", "--targte", "x"], "unrecognized arguments: --targte x", "did you mean --target?"),
+    ],
+)
+def test_usage(program: str, arguments: list[str], error: str, hint: str, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit, match="2"):
         main([program, *arguments])
-    assert "usage: relax-translate" in capsys.readouterr().err
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("relax-translate: error: ")
+    assert error in first
+    assert second == f"hint: {hint}"
 
 
 def test_the_console_script_is_installed(program: str):

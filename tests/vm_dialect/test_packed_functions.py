@@ -7,6 +7,7 @@ import pytest
 import tvm_ffi
 
 from lowering import build
+from lowering.parsing import parse_module
 from relax_dialect.frontend.tvmscript import parse
 from relax_dialect.interpreter import run
 from vm_dialect import VirtualMachine
@@ -86,3 +87,42 @@ def test_prim_funcs_that_call_them():
         np.testing.assert_array_equal(order, DESCENDING)
         np.testing.assert_array_equal(places, DESCENDING[:, :2])
         np.testing.assert_array_equal(values, np.take_along_axis(X, DESCENDING[:, :2], 1))
+
+
+@pytest.mark.parametrize("mode", ["interpret", "bytecode", "native"])
+def test_functions_that_texts_call_by_name(mode: str):
+    """Those of TVM's run time, with tensors, shapes, tuples and numbers."""
+    module = parse_module("""
+relax.func @main[%n](%x: !relax.tensor<[n], i64>) -> !relax.object impure {
+  %one = relax.prim 1
+  %zero = relax.prim 0
+  %none = relax.null
+  %0 = relax.call_packed "relax.run.unique"(%x, %zero, %one, %one, %one, %none) : !relax.object
+  %1 = relax.call_packed "relax.run.nonzero"(%x) : !relax.object
+  %2 = relax.call_packed "vm.builtin.shape_of"(%x) : !relax.object
+  %3 = relax.call_packed "relax.run.shape_to_tensor"(%2) : !relax.object
+  %4 = relax.call_packed "vm.builtin.tensor_to_shape"(%3) : !relax.object
+  %5 = relax.call_packed "vm.builtin.reshape"(%x, %4) : !relax.object
+  %6 = relax.call_packed "vm.builtin.copy"(%5) : !relax.object
+  %7 = relax.call_packed "vm.builtin.make_tuple"(%0, %1, %3, %6) : !relax.object
+  %8 = relax.call_packed "vm.builtin.ensure_zero_offset"(%7) : !relax.object
+  relax.return %8
+}
+""")
+    x = np.array([3, 0, 3, 1, 0])
+    result = (
+        run(module, "main", [x.copy()])
+        if mode == "interpret"
+        else VirtualMachine(build(module, mode=mode))["main"](x.copy())
+    )
+    (values, first, inverse, counts), positions, sizes, same = result
+    for found, expected in (
+        (values, [3, 0, 1]),
+        (first, [0, 1, 3]),
+        (inverse, [0, 1, 0, 2, 1]),
+        (counts, [2, 2, 1]),
+        (positions, [[0, 2, 3]]),
+        (sizes, [5]),
+        (same, x),
+    ):
+        np.testing.assert_array_equal(np.asarray(found), expected)

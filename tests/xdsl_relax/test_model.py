@@ -107,9 +107,9 @@ def test_everything_that_is_loaded(tmp_path: Path):
 def test_what_cannot_be_loaded_is_said(tmp_path: Path):
     (tmp_path / "m.txt").write_text("")
     for source, error, message in (
-        (tmp_path / "m.txt", ValueError, "expected a file that ends in one of .mlir, .onnx, .pt2, .py, got "),
+        (tmp_path / "m.txt", ValueError, "expected a file that ends in one of .mlir, .onnx, .pt2, .py, .gguf, got "),
         ("nowhere.mlir", FileNotFoundError, "No such file"),
-        ("m.rvm", ValueError, "m.rvm is an executable, which is compiled: Session(path) or Executable.load(path)"),
+        ("m.rvm", ValueError, "m.rvm is an executable, which is compiled: compile(path) or Session(path) loads it"),
         (3, TypeError, "load expected a path, a text, or a model of ONNX or PyTorch, got int"),
     ):
         with pytest.raises(error) as caught:

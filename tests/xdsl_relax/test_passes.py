@@ -6,7 +6,6 @@ import io
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import DiagnosticException
 
 import xdsl_relax as xr
 
@@ -59,10 +58,10 @@ def test_pipelines_are_taken_apart():
 @pytest.mark.parametrize(
     ("passes", "error", "message"),
     [
-        ("legalise-ops", DiagnosticException, "unknown pass 'legalise-ops'\nhint: did you mean 'legalize-ops'"),
-        ("verify-stage{stages=vm}", DiagnosticException, "hint: its options are stage: str"),
+        ("legalise-ops", xr.PassError, "unknown pass 'legalise-ops'\nhint: did you mean 'legalize-ops'"),
+        ("verify-stage{stages=vm}", xr.PassError, "hint: its options are stage: str"),
         ("fuse-ops{", ValueError, "cannot read the pipeline 'fuse-ops{': "),
-        ("verify-stage{stage=vm}", DiagnosticException, "pass 'verify-stage' failed\n"),
+        ("verify-stage{stage=vm}", xr.PassError, "pass 'verify-stage' failed\n"),
     ],
 )
 def test_errors_name_the_pass(passes: str, error: type[Exception], message: str):

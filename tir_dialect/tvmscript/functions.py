@@ -14,7 +14,7 @@ from tir_dialect.tvmscript.statements import Statements, buffer_arguments
 from tir_dialect.tvmscript.text import INDEX, Names, Text, dtype_text, python_name
 from tir_dialect.types import BufferType
 
-_HEAD = (
+HEAD = (
     "from __future__ import annotations",
     "",
     "from typing import TypeVar",
@@ -47,11 +47,11 @@ def as_tvmscript(op: PrimFuncOp | ModuleOp) -> str:
     if not isinstance(cast("object", op), PrimFuncOp | ModuleOp):
         raise TypeError(f"as_tvmscript expected a tir.prim_func or a module of them, got {type(op).__name__}")
     funcs = [op] if isinstance(op, PrimFuncOp) else _prim_funcs(op)
-    names = sorted({name for func in funcs for name in _extents(func)})
+    names = sorted({name for func in funcs for name in extents(func)})
     module = [] if isinstance(op, PrimFuncOp) else ["from tvm.script import ir as I"]
     symbols = [f'{python_name(name)} = TypeVar("{python_name(name)}")' for name in names]
-    head = [*_HEAD, *module, "from tvm.script import tirx as T", "", *symbols, "", ""]
-    texts = [_function(func) for func in funcs]
+    head = [*HEAD, *module, "from tvm.script import tirx as T", "", *symbols, "", ""]
+    texts = [function_lines(func) for func in funcs]
     if isinstance(op, PrimFuncOp):
         return "\n".join([*head, *rendered(texts[0])]) + "\n"
     body: list[Line] = []
@@ -70,15 +70,16 @@ def _prim_funcs(module: ModuleOp) -> list[PrimFuncOp]:
     return funcs
 
 
-def _extents(func: PrimFuncOp) -> set[str]:
+def extents(func: PrimFuncOp) -> set[str]:
     """The symbols that a buffer has as an extent: callers need not say what they are."""
     types = [param.type for param in func.params]
     dims = (dim for type in types if isinstance(type, BufferType) for dim in type.shape)
     return {name for dim in dims if (name := dim.as_symbol) is not None}
 
 
-def _function(func: PrimFuncOp) -> list[Line]:
-    found = _extents(func)
+def function_lines(func: PrimFuncOp) -> list[Line]:
+    """The lines of one function, whose extents are names of the module."""
+    found = extents(func)
     symbols = dict(zip(func.symbol_names, func.symbol_args, strict=True))
     writer = Statements(Names([func.sym_name.data, *map(python_name, symbols)]))
     writer.expressions.is_symbolic = bool(symbols)

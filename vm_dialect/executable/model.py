@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -35,6 +35,10 @@ BUILTIN_PREFIX = "vm.builtin."
 
 OBSERVE = f"{BUILTIN_PREFIX}observe"
 """The packed function that native code calls around each call if it is built to be watched."""
+OF_TVM = frozenset(
+    f"{BUILTIN_PREFIX}{name}" for name in ("ensure_zero_offset", "tensor_to_shape", "to_device", "tuple_getitem")
+)
+"""Names that begin so in TVM, and are none of our run-time library's: functions of the registry, as any other."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,18 @@ class SignatureTypes:
     """One for each parameter, or none if they are not said."""
     result: str = ""
     """Empty if it is not said."""
+
+
+def split_list(text: str) -> Iterator[str]:
+    """The items of a list in such a text, which commas outside of brackets separate."""
+    depth, start = 0, 0
+    for index, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if character == "," and not depth:
+            yield text[start:index].strip()
+            start = index + 1
+    if text[start:].strip():
+        yield text[start:].strip()
 
 
 UNTYPED = SignatureTypes()
@@ -85,7 +101,8 @@ class FunctionInfo:
     @property
     def is_builtin(self) -> bool:
         """Whether it belongs to the run-time library."""
-        return self.kind is FunctionKind.PACKED and self.name.startswith(BUILTIN_PREFIX)
+        is_packed = self.kind is FunctionKind.PACKED
+        return is_packed and self.name.startswith(BUILTIN_PREFIX) and self.name not in OF_TVM
 
 
 @dataclass(frozen=True)

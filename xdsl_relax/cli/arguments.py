@@ -33,8 +33,8 @@ def add_load_option(parser: argparse.ArgumentParser, purpose: str) -> None:
         "--load",
         action="append",
         default=[],
-        metavar="FILE.py",
-        help=f"run a Python file first; it may {purpose}",
+        metavar="FILE.py|MODULE",
+        help=f"run a Python file, or import a module, first; it may {purpose}",
     )
 
 

@@ -7,32 +7,29 @@ import gc
 import os
 import signal
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields
-from types import CodeType
 
-from xdsl.ir import Operation
-from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.lexer import Span
 
-from lowering.compiler.debug import Debug, debug_level
-from lowering.diagnostics import Finding, InvalidModule, render
+from lowering.diagnostics import InvalidModule
 from lowering.llvm.errors import CodegenError
 from lowering.parsing import Misbound
 from tir_dialect.garbage import few_collections
+from xdsl_relax.errors import RelaxError, with_traceback
 
 INTERRUPTED = 130
 """The status of what Ctrl-C ended, as shells have it."""
 
-_EMIT_ERROR: CodeType = Operation.emit_error.__code__
+
+class ToolError(RelaxError):
+    """What is wrong with the command line, or with a file that it names."""
 
 
-class ToolError(DiagnosticException):
-    """An error whose message is shown to the user as it is."""
+class Report(Exception):
+    """What is wrong, in lines that say of themselves where."""
 
 
 class Failures(Exception):
@@ -94,7 +91,7 @@ def _show_warnings(tool: str) -> None:
 
 def _describe(tool: str, error: BaseException) -> str:
     match error:
-        case InvalidModule():
+        case InvalidModule() | Report():
             return str(error)
         case Misbound() | Failures():
             return "\n".join(_describe(tool, each) for each in error.errors)
@@ -116,52 +113,3 @@ def quote_span(span: Span[str] | Span[bytes]) -> str:
     """The source line of a span with carets under it."""
     _, _, rest = span.print_with_context().partition("\n")
     return rest.rstrip("\n")
-
-
-def pass_failure(error: Exception, pass_name: str) -> ToolError:
-    """The error message for an exception raised by the pass `pass_name`."""
-    if isinstance(error, InvalidModule):
-        return ToolError(f"pass '{pass_name}' failed\n{error}")
-    message = str(error).strip()
-    op = _op_of_emit_error(error)
-    if isinstance(error, DiagnosticException):
-        report = render((Finding.at(op, message),)) if op is not None else message
-        return ToolError(f"pass '{pass_name}' failed\n{report}")
-    report = f"internal error in pass '{pass_name}': {type(error).__name__}: {message}"
-    if op is not None:
-        report = f"{report}\n{render((Finding.at(op, 'was being rewritten'),))}"
-    hint = "set RELAX_DEBUG=1 for the Python traceback, --reproducer FILE for a file that shows the failure"
-    return ToolError(with_traceback(report, error, hint))
-
-
-def with_traceback(message: str, error: BaseException, hint: str | None = None) -> str:
-    """`message` with the Python traceback under it if `RELAX_DEBUG` is set, else with the hint."""
-    if debug_level() >= Debug.STAGES:
-        return f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
-    return message if hint is None else f"{message}\nhint: {hint}"
-
-
-def unknown_pass(name: str, available: list[str]) -> ToolError:
-    """The error message for an unknown pass, with suggestions."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, available, n=3)
-    advice = f"did you mean {' or '.join(repr(match) for match in close)}" if close else "--help lists the passes"
-    return ToolError(f"unknown pass '{name}'\nhint: {advice}")
-
-
-def bad_options(error: ValueError, pass_class: type[ModulePass]) -> ToolError:
-    """The error message for wrong options of a pass."""
-    # With postponed evaluation of annotations, which all our files have, a field's type is its text.
-    options = [f"{field.name.replace('_', '-')}: {field.type!s}" for field in fields(pass_class)]
-    has = f"its options are {', '.join(options)}" if options else "it has no options"
-    return ToolError(f"pass '{pass_class.name}': {error}\nhint: {has}")
-
-
-def _op_of_emit_error(error: BaseException) -> Operation | None:
-    """The op that raised `error` through `emit_error`; xDSL keeps it nowhere but in the innermost such frame."""
-    found: Operation | None = None
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        if frame.f_code is _EMIT_ERROR and isinstance(op := frame.f_locals.get("self"), Operation):
-            found = op
-    return found

@@ -21,6 +21,23 @@ if TYPE_CHECKING:
     from lowering.compiler.validation import Validation
 
 
+@dataclass(frozen=True)
+class PrintingOptions:
+    """When the module is printed between passes, as `mlir-opt` has it."""
+
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    before_all: bool = False
+    after_all: bool = False
+    only_changes: bool = False
+    """After passes only where the text is another one than before."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether the text before a pass is needed."""
+        return self.only_changes and (self.after_all or bool(self.after))
+
+
 @dataclass
 class PassMonitor:
     """The callback of a pass pipeline; everything that it prints goes to stderr."""
@@ -29,6 +46,7 @@ class PassMonitor:
     verify_each: bool = True
     """Verify after each pass, not only before the first and after the last."""
     print_between: bool = False
+    printing: PrintingOptions = PrintingOptions()
     keep_text: bool = False
     """Keep the module as text before each pass, for `before_text`."""
     validation: Validation | None = None
@@ -43,6 +61,8 @@ class PassMonitor:
     """Name and seconds of each pass, and of all verification together."""
     _verification: float = field(default=0.0, init=False)
     _started: float = field(default=0.0, init=False)
+    _text: str | None = field(default=None, init=False)
+    """The module before the pass that runs."""
 
     def __call__(self, previous: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
         """Called before the first pass, between passes and after the last one."""
@@ -54,6 +74,7 @@ class PassMonitor:
             self._validate(previous, module)
         if previous is not None and self.print_between:
             print(f"// -----// IR after {previous.name} //----- //", print_module(module), sep="\n", file=sys.stderr)
+        self._print(previous, module, following)
         self.running = following
         self.position += 1
         if following is not None and self.keep_text:
@@ -70,6 +91,22 @@ class PassMonitor:
             self.validation.after(module, previous.name)
         except DiagnosticException as error:
             raise ToolError(str(error)) from error
+
+    def _print(self, previous: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
+        """Prints what `--mlir-print-ir-..` says."""
+        options = self.printing
+        text = print_module(module) if options.compares else None
+        if previous is not None and (options.after_all or previous.name in options.after):
+            if not options.only_changes or text != self._text:
+                self._dump("After", previous.name, module)
+            elif options.only_changes:
+                print(f"// -----// IR Dump After {previous.name} (no change) //----- //", file=sys.stderr)
+        if following is not None and (options.before_all or following.name in options.before):
+            self._dump("Before", following.name, module)
+        self._text = text
+
+    def _dump(self, when: str, name: str, module: ModuleOp) -> None:
+        print(f"// -----// IR Dump {when} {name} //----- //", print_module(module), sep="\n", file=sys.stderr)
 
     def timing_table(self) -> str:
         """One line per pass, in order, and the total; milliseconds."""

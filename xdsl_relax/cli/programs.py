@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import runpy
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
-from xdsl_relax.cli.failures import ToolError, with_traceback
+from tir_dialect.extensions import ExtensionError, load_extension
+from xdsl_relax import file_kinds
+from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.errors import with_traceback
+from xdsl_relax.file_kinds import STDIN, Holds, ReadOptions, kind_of, source_of
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
     from tir_dialect.target import Target
     from vm_dialect import Executable
+    from vm_dialect.callee import Callee
     from vm_dialect.profiler import Profile
+    from xdsl_relax.cli.signatures import Signature
 
 MODES = ("native", "bytecode", "interpret")
-MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2")
-EXECUTABLE_SUFFIX = ".rvm"
-LIBRARY_SUFFIX = ".so"
-MOST_TEXT = 1 << 30
-"""Characters of a text."""
 
 
 @dataclass(frozen=True)
@@ -65,141 +63,154 @@ class Program:
     """What the parameters are called, if they have names."""
     result_names: Sequence[str] = ()
     """What the model calls the result, or each field of it; empty if it does not say."""
+    entry: str = "main"
+    """The function."""
+    signature: Signature | None = None
+    """What is known of its parameters; `None` for a kernel with a convention of its own."""
 
 
 def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:
-    """The module in a file, not yet verified, with weights from another; `ToolError` for a file of another kind.
+    """The module in a file or on standard input, not yet verified, with weights from another file.
 
     `shapes` are those of the inputs of an ONNX model, as `import_model` takes them.
     """
-    if Path(path).suffix not in MODULE_SUFFIXES:
-        raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
-    if (read := IMPORTERS.get(Path(path).suffix)) is not None:
-        from vm_dialect.files import open_regular
-
-        open_regular(path).close()
-        return read(path, shapes)
-    if isinstance(shapes, Mapping) and shapes:
-        raise ToolError(f"{path}: --shape is for ONNX models; the text says its shapes")
-    module = parse_module(read_text(path), path)
-    if weights is not None:
-        from lowering.compiler.weight_files import load_weights
-
-        load_weights(module, weights)
+    module = file_kinds.read_module(path, ReadOptions(shapes=shapes))
+    load_weights_into(module, weights)
     return module
 
 
-def read_text(path: str) -> str:
-    """The text in a file or pipe; `ToolError` if there is something else in it, or no end of it."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(MOST_TEXT + 1)
-    except UnicodeDecodeError as error:
-        raise ToolError(no_text(path, error)) from error
-    if len(text) > MOST_TEXT:
-        raise ToolError(f"{path}: expected a text of at most {MOST_TEXT} characters")
-    return text
+def load_weights_into(module: ModuleOp, path: str | None) -> None:
+    """Gives a module the weights that its text names, from a file, if there is one."""
+    if path is not None:
+        from lowering.compiler.weight_files import load_weights
+
+        load_weights(module, path)
 
 
-def no_text(path: str, error: UnicodeDecodeError) -> str:
-    """What is said of a file that holds something else than text."""
-    return f"{path}: expected text in UTF-8, got the byte {error.object[error.start]:#04x} at position {error.start}"
-
-
-def read_onnx(path: str, shapes: GivenShapes = ()) -> ModuleOp:
-    """An ONNX model as a module, its inputs with the shapes that are given; `ToolError` if it cannot be imported, or
-    the package `onnx` is missing.
-    """
-    from relax_dialect.frontend.onnx import OnnxImportError, import_model
-
-    try:
-        return import_model(path, shapes=shapes)
-    except OnnxImportError as error:
-        raise ToolError(f"{path}: {error}") from error
-    except ModuleNotFoundError as error:
-        raise ToolError(f"{path} needs the package onnx: pip install onnx ({error})") from error
-
-
-def read_torch(path: str, shapes: GivenShapes = ()) -> ModuleOp:
-    """An exported program of PyTorch, which says all shapes, as a module; `ToolError` if it cannot be imported, or
-    `torch` is missing.
-    """
-    from relax_dialect.frontend.torch import TorchImportError, import_file
-
-    if isinstance(shapes, Mapping) and shapes:
-        raise ToolError(f"{path}: shapes are given for ONNX models; exported programs of PyTorch have theirs")
-    try:
-        return import_file(path)
-    except TorchImportError as error:
-        raise ToolError(f"{path}: {error}") from error
-    except ModuleNotFoundError as error:
-        raise ToolError(f"{path} needs the package torch: pip install torch ({error})") from error
-
-
-IMPORTERS: Mapping[str, Callable[[str, GivenShapes], ModuleOp]] = {".onnx": read_onnx, ".pt2": read_torch}
-"""What reads the files of other systems, by how their names end."""
-
-
-def load_python_files(paths: Sequence[str]) -> None:
-    """Runs Python files, which register packed functions or tensor intrinsics; `ToolError` for what one raises."""
-    for path in paths:
+def load_python_files(names: Sequence[str]) -> None:
+    """Runs Python files and imports modules, which register what they have; `ToolError` for what one raises."""
+    for name in names:
         try:
-            runpy.run_path(path)
-        except Exception as error:
-            raise ToolError(with_traceback(f"{path}: {type(error).__name__}: {error}", error)) from error
+            load_extension(name)
+        except ExtensionError as error:
+            raise ToolError(with_traceback(str(error), error.__cause__ or error)) from error
 
 
-def load_program(path: str, entry: str, options: BuildOptions) -> Program:
-    """The function `entry` of the program in `path`: a module, which is built, or an executable or a library, which is
-    loaded.
+def load_program(path: str, entry: str | None, options: BuildOptions) -> Program:
+    """The function `entry` of the program in `path`, or that of `main_entry`: of a module, which is built, or of an
+    executable or a library, which is loaded.
     """
     started = time.perf_counter()
-    if Path(path).suffix == LIBRARY_SUFFIX:
+    kind = kind_of(path)
+    if kind is not None and kind.holds is Holds.LIBRARY:
         return _of_library(path, entry, options, started)
-    if Path(path).suffix == EXECUTABLE_SUFFIX:
+    if kind is not None and kind.holds is Holds.EXECUTABLE:
         if options.mode == "interpret":
             raise ToolError(f"expected a module to interpret, got the executable {path}")
-        from vm_dialect import Executable
-
-        return _compiled(Executable.load(path, trust=options.trust), entry, "loaded", started)
+        return _compiled(_read_executable(path, options.trust), entry, "loaded", started)
     from lowering.compiler.host_functions import HostFunction
+    from relax_dialect.ops.structure import FuncOp
+    from xdsl_relax.cli.signatures import Signature
 
     module = read_module(path, options.weights, options.shapes)
-    host = HostFunction.of(module, entry)
+    name = entry_of(module, entry)
+    host = HostFunction.of(module, name)
     if options.mode == "interpret":
-        program = _interpreted(module, entry, started)
+        program = _interpreted(module, name, started)
     else:
-        program = _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
+        declared = next((op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name), None)
+        program = _compiled(build_executable(module, options), name, f"{options.mode}, built", started)
+        if declared is not None:  # which says the bounds of symbols, too
+            program = replace(program, signature=Signature.of_func(declared))
     if host is None:
         return program
-    return replace(program, call=host.bound(program.call), profile=None, parameters=None)
+    return replace(program, call=host.bound(program.call), profile=None, parameters=None, signature=None)
 
 
-def load_executable(path: str, options: BuildOptions) -> Executable:
-    """The executable in a file, or that of the module in it; `ToolError` for a shared library."""
-    if Path(path).suffix == LIBRARY_SUFFIX:
-        raise ToolError(f"{path} is a shared library, which is machine code: give the module or its bytecode")
-    if Path(path).suffix != EXECUTABLE_SUFFIX:
-        return build_executable(read_module(path, options.weights, options.shapes), options)
+def signatures_text(path: str, options: BuildOptions) -> str:
+    """A line for each public function of a program, which is not built."""
+    from xdsl_relax.cli.signatures import Signature, signatures_in
+
+    kind = kind_of(path)
+    if kind is not None and kind.holds is Holds.LIBRARY:
+        from vm_dialect.library import load_library
+
+        try:
+            library = load_library(path)
+        except (OSError, RuntimeError) as error:
+            raise ToolError(str(error)) from error
+        found = [Signature.of_compiled(library[name]) for name in library.entries]
+    elif kind is not None and kind.holds is Holds.EXECUTABLE:
+        from vm_dialect import VirtualMachine
+
+        executable = _read_executable(path, options.trust)
+        machine = VirtualMachine(executable)
+        found = [Signature.of_compiled(cast("Callee", machine[name])) for name in executable.entries]
+    else:
+        module = read_module(path, options.weights, options.shapes)
+        verify_module(module)
+        found = signatures_in(module)
+    return "\n".join(f"@{each.text()}" for each in found)
+
+
+def _read_executable(path: str, trust: bool) -> Executable:
     from vm_dialect import Executable
 
-    return Executable.load(path, trust=options.trust)
+    data = source_of(path).data
+    return Executable.load(path, trust=trust) if data is None else Executable.from_bytes(data, trust=trust)
 
 
-def _of_library(path: str, entry: str, options: BuildOptions, started: float) -> Program:
+def entry_of(module: ModuleOp, given: str | None) -> str:
+    """The function that is given, or else that of `main_entry` among the public functions of a module."""
+    from relax_dialect.ops.structure import FuncOp
+    from tir_dialect.ops.function import PrimFuncOp
+
+    if given is not None:
+        return given
+    funcs = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+    kernels = [op.sym_name.data for op in module.ops if isinstance(op, PrimFuncOp) and not op.is_private]
+    lowered = any(op.name in ("vm.func", "llvm.func") for op in module.ops)
+    return "main" if lowered and not funcs else main_entry(funcs or kernels)
+
+
+def main_entry(names: Sequence[str]) -> str:
+    """`main`, or the only function; `ToolError` lists them where that is not clear."""
+    _require_some(names)
+    if "main" not in names and len(names) > 1:
+        raise ToolError(f"the program has several functions, say which: --entry {' or '.join(names)}")
+    return "main" if "main" in names else names[0]
+
+
+def _of_library(path: str, entry: str | None, options: BuildOptions, started: float) -> Program:
     from vm_dialect.files import open_regular
     from vm_dialect.library import load_library
+    from xdsl_relax.cli.signatures import Signature
 
     if options.mode != "native":
         raise ToolError(f"{path} is a shared library, which is machine code; leave out --mode {options.mode}")
+    if path == STDIN:
+        raise ToolError("a shared library is opened by the system: give its file, not standard input")
     open_regular(path).close()
     try:
         library = load_library(path)
     except (OSError, RuntimeError) as error:  # no library at all, or one for another machine
         raise ToolError(str(error)) from error
-    _require_entry(entry, library.entries)
-    function = library[entry]
-    return Program(function, f"loaded in {_milliseconds(started)}", None, function.parameters, function.result_names)
+    name = main_entry(library.entries) if entry is None else entry
+    _require_entry(name, library.entries)
+    function = library[name]
+    origin = f"loaded in {_milliseconds(started)}"
+    signature = Signature.of_compiled(function)
+    return Program(function, origin, None, function.parameters, function.result_names, name, signature)
+
+
+def load_executable(path: str, options: BuildOptions) -> Executable:
+    """The executable in a file, or that of the module in it; `ToolError` for a shared library."""
+    kind = kind_of(path)
+    if kind is not None and kind.holds is Holds.LIBRARY:
+        raise ToolError(f"{path} is a shared library, which is machine code: give the module or its bytecode")
+    if kind is None or kind.holds is not Holds.EXECUTABLE:
+        return build_executable(read_module(path, options.weights, options.shapes), options)
+    return _read_executable(path, options.trust)
 
 
 def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
@@ -226,6 +237,7 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
     from vm_dialect.builtins import register_globals
+    from xdsl_relax.cli.signatures import Signature
 
     register_globals()  # what was deferred calls one of them
     verify_module(module)
@@ -237,32 +249,41 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     _require_entry(entry, list(functions))
     origin = f"interpreted, read in {_milliseconds(started)}"
     func = functions[entry]
-    results = () if func.result_names is None else tuple(name.data for name in func.result_names)
-    return Program(lambda *arguments: run(module, entry, arguments), origin, None, func.param_names, results)
+    signature = Signature.of_func(func)
+    names, results = signature.parameters, signature.result_names
+    return Program(lambda *arguments: run(module, entry, arguments), origin, None, names, results, entry, signature)
 
 
-def _compiled(executable: Executable, entry: str, how: str, started: float) -> Program:
+def _compiled(executable: Executable, entry: str | None, how: str, started: float) -> Program:
     from vm_dialect import VirtualMachine
     from vm_dialect.executable import FunctionKind
     from vm_dialect.executable.model import OBSERVED_NOTE
+    from xdsl_relax.cli.signatures import Signature
 
-    _require_entry(entry, executable.entries)
+    name = main_entry(executable.entries) if entry is None else entry
+    _require_entry(name, executable.entries)
     try:
         machine = VirtualMachine(executable)
     except RuntimeError as error:  # built for another machine
         raise ToolError(str(error)) from error
-    info = executable.functions[executable.function_index[entry]]
+    info = executable.functions[executable.function_index[name]]
     is_watched = info.kind is FunctionKind.BYTECODE or OBSERVED_NOTE in executable.metadata.notes
-    profile = partial(machine.profile, entry) if is_watched else None
+    profile = partial(machine.profile, name) if is_watched else None
     origin = f"{how} in {_milliseconds(started)}"
-    return Program(machine[entry], origin, profile, info.parameters, info.result_names)
+    function = machine[name]
+    signature = Signature.of_compiled(cast("Callee", function))
+    return Program(function, origin, profile, info.parameters, info.result_names, name, signature)
 
 
 def _require_entry(name: str, entries: Sequence[str]) -> None:
-    if not entries:
-        raise ToolError("the module has no function that can be run: it is empty, or all of them are private")
+    _require_some(entries)
     if name not in entries:
         raise ToolError(f"expected --entry to be one of {', '.join(entries)}, got {name}")
+
+
+def _require_some(entries: Sequence[str]) -> None:
+    if not entries:
+        raise ToolError("the module has no function that can be run: it is empty, or all of them are private")
 
 
 def target_of(options: BuildOptions) -> Target:

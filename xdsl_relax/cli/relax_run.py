@@ -7,9 +7,9 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -20,15 +20,19 @@ from xdsl_relax.cli.programs import (
     BuildOptions,
     Program,
     build_executable,
+    entry_of,
     load_executable,
     load_program,
     load_python_files,
+    main_entry,
     memory_text,
     parameters_of,
     read_module,
+    signatures_text,
     target_of,
 )
 from xdsl_relax.cli.run_arguments import command_line
+from xdsl_relax.cli.signatures import Signature, signature_of
 from xdsl_relax.cli.values import (
     Arrays,
     NamedValue,
@@ -39,24 +43,28 @@ from xdsl_relax.cli.values import (
     literal,
     named,
     random_array,
+    read_archive,
     read_array,
     results_folder,
+    value_text,
+    write_output,
     write_results,
 )
+from xdsl_relax.file_kinds import KINDS, kind_of
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from lowering.tune import Report
     from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from vm_dialect.callee import Callee
     from vm_dialect.executable import Executable
     from vm_dialect.profiler import Profile
 
 Result = TypeVar("Result")
 
 
-def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> Sequence[NamedValue]:
-    import numpy as np
-
-    rng = np.random.default_rng(seed)
+def _arguments(collected: Iterable[tuple[str, str]], rng: Generator) -> Sequence[NamedValue]:
     readers: dict[str, Callable[[str], object]] = {
         "--input": read_array,
         "--random": lambda text: random_array(text, rng),
@@ -64,7 +72,12 @@ def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> Sequence[Name
     }
     values: list[NamedValue] = []
     for kind, text in collected:
+        if not text:
+            continue  # --random alone
         parameter, rest = named(text)
+        if kind == "--input" and parameter is None and rest.endswith(".npz"):
+            values += read_archive(rest)
+            continue
         values.append(NamedValue(rest, readers[kind](rest), parameter))
     return values
 
@@ -80,7 +93,11 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 
 def _run(argv: Sequence[str] | None) -> None:
-    args = command_line(__doc__).parse_args(argv)
+    args = command_line(__doc__).read(argv)
+    if args.signature:
+        load_python_files(args.load)
+        print(signatures_text(args.file, replace(build_options(args, "native"), trust=args.trust)))
+        return
     if Path(args.file).suffix == ".gguf" or Path(args.file, "config.json").is_file():
         from xdsl_relax.cli.generate import generate  # which needs what most programs do without
 
@@ -100,16 +117,12 @@ def _run(argv: Sequence[str] | None) -> None:
 
 def _run_program(args: argparse.Namespace) -> None:
     load_python_files(args.load)
-    inputs = _arguments(args.inputs or (), args.seed)
+    inputs = _Inputs.of(args)
     options = replace(build_options(args, args.mode or "native"), trust=args.trust, instrument=_is_profiled(args))
-    if not options.shapes and args.file.endswith(".onnx"):
-        options = replace(options, shapes=_ranks(inputs))
+    if not options.shapes and inputs.given and kind_of(args.file) is KINDS[".onnx"]:
+        options = replace(options, shapes=_ranks(inputs.given))
     if args.tune:
-        module = read_module(args.file, args.weights, options.shapes)
-        if target_of(options) != target_of(replace(options, target=None)):
-            raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
-        ordered = in_order(inputs, parameters_of(module, args.entry), args.entry)
-        _tune(module, args, options, [as_argument(value.value) for value in ordered])
+        inputs = _tune(inputs, args, options)
     if args.check or args.bisect:
         _compare(args, options, inputs)
         return
@@ -122,7 +135,8 @@ def _run_program(args: argparse.Namespace) -> None:
         from xdsl_relax.cli.workers import load_sharded
 
         program = load_sharded(args.file, args.entry, options, args.mesh, args.timeout)
-    inputs = in_order(inputs, program.parameters, args.entry)
+    args.entry = program.entry
+    arguments = in_order(inputs.all(args.entry, program.signature), program.parameters, args.entry)
     if _is_profiled(args) and program.profile is None:
         raise ToolError(
             "only bytecode, and native code that is built for it, can be profiled: give the module, in the mode native "
@@ -131,16 +145,18 @@ def _run_program(args: argparse.Namespace) -> None:
     # what cannot be had is said before the program runs
     report = memory_text(args.file, args.weights, options.shapes) if args.report_memory else None
     folder = None if args.output_dir is None else results_folder(args.output_dir)
-    outputs, arguments = _call_and_print(program, inputs, args)
+    outputs, values = _call_and_print(program, arguments, args)
     if report is not None:
         print(report)
+    for path in [] if args.output is None else [write_output(outputs, args.output)]:
+        print(f"  wrote {path}")
     for path in [] if folder is None else write_results(outputs, folder):
         print(f"  wrote {path}")
     if _is_profiled(args) and program.profile is not None:
-        _profile(program.profile, arguments, args)
+        _profile(program.profile, values, args)
 
 
-def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
+def _compare(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -> None:
     """`--check` and `--bisect`."""
     from lowering.compiler.comparison import bisect, check
     from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass, for_target
@@ -149,11 +165,13 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[N
 
     module = read_module(args.file, args.weights, options.shapes)
     verify_module(module)
-    parameters = parameters_of(module, args.entry)
+    entry = args.entry = entry_of(module, args.entry)
+    parameters = parameters_of(module, entry)
     if parameters is None:
         names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
-        raise ToolError(f"expected --entry to be one of {', '.join(names) or 'none'}, got {args.entry}")
-    arguments = [value.value for value in in_order(inputs, parameters, args.entry)]
+        raise ToolError(f"expected --entry to be one of {', '.join(names) or 'none'}, got {entry}")
+    given = inputs.all(entry, None if inputs.dims is None else signature_of(module, entry))
+    arguments = [value.value for value in in_order(given, parameters, entry)]
 
     def compiled(module: ModuleOp, mode: str, weights: Mapping[str, Any]) -> Executable:
         return build_executable(module, replace(options, mode=mode, cache=False))
@@ -176,13 +194,17 @@ def _compare(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[N
         raise ToolError("the program computes something else than it means")
 
 
-def _debug(args: argparse.Namespace, options: BuildOptions, inputs: Sequence[NamedValue]) -> None:
+def _debug(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -> None:
+    from vm_dialect import VirtualMachine
     from vm_dialect.debugger import Debugger
+    from xdsl_relax.cli.signatures import Signature
 
     executable = load_executable(args.file, options)
-    info = executable.function_index.get(args.entry)
+    entry = args.entry = main_entry(executable.entries) if args.entry is None else args.entry
+    info = executable.function_index.get(entry)
     parameters = None if info is None else executable.functions[info].parameters
-    arguments = [as_argument(value.value) for value in in_order(inputs, parameters, args.entry)]
+    signature = None if info is None else Signature.of_compiled(cast("Callee", VirtualMachine(executable)[entry]))
+    arguments = [as_argument(value.value) for value in in_order(inputs.all(entry, signature), parameters, entry)]
     try:
         Debugger(executable, args.entry, arguments).cmdloop()
     except (KeyError, ValueError, TypeError) as error:
@@ -206,6 +228,37 @@ def _profile(profile: Callable[..., Profile], arguments: Sequence[object], args:
             print(f"  wrote {path}")
 
 
+@dataclass(frozen=True)
+class _Inputs:
+    """The arguments that the command line has, and how to make up the others."""
+
+    given: Sequence[NamedValue]
+    rng: Generator
+    dims: Mapping[str, int] | None = None
+    """The sizes of symbols in arguments that are made up; `None` if none are to be."""
+
+    @staticmethod
+    def of(args: argparse.Namespace) -> _Inputs:
+        import numpy as np
+
+        rng = np.random.default_rng(args.seed)
+        collected: Sequence[tuple[str, str]] = args.inputs or ()
+        given = _arguments(collected, rng)
+        if ("--random", "") in collected:
+            return _Inputs(given, rng, dict(args.dims))
+        if args.dims:
+            raise ToolError("--dim is for arrays that are made up: add --random without a specification")
+        return _Inputs(given, rng)
+
+    def all(self, entry: str, signature: Signature | None) -> Sequence[NamedValue]:
+        """The arguments, with random ones for parameters that have none if that is wanted."""
+        if self.dims is None:
+            return self.given
+        if signature is None:
+            raise ToolError(f"@{entry} does not say what its arguments are; give them, --random 'f32[3,4]'")
+        return signature.completed(self.given, self.dims, self.rng)
+
+
 def _call_and_print(
     program: Program, inputs: Sequence[NamedValue], args: argparse.Namespace
 ) -> tuple[list[NamedValue], list[object]]:
@@ -221,6 +274,8 @@ def _call_and_print(
         print(f"  input {index}{name}  {text}  ({value.source})")
     for value in outputs:
         print(f"  {value.source}  {describe(value.value)}")
+        if args.print:
+            print(value_text(value.value))
     print(f"  time  {_timing(seconds)}")
     return outputs, arguments
 
@@ -234,7 +289,19 @@ def _ranks(inputs: Sequence[NamedValue]) -> GivenShapes:
     return [] if any(name is not None for name in names) else ranks
 
 
-def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
+def _tune(inputs: _Inputs, args: argparse.Namespace, options: BuildOptions) -> _Inputs:
+    """Searches for schedules of the kernels; gives the arguments, of which none has to be made up any more."""
+    module = read_module(args.file, args.weights, options.shapes)
+    if target_of(options) != target_of(replace(options, target=None)):
+        raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
+    args.entry = entry_of(module, args.entry)
+    given = inputs.all(args.entry, None if inputs.dims is None else signature_of(module, args.entry))
+    ordered = in_order(given, parameters_of(module, args.entry), args.entry)
+    _search(module, args, options, [as_argument(value.value) for value in ordered])
+    return _Inputs(given, inputs.rng)
+
+
+def _search(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
     from lowering.tune import tune
     from lowering.tune.location import default_path
 

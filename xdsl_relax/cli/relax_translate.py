@@ -16,20 +16,19 @@ from xdsl.passes import ModulePass
 
 from lowering.tune.location import nothing_is_tuned
 from lowering.verify.module import verify_module
-from xdsl_relax.cli.arguments import add_build_options, add_save_weights_option, build_options
+from xdsl_relax.cli.arguments import add_build_options, add_load_option, add_save_weights_option, build_options
 from xdsl_relax.cli.failures import ToolError, run_tool
+from xdsl_relax.cli.parser import ToolParser
 from xdsl_relax.cli.programs import (
     BuildOptions,
     build_executable,
-    read_module,
-    read_onnx,
-    read_text,
-    read_torch,
+    load_python_files,
+    load_weights_into,
     target_of,
 )
+from xdsl_relax.file_kinds import STDIN, Holds, ReadOptions, read_module, suffixes
 
 if TYPE_CHECKING:
-    from relax_dialect.frontend.onnx.parameters import GivenShapes
     from vm_dialect import Executable
 
 Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
@@ -102,7 +101,7 @@ def _listing(module: ModuleOp, options: BuildOptions) -> str:
 
 
 def _tvmscript(module: ModuleOp, options: BuildOptions) -> str:
-    from tir_dialect.tvmscript import ScriptError, as_tvmscript
+    from relax_dialect.tvmscript import ScriptError, as_tvmscript
 
     verify_module(module)
     try:
@@ -135,14 +134,14 @@ SUFFIXES: Mapping[str, str] = {
 """What is made where `--emit` does not say it, by how the name of the output ends."""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="relax-translate", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or a TVMScript file (.py)")
+def _parser() -> ToolParser:
+    parser = ToolParser("relax-translate", __doc__)
+    parser.add_argument("file", help=f"a file of a module ({', '.join(suffixes(Holds.MODULE))}), or - for stdin")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--emit",
         choices=(*EMITTERS, *FILES),
-        help="optimised LLVM IR or assembly; an object file; the listing of bytecode; PrimFuncs as TVMScript; a shared "
+        help="optimised LLVM IR or assembly; an object file; the listing of bytecode; TVMScript; a shared "
         "library that tvm_ffi.load_module opens; an executable of --mode, or of bytecode (default: by suffix of -o)",
     )
     what.add_argument("--import-onnx", action="store_true", help="the module of an ONNX model")
@@ -170,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="of a library or an executable: write the weights to FILE.weights, which is mapped when it is loaded",
     )
+    add_load_option(parser, "register dialects, passes, converters and rules of operators")
     add_save_weights_option(parser)
     add_build_options(parser)
     return parser
@@ -177,7 +177,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _translate(argv: Sequence[str] | None) -> None:
     parser = _parser()
-    args = parser.parse_args(argv)
+    args = parser.read(argv)
+    load_python_files(args.load)
     what = _wanted(args) or parser.error("expected --emit, an import, or -o FILE whose suffix says what to make")
     if args.mode is not None and what != "executable":
         raise ToolError(f"--mode is for executables (.rvm), not for {what}")
@@ -197,7 +198,7 @@ def _translate(argv: Sequence[str] | None) -> None:
         raise ToolError(f"--weights-beside is for libraries and executables, not for {what}")
     contents = _mlir_to_llvmir(module, options) if what == "as it stands" else EMITTERS[what](module, options)
     if isinstance(contents, bytes):
-        Path(_required_output(args.output, what)).write_bytes(contents)
+        _write_bytes(contents, _required_output(args.output, what))
     else:
         _write_text(contents, args.output)
 
@@ -212,6 +213,8 @@ def _wanted(args: argparse.Namespace) -> str | None:
         return "module"
     if args.output is None:
         return None
+    if args.output == STDIN:
+        return None
     suffix = Path(args.output).suffix
     if suffix not in SUFFIXES:
         raise ToolError(f"expected -o FILE that ends in one of {', '.join(SUFFIXES)}, or --emit, got {args.output}")
@@ -223,17 +226,11 @@ _IMPORTS: Mapping[str, str] = {"import_onnx": ".onnx", "import_torch": ".pt2", "
 
 
 def _read(args: argparse.Namespace, options: BuildOptions) -> ModuleOp:
-    """The module in the file, not yet verified."""
+    """The module in the file or on standard input, not yet verified."""
     said = next((suffix for name, suffix in _IMPORTS.items() if getattr(args, name)), None)
-    match said or Path(args.file).suffix:
-        case ".py":
-            return _read_tvmscript(args.file, options.shapes, options.target)
-        case ".onnx":
-            return read_onnx(args.file, options.shapes)
-        case ".pt2":
-            return read_torch(args.file, options.shapes)
-        case _:
-            return read_module(args.file, options.weights, options.shapes)
+    module = read_module(args.file, ReadOptions(shapes=options.shapes, target=args.target), said)
+    load_weights_into(module, options.weights)
+    return module
 
 
 def _write_module(module: ModuleOp, args: argparse.Namespace) -> None:
@@ -246,29 +243,34 @@ def _write_module(module: ModuleOp, args: argparse.Namespace) -> None:
 
 
 def _write_compiled(what: str, executable: Executable, path: str, weights: Literal["inside", "beside"]) -> None:
+    if path == STDIN and weights == "beside":
+        raise ToolError("--weights-beside writes two files: give -o a file")
     if what != "library":
-        executable.save(path, weights=weights)
+        if path == STDIN:
+            sys.stdout.buffer.write(executable.to_bytes())
+        else:
+            executable.save(path, weights=weights)
         return
+    if path == STDIN:
+        raise ToolError("a library is written by a linker: give -o a file")
     try:
         executable.export_library(path, weights=weights)
     except RuntimeError as error:  # of the linker
         raise ToolError(str(error)) from error
 
 
-def _read_tvmscript(path: str, shapes: GivenShapes, target: str | None) -> ModuleOp:
-    """The module that a TVMScript file describes, which says all shapes; the target says how long its vectors are."""
-    if shapes:
-        raise ToolError(f"{path}: --shape is for ONNX models; a TVMScript file says its shapes")
-    from relax_dialect.frontend.tvmscript import parse
-
-    return parse(read_text(path), filename=path, target=target)
-
-
 def _write_text(contents: str, path: str | None) -> None:
-    if path is None:
+    if path is None or path == STDIN:
         print(contents.rstrip("\n"))
     else:
         Path(path).write_text(contents.rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _write_bytes(contents: bytes, path: str) -> None:
+    if path == STDIN:
+        sys.stdout.buffer.write(contents)
+    else:
+        Path(path).write_bytes(contents)
 
 
 def _required_output(path: str | None, kind: str) -> str:

@@ -7,16 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl_relax.cli.arguments import add_build_options, add_load_option
+from xdsl_relax.cli.parser import ToolParser
 from xdsl_relax.cli.programs import MODES
+from xdsl_relax.cli.signatures import given_dim
+from xdsl_relax.file_kinds import KINDS
 
 
-def command_line(description: str | None) -> argparse.ArgumentParser:
+def command_line(description: str | None) -> ToolParser:
     """The parser of the command line of `relax-run`."""
-    parser = argparse.ArgumentParser(prog="relax-run", description=description)
+    parser = ToolParser("relax-run", description)
+    kinds = ", ".join(f"{kind.what} ({kind.suffix})" for kind in KINDS.values())
+    parser.add_argument("file", help=f"{kinds}; - for stdin")
+    parser.add_argument("--entry", help="the function to call (default: main, or the only one)")
     parser.add_argument(
-        "file", help="a module (.mlir), a model (.onnx, .pt2, .gguf), an executable (.rvm) or a library (.so)"
+        "--signature", action="store_true", help="say what the functions take and give, and do not run any"
     )
-    parser.add_argument("--entry", default="main", help="the function to call (default: main)")
     parser.add_argument(
         "--mode",
         choices=MODES,
@@ -39,7 +44,7 @@ def command_line(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=_not_negative, default=0, help="of random arrays, --tune and --temperature (default: 0)"
     )
-    add_load_option(parser, "register packed functions")
+    add_load_option(parser, "register packed functions, dialects, passes, converters and rules of operators")
     _add_reports(parser)
     _add_generation(parser)
     add_build_options(parser)
@@ -84,15 +89,25 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         dest="inputs",
         nargs="+",
         metavar="[NAME=]X.npy",
-        help="arrays from files; X.npy:f8E4M3FN says of which type the elements are",
+        help="arrays from files, and all of an archive, X.npz, by their names, or one, X.npz:KEY; "
+        "X.npy:f8E4M3FN says of which type the elements are",
     )
     inputs.add_argument(
         "--random",
         action=_InOrder,
         dest="inputs",
-        nargs="+",
+        nargs="*",
         metavar="[NAME=]SPEC",
-        help='random arrays: "f32[3,4]", "i64[8]<100"',
+        help='random arrays: "f32[3,4]", "i64[8]<100"; alone, for each parameter that has no value',
+    )
+    inputs.add_argument(
+        "--dim",
+        action="append",
+        default=[],
+        dest="dims",
+        type=given_dim,
+        metavar="SYMBOL=N",
+        help="the size of a symbol in arrays of --random alone (default: 4, or what its bounds allow)",
     )
     inputs.add_argument(
         "--value",
@@ -105,6 +120,10 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reports(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--print", action="store_true", help="print the values of the results")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="write the result to a file: arrays by name (.npz), or one (.npy)"
+    )
     parser.add_argument("--output-dir", metavar="DIR", help="write each tensor of the result to a .npy file here")
     parser.add_argument(
         "--repeat", type=_positive, default=1, metavar="N", help="call N times and show the time of a call"
@@ -153,7 +172,7 @@ class _InOrder(argparse.Action):
         values: str | Sequence[Any] | None,
         option_string: str | None = None,
     ) -> None:
-        given = [values] if isinstance(values, str) else list(values or ())
+        given = [values] if isinstance(values, str) else list(values or ("",))
         collected: list[tuple[str, str]] = getattr(namespace, self.dest) or []
         setattr(namespace, self.dest, collected + [(self.option_strings[0], str(value)) for value in given])
 

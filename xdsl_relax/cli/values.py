@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -18,6 +20,7 @@ from vm_dialect.dtypes import BY_FFI_NAME, element_type
 from vm_dialect.files import open_regular
 from vm_dialect.tensors import array_element, from_numpy, numpy_dtype, to_numpy
 from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.file_kinds import STDIN, standard_input
 
 Array = npt.NDArray[Any]
 
@@ -38,6 +41,9 @@ class NamedValue:
 
 
 _FILE = re.compile(r"(?P<path>.*\.npy)(?::(?P<dtype>\w+))?", re.DOTALL)
+_ARCHIVE = re.compile(r"(?P<path>.*\.npz):(?P<key>[^:]+)(?::(?P<dtype>\w+))?", re.DOTALL)
+_UNNAMED = re.compile(r"arr_\d+")
+"""What NumPy calls arrays of an archive that were saved without names."""
 
 
 def named(text: str) -> tuple[str | None, str]:
@@ -52,7 +58,7 @@ def named(text: str) -> tuple[str | None, str]:
 
 
 def _is_argument(text: str) -> bool:
-    match = _FILE.fullmatch(text)
+    match = _FILE.fullmatch(text) or _ARCHIVE.fullmatch(text)
     if _RANDOM.fullmatch(text) is not None or Path(text if match is None else match["path"]).is_file():
         return True
     try:
@@ -83,19 +89,55 @@ def in_order(
 
 
 def read_array(text: str) -> Array:
-    """The array in the file `x.npy`, or its bytes as elements of another type, `x.npy:f8E4M3FN`.
+    """The array in the file `x.npy`, or its bytes as elements of another type, `x.npy:f8E4M3FN`; `x.npz:key` is one of
+    an archive.
 
     `.npy` files cannot name `bfloat16` and the types of at most a byte. Elements of two bytes without a type are taken
     for `bfloat16`. Nothing in the file is ever executed. `ToolError` if there is no such file, the type has another
     size, or the elements have none, or one that programs do not have.
     """
+    if (match := _ARCHIVE.fullmatch(text)) is not None:
+        arrays = _archive(match["path"])
+        if match["key"] not in arrays:
+            raise ToolError(f"{match['path']} has no array {match['key']}, it has {', '.join(arrays) or 'none'}")
+        return _typed(arrays[match["key"]], f"{match['path']}:{match['key']}", match["dtype"])
     match = _FILE.fullmatch(text)
     path, name = (match["path"], match["dtype"]) if match is not None else (text, None)
     try:
-        with open_regular(path) as file:
-            array = _elements(file)
+        if path == STDIN:
+            array = _elements(BytesIO(standard_input()))
+        else:
+            with open_regular(path) as file:
+                array = _elements(file)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise ToolError(f"cannot read {path}: {error}") from error
+    return _typed(array, path, name)
+
+
+def read_archive(path: str) -> list[NamedValue]:
+    """The arrays of a file `x.npz`, by their names; those without a name come first, in order."""
+    arrays = {key: _typed(array, f"{path}:{key}", None) for key, array in _archive(path).items()}
+    values = [
+        NamedValue(f"{path}:{key}", array, None if _UNNAMED.fullmatch(key) else key) for key, array in arrays.items()
+    ]
+    return sorted(values, key=lambda value: value.parameter is not None)
+
+
+def _archive(path: str) -> dict[str, Array]:
+    """The arrays of a file, whose elements may not have their type yet."""
+    try:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            return {
+                name.removesuffix(".npy"): _elements(BytesIO(archive.read(name)))
+                for name in archive.namelist()
+                if name.endswith(".npy")
+            }
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
+        raise ToolError(f"cannot read {path}: {error}") from error
+
+
+def _typed(array: Array, path: str, name: str | None) -> Array:
+    """An array whose elements have the type that is said, or that they have."""
     if name is None and array.dtype == np.dtype("V1"):
         raise ToolError(f"{path} has elements of one byte without a type: say which, as in {path}:f8E4M3FN")
     if name is None and array.dtype != np.dtype("V2"):
@@ -223,6 +265,11 @@ def describe(value: object) -> str:
     return f"{kind}  min {numbers.min():.6g}  max {numbers.max():.6g}  mean {numbers.mean():.6g}"
 
 
+def value_text(value: object) -> str:
+    """The elements of an array, those in the middle left out if it is large; else the value."""
+    return np.array2string(value, separator=", ") if is_array(value) else str(value)
+
+
 def results_folder(directory: str) -> Path:
     """The folder for results, which is made if need be; OSError where that is not possible."""
     folder = Path(directory)
@@ -241,6 +288,25 @@ def write_results(results: Sequence[NamedValue], folder: Path) -> list[Path]:
             np.save(path, result.value, allow_pickle=False)
             written.append(path)
     return written
+
+
+def write_output(results: Sequence[NamedValue], path: str) -> str:
+    """Writes the arrays by name to a file `x.npz`, or the only one to `x.npy`, and gives the path; `ToolError` if there
+    is another number of them.
+    """
+    arrays = [(result.source, result.value) for result in results if is_array(result.value)]
+    if path.endswith(".npz"):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, array in arrays:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+        return path
+    if not path.endswith(".npy"):
+        raise ToolError(f"expected --output to end in .npz or .npy, got {path}")
+    if len(arrays) != 1:
+        raise ToolError(f"{path} holds one array, and there are {len(arrays)}: write them to a file .npz")
+    np.save(path, arrays[0][1], allow_pickle=False)
+    return path
 
 
 def _file_name(name: str) -> str:

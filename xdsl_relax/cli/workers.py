@@ -16,7 +16,8 @@ from lowering.verify.module import verify_module
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
 from xdsl_relax.cli.failures import ToolError
-from xdsl_relax.cli.programs import BuildOptions, Program, read_module
+from xdsl_relax.cli.programs import BuildOptions, Program, entry_of, read_module
+from xdsl_relax.cli.signatures import signature_of
 
 
 def mesh_sizes(text: str, module: ModuleOp, entry: str) -> dict[str, int]:
@@ -39,13 +40,14 @@ def mesh_sizes(text: str, module: ModuleOp, entry: str) -> dict[str, int]:
     return {name: found[name] for name in names}
 
 
-def load_sharded(path: str, entry: str, options: BuildOptions, mesh: str, timeout: float | None) -> Program:
-    """The function `entry` of a module, which this process runs with the others; only rank 0 prints from here on."""
+def load_sharded(path: str, given: str | None, options: BuildOptions, mesh: str, timeout: float | None) -> Program:
+    """A function of a module, which this process runs with the others; only rank 0 prints from here on."""
     if options.mode == "interpret":
         raise ToolError("--mesh runs compiled programs; leave out --mode interpret")
     started = time.perf_counter()
     module = read_module(path, options.weights, options.shapes)
     verify_module(module)
+    entry = entry_of(module, given)
     sizes = mesh_sizes(mesh, module, entry)
     try:
         program = ShardedProgram(
@@ -61,7 +63,8 @@ def load_sharded(path: str, entry: str, options: BuildOptions, mesh: str, timeou
     if program.rank:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     workers = f"{program.group.size} worker{'s' if program.group.size > 1 else ''}"
-    return Program(program, f"{options.mode}, {workers}, built in {1000 * (time.perf_counter() - started):.1f} ms")
+    origin = f"{options.mode}, {workers}, built in {1000 * (time.perf_counter() - started):.1f} ms"
+    return Program(program, origin, entry=entry, signature=signature_of(module, entry))
 
 
 def run_together(run: Callable[[], None]) -> None:

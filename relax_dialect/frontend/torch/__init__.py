@@ -7,7 +7,7 @@ imported.
 from __future__ import annotations
 
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from relax_dialect.frontend.torch.errors import Refusal, TorchImportError, UnsupportedOperator
 from relax_dialect.frontend.torch.registry import converts
@@ -49,9 +49,9 @@ def from_exported_program(
 
 
 def import_file(
-    path: str | PathLike[str], *, decompose: bool = True, entry: str = "main", seed: int | None = None
+    path: str | PathLike[str] | BinaryIO, *, decompose: bool = True, entry: str = "main", seed: int | None = None
 ) -> ModuleOp:
-    """The module of a program that `torch.export.save` has written; see `from_exported_program`.
+    """The module of a program that `torch.export.save` has written, or its contents; see `from_exported_program`.
 
     PyTorch reads the file, so `ModuleNotFoundError` if it is missing, and `TorchImportError` if it cannot.
     """

@@ -6,7 +6,7 @@ import warnings
 from functools import cache
 from importlib import import_module
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, BinaryIO
 
 from relax_dialect.frontend.torch.errors import TorchImportError
 from relax_dialect.frontend.torch.program import ExportedProgram, FxNode
@@ -21,13 +21,13 @@ def torch() -> Any:
     return import_module("torch")
 
 
-def load_program(path: str | PathLike[str]) -> ExportedProgram:
+def load_program(path: str | PathLike[str] | BinaryIO) -> ExportedProgram:
     """The program in a `.pt2` file; `TorchImportError` if there is none, or PyTorch cannot read it."""
     library = torch()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what PyTorch does with its own file
-            return library.export.load(fspath(path))
+            return library.export.load(fspath(path) if isinstance(path, str | PathLike) else path)
     except Exception as error:  # archives, pickles and schemas that are wrong are of many kinds, none of them listed
         raise TorchImportError(f"the file cannot be read: {error}") from error
 

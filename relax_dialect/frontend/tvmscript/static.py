@@ -232,7 +232,10 @@ class StaticReader:
 
     def subscript(self, node: ast.Subscript) -> object:
         """`value[index]`."""
-        found = self.value(node.value)
+        return self.item(node, self.value(node.value))
+
+    def item(self, node: ast.Subscript, found: object) -> object:
+        """What a subscript takes of a value, which has been evaluated."""
         if isinstance(node.slice, ast.Slice) and (items := evaluator.items_of(found)) is not None:
             ends = (node.slice.lower, node.slice.upper, node.slice.step)
             return items[slice(*(None if each is None else self.integer(each) for each in ends))]

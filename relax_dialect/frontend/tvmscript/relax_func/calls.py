@@ -96,12 +96,11 @@ class TensorExpressionReader(TirCallReader):
         applied.__name__ = node.name if isinstance(node, ast.FunctionDef) else "te"
         return applied
 
-    def subscript(self, node: ast.Subscript) -> object:
-        owner = self.value(node.value)
-        if not isinstance(owner, te.Tensor | Slice):
-            return super().subscript(node)
+    def item(self, node: ast.Subscript, found: object) -> object:
+        if not isinstance(found, te.Tensor | Slice):
+            return super().item(node, found)
         parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return self._element(node, owner, parts)
+        return self._element(node, found, parts)
 
     def _element(self, node: ast.AST, tensor: te.Tensor | Slice, parts: Sequence[ast.expr]) -> te.Expr:
         values: list[object] = []

@@ -174,12 +174,11 @@ class ExpressionReader(StaticReader):
             case _:
                 self.fail(node, f"a value has no {node.attr}; values have shape, dtype, ndim and astype")
 
-    def subscript(self, node: ast.Subscript) -> object:
-        owner = self.value(node.value)
-        if isinstance(owner, Expr):
+    def item(self, node: ast.Subscript, found: object) -> object:
+        if isinstance(found, Expr):
             index = self._index(node.slice)
-            return self.emit(node, lambda: owner[index])
-        return super().subscript(node)
+            return self.emit(node, lambda: found[index])
+        return super().item(node, found)
 
     def _index(self, node: ast.expr) -> object:
         if isinstance(node, ast.Tuple):

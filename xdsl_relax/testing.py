@@ -1,4 +1,13 @@
-"""A lit format that starts nothing anew for our tools: they run in a fork of lit, which has loaded them."""
+"""Tests of text with lit, for this project and for extensions: substitutions, and a format that starts nothing anew.
+
+A `lit.cfg.py` of two lines has all of it::
+
+    from xdsl_relax.testing import configure
+
+    configure(config, lit_config, __file__)
+
+lit and filecheck come with `pip install xdsl-relax[testing]`.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +18,68 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache, reduce
+from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
-
-from lit import Test, TestRunner
-from lit.formats import ShTest
-from lit.ShUtil import Pipeline, ShParser
+from typing import Any, TypeAlias
 
 from lowering.registry import dialect_factories, pass_factories
+from tir_dialect.extensions import load_extension
 
-Pipe = Sequence[Sequence[str]]
+# lit is not typed.
+_Test: Any = import_module("lit.Test")
+_TestRunner: Any = import_module("lit.TestRunner")
+_ShTest: Any = import_module("lit.formats").ShTest
+_ShUtil: Any = import_module("lit.ShUtil")
+
+SUBSTITUTIONS: Sequence[tuple[str, str]] = (
+    # Both forms print, parse and print again to the same text.
+    ("RELAX_ROUNDTRIP", "relax-opt %s --split-input-file | relax-opt --split-input-file | filecheck %s"),
+    (
+        "RELAX_GENERIC_ROUNDTRIP",
+        "relax-opt %s --print-op-generic --split-input-file | relax-opt --split-input-file | filecheck %s",
+    ),
+    # Every chunk is rejected; the message goes to stdout.
+    (
+        "RELAX_INVALID",
+        "relax-opt %s --parsing-diagnostics --verify-diagnostics --split-input-file | filecheck %s",
+    ),
+)
+"""What stands for commands in RUN lines."""
+
+TOOLS = ("relax-opt", "relax-translate", "filecheck")
+
+SECONDS = 60
+"""How long a test may take, unless the command line of lit says it."""
+
+
+def configure(config: Any, lit_config: Any, file: str, *, extensions: Sequence[str] = ()) -> None:
+    """Fills the configuration of a suite of tests, whose `lit.cfg.py` is `file`.
+
+    `extensions` are modules that are loaded first, as by `--load`, for tests that run in a fork; those that are
+    installed need not be named.
+    """
+    for name in extensions:
+        load_extension(name)
+    config.test_format = ForkedTools(*TOOLS)
+    config.suffixes = [".mlir", ".py.test"]
+    config.test_source_root = os.path.dirname(file)
+    config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    if (packages := os.environ.get("PYTHONPATH")) is not None:
+        config.environment["PYTHONPATH"] = packages
+    # Tests neither use nor fill the user's cache of compiled code.
+    config.environment["RELAX_CACHE"] = "off"
+    config.substitutions += SUBSTITUTIONS
+    if lit_config.maxIndividualTestTime == 0 and lit_config.maxIndividualTestTimeIsSupported[0]:
+        lit_config.maxIndividualTestTime = SECONDS
+
+
+Pipe: TypeAlias = Sequence[Sequence[str]]
 """Commands, each of which reads what the one before writes."""
 
 
-class ForkedTools(ShTest):
+class ForkedTools(_ShTest):
     """RUN lines that are pipes of the named console scripts run in one fork for each test.
 
     Those of other tests go to the shell of lit, and so does a test that fails in the fork: what a test says is what
@@ -31,7 +87,7 @@ class ForkedTools(ShTest):
     """
 
     def __init__(self, *tools: str):
-        super().__init__()
+        _ShTest.__init__(self)
         self._tools = tools
         _load(tools)
 
@@ -39,8 +95,8 @@ class ForkedTools(ShTest):
         pipes = _pipes(test)
         ours = pipes and all(command[0] in self._tools for pipe in pipes for command in pipe)
         if ours and not lit_config.noExecute and _pass_in_a_fork(pipes, test):
-            return Test.Result(Test.PASS)
-        return super().execute(test, lit_config)
+            return _Test.Result(_Test.PASS)
+        return _ShTest.execute(self, test, lit_config)
 
 
 def _load(tools: Sequence[str]) -> None:
@@ -54,7 +110,7 @@ def _load(tools: Sequence[str]) -> None:
 
 
 @cache
-def _entry(tool: str) -> Callable[[], object]:
+def _entry(tool: str) -> Callable[[], int | None]:
     """The function of a console script."""
     (script,) = entry_points(group="console_scripts", name=tool)
     return script.load()
@@ -62,18 +118,18 @@ def _entry(tool: str) -> Callable[[], object]:
 
 def _pipes(test: Any) -> Sequence[Pipe]:
     """The RUN lines; none if one of them is more than a pipe of plain commands."""
-    script = TestRunner.parseIntegratedTestScript(test)
-    if isinstance(script, Test.Result):
+    script = _TestRunner.parseIntegratedTestScript(test)
+    if isinstance(script, _Test.Result):
         return ()
-    substitutions = TestRunner.getDefaultSubstitutions(test, *TestRunner.getTempPaths(test))
-    lines = TestRunner.applySubstitutions(script, substitutions, recursion_limit=test.config.recursiveExpansionLimit)
-    parsed = [ShParser(re.fullmatch(TestRunner.kPdbgRegex, line)[2], pipefail=True).parse() for line in lines]
+    substitutions = _TestRunner.getDefaultSubstitutions(test, *_TestRunner.getTempPaths(test))
+    lines = _TestRunner.applySubstitutions(script, substitutions, recursion_limit=test.config.recursiveExpansionLimit)
+    parsed = [_ShUtil.ShParser(re.fullmatch(_TestRunner.kPdbgRegex, line)[2], pipefail=True).parse() for line in lines]
     return [[command.args for command in line.commands] for line in parsed] if all(map(_is_plain, parsed)) else ()
 
 
 def _is_plain(line: Any) -> bool:
     """Whether a line has no operators, redirections or patterns."""
-    return isinstance(line, Pipeline) and all(
+    return isinstance(line, _ShUtil.Pipeline) and all(
         not command.redirects and all(isinstance(arg, str) for arg in command.args) for command in line.commands
     )
 

@@ -1,0 +1,1 @@
+"""An extension of xdsl-relax; `smooth.extension` registers what it has."""

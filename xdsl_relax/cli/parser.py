@@ -1,0 +1,111 @@
+"""What the parsers of all command lines have in common: near misses are named, the version is ours, shells complete."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from typing_extensions import override
+
+Listing = tuple[str, Sequence[tuple[str, str]]]
+"""A section at the end of the help: its title, and names with what they mean, one a line."""
+
+Completer = Callable[[str], Iterable[str]]
+"""The words that begin so."""
+
+
+class ToolParser(argparse.ArgumentParser):
+    """The parser of a command line."""
+
+    def __init__(self, tool: str, description: str | None, listings: Sequence[Callable[[], Listing]] = ()):
+        """`listings` are made when help is wanted; an option of the same name as one before takes its place."""
+        super().__init__(prog=tool, description=description, conflict_handler="resolve")
+        self._listings = listings
+        self.completers: dict[str, Completer] = {}
+        """What completes the values of options, by where they are kept."""
+
+    def read(self, argv: Sequence[str] | None) -> argparse.Namespace:
+        """The arguments; a shell that wants completions gets them instead, and the process ends."""
+        self.add_argument(
+            "-v", "--version", action=_Version, nargs=0, help="say the versions of xdsl-relax and of xDSL, and stop"
+        )
+        if "_ARGCOMPLETE" in os.environ:
+            self._complete()
+        return self.parse_args(argv)
+
+    def _complete(self) -> None:
+        import argcomplete
+        from argcomplete.completers import FilesCompleter
+
+        completers = self.completers
+
+        class Values(FilesCompleter):
+            """Of an option: what completes it, or files."""
+
+            def __call__(self, prefix: str, **given: Any) -> list[str]:
+                completer = completers.get(given["action"].dest)
+                return super().__call__(prefix, **given) if completer is None else list(completer(prefix))
+
+        argcomplete.autocomplete(self, default_completer=Values())
+
+    @override
+    def format_help(self) -> str:
+        """The options, then the listings."""
+        return "\n".join((super().format_help(), *(listing_text(make()) for make in self._listings)))
+
+    @override
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong in a line, and in another one what was meant."""
+        print(f"{self.prog}: error: {message}", f"hint: {self._hint(message)}", sep="\n", file=sys.stderr)
+        sys.exit(2)
+
+    def _hint(self, message: str) -> str:
+        from difflib import get_close_matches
+
+        known: Iterable[str] = self._option_string_actions
+        wrong = [word.partition("=")[0] for word in re.findall(r"(?:^|\s)(--?\w[^\s,]*)", message)]
+        if (choice := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)) is not None:
+            wrong, known = [choice[1]], re.findall(r"[\w-]+", choice[2])
+        elif not message.startswith("unrecognized arguments"):
+            return "--help lists the options"
+        close = dict.fromkeys(match for word in wrong for match in get_close_matches(word, list(known), n=2))
+        return f"did you mean {' or '.join(close)}?" if close else "--help lists the options"
+
+
+class _Version(argparse.Action):
+    @override
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        from importlib.metadata import version
+
+        from xdsl_relax.version import VERSION
+
+        print(f"xdsl-relax {VERSION} (xdsl {version('xdsl')}, llvmlite {version('llvmlite')})")
+        parser.exit()
+
+
+def listing_text(listing: Listing) -> str:
+    """A title, if there is one, and a line for each name."""
+    title, rows = listing
+    width = max((len(name) for name, _ in rows), default=0)
+    lines = [f"  {name:{width}}  {what}".rstrip() for name, what in rows]
+    return "\n".join((*([f"{title}:"] if title else ()), *lines, ""))
+
+
+def comma_separated(words: Callable[[], Iterable[str]]) -> Completer:
+    """Completes the last word of a list like `legalize-ops,fu`."""
+
+    def complete(prefix: str) -> Iterable[str]:
+        before, comma, last = prefix.rpartition(",")
+        return [f"{before}{comma}{word}" for word in words() if word.startswith(last)]
+
+    return complete

@@ -1,0 +1,73 @@
+"""Errors of the library, and of passes in particular, whose messages are for the user as they are."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import fields
+from types import CodeType
+
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import DiagnosticException
+
+from lowering.compiler.debug import Debug, debug_level
+from lowering.diagnostics import Finding, InvalidModule, render
+
+_EMIT_ERROR: CodeType = Operation.emit_error.__code__
+
+
+class RelaxError(DiagnosticException):
+    """An error whose message is shown to the user as it is."""
+
+
+class PassError(RelaxError):
+    """A pass that fails, that there is not, or whose options are wrong."""
+
+
+def pass_failure(error: Exception, pass_name: str) -> PassError:
+    """The error for an exception raised by the pass `pass_name`."""
+    if isinstance(error, InvalidModule):
+        return PassError(f"pass '{pass_name}' failed\n{error}")
+    message = str(error).strip()
+    op = op_of_emit_error(error)
+    if isinstance(error, DiagnosticException):
+        report = render((Finding.at(op, message),)) if op is not None else message
+        return PassError(f"pass '{pass_name}' failed\n{report}")
+    report = f"internal error in pass '{pass_name}': {type(error).__name__}: {message}"
+    if op is not None:
+        report = f"{report}\n{render((Finding.at(op, 'was being rewritten'),))}"
+    hint = "set RELAX_DEBUG=1 for the Python traceback, --reproducer FILE for a file that shows the failure"
+    return PassError(with_traceback(report, error, hint))
+
+
+def with_traceback(message: str, error: BaseException, hint: str | None = None) -> str:
+    """`message` with the Python traceback under it if `RELAX_DEBUG` is set, else with the hint."""
+    if debug_level() >= Debug.STAGES:
+        return f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
+    return message if hint is None else f"{message}\nhint: {hint}"
+
+
+def unknown_pass(name: str, available: list[str]) -> PassError:
+    """The error for an unknown pass, with suggestions."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, available, n=3)
+    advice = f"did you mean {' or '.join(repr(match) for match in close)}" if close else "--list-passes lists them"
+    return PassError(f"unknown pass '{name}'\nhint: {advice}")
+
+
+def bad_options(error: ValueError, pass_class: type[ModulePass]) -> PassError:
+    """The error for wrong options of a pass."""
+    # With postponed evaluation of annotations, which all our files have, a field's type is its text.
+    options = [f"{field.name.replace('_', '-')}: {field.type!s}" for field in fields(pass_class)]
+    has = f"its options are {', '.join(options)}" if options else "it has no options"
+    return PassError(f"pass '{pass_class.name}': {error}\nhint: {has}")
+
+
+def op_of_emit_error(error: BaseException) -> Operation | None:
+    """The op that raised `error` through `emit_error`; xDSL keeps it nowhere but in the innermost such frame."""
+    found: Operation | None = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is _EMIT_ERROR and isinstance(op := frame.f_locals.get("self"), Operation):
+            found = op
+    return found
