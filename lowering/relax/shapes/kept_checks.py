@@ -69,7 +69,7 @@ class KeptChecks:
             inserted = [op for op in self._inserted if op.parent is not None]
             made = [check for op in inserted for check in _checks(op)]
             for check, operand in self._removed.items():
-                if not any(_implies(each, check) for each in made) and not self._guard_early(inserted, operand, check):
+                if not any(implies(each, check) for each in made) and not self._guard_early(inserted, operand, check):
                     for replaced in self._replaced:
                         replaced.guard(check, rewriter)
         self._inserted.clear()
@@ -153,12 +153,12 @@ def _checks(op: Operation) -> Iterable[DimCheck]:
 
 
 def _is_symbolic(info: object) -> bool:
-    return isinstance(info, TensorType | ShapeType) and not all(
-        dim is not None and dim.is_constant for dim in info.dims or (None,)
-    )
+    if not isinstance(info, TensorType | ShapeType):
+        return False
+    return info.dims is None or any(dim is None or not dim.is_constant for dim in info.dims)
 
 
-def _implies(made: DimCheck, wanted: DimCheck) -> bool:
+def implies(made: DimCheck, wanted: DimCheck) -> bool:
     """Whether nothing is left to check if a check was made."""
     same = (made.left, made.right) == (wanted.left, wanted.right)
     if wanted.relation is DimRelation.AT_MOST:

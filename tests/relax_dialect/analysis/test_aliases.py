@@ -87,6 +87,7 @@ READ = {
     "operators": f"%a = relax.exp %x {INC}(%x) %b = relax.exp %a",
     "another field": f"%a = relax.exp %x %t = relax.tuple(%x, %a) %f = relax.tuple_get %t[0] {INC}(%f)",
     "returned": "%a = relax.exp %x %t = relax.tuple(%a)",
+    "a cast of new memory": f"%b = relax.exp %x %a = relax.match_cast %b : {T} %e = relax.exp %a",
 }
 
 

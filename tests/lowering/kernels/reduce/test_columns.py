@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+from lowering import build
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.cpu.emit.blocked_accumulation import MOST
 from lowering.kernels.schedule_cpu import schedule
+from lowering.parsing import parse_module
 from tests.lowering.kernels.memory_bound import kernel
 from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
 
 
 @cache
@@ -47,6 +50,20 @@ def test_columns_are_added_in_the_order_of_the_rows_in_blocks(m: int, n: int, at
     np.testing.assert_array_equal(target.array, expected)
     source.release()
     target.release()
+
+
+def test_widths_that_are_known() -> None:
+    """Blocks of several vectors, single vectors after them, and what is left."""
+    widths = (33, 70, 100, 117, 150)
+    functions = [
+        f"relax.func @of{n}(%x: !relax.tensor<[9, {n}], f32>) -> !relax.object {{\n"
+        "  %s = relax.sum %x axes = [0]\n  relax.return %s\n}"
+        for n in widths
+    ]
+    machine = VirtualMachine(build(parse_module("\n".join(functions)), target=Target.parse("host cores=1")))
+    for n in widths:
+        x = np.random.default_rng(n).standard_normal((9, n), np.float32)
+        np.testing.assert_allclose(np.from_dlpack(machine[f"of{n}"](x)), x.sum(0), rtol=1e-5, atol=1e-5)
 
 
 COLUMNS = """

@@ -10,12 +10,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 
 from lowering import build
+from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.kernels.memory_bound import kernel
+from tests.lowering.tir_to_llvm.conftest import call, find, parse
 from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
@@ -87,3 +89,33 @@ def test_taps_of_windows_are_compared_as_integers(machine: str, as_integers: boo
     schedule(func, Target.parse(f"{machine} cores=1"))
     integers = [op for op in func.walk() if isinstance(op, arith.MaxSIOp) and op.result.type == i32]
     assert bool(integers) == as_integers
+
+
+TWO_AXES = """
+tir.prim_func @main(%X: !tir.buffer<[3, 4, 40], f32>, %Y: !tir.buffer<[4], f32>) {
+  %c3 = tir.dim 3
+  %c4 = tir.dim 4
+  %c40 = tir.dim 40
+  tir.for (%b, %j, %i) in (%c4, %c40, %c3) {
+    tir.block "max" (%vb = spatial %b in %c4, %vj = reduce %j in %c40, %vi = reduce %i in %c3) {
+      tir.init {
+        %low = arith.constant 0xFF800000 : f32
+        tir.store %low, %Y[%vb]
+      }
+      %y = tir.load %Y[%vb]
+      %x = tir.load %X[%vi, %vb, %vj]
+      %z = arith.maximumf %y, %x : f32
+      tir.store %z, %Y[%vb]
+    }
+  }
+}"""
+
+
+def test_contiguous_elements_of_several_rows() -> None:
+    """The first of the reduced axes is the contiguous one."""
+    module = parse(TWO_AXES)
+    kernels = compile_prim_funcs(module, Target.parse("host cores=1"))
+    x = np.random.default_rng(0).standard_normal((3, 4, 40), np.float32)
+    y = np.full(4, np.nan, np.float32)
+    assert call(kernels, find(module), [x, y], {}) == 0
+    np.testing.assert_array_equal(y, x.max((0, 2)))

@@ -10,23 +10,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from lowering.parsing import parse_module
 from lowering.registry import pass_factories
 from lowering.relax.infer_struct_info import InferStructInfoPass
-from lowering.relax.shapes.kept_checks import KeptChecks
+from lowering.relax.shapes.kept_checks import KeptChecks, apply_graph_patterns, implies
+from lowering.rewriting import op_rewrite_pattern
 from lowering.verify.module import verify_module
+from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.interpreter import run
+from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.unary import NegativeOp, UnaryOp
 from relax_dialect.struct_info.types import TensorType
 from tests.support.corpus import texts
 from tests.support.programs import Tolerance, as_arguments, as_plain, assert_same, run_pipeline
+from tir_dialect.dims import symbol
 from tir_dialect.dtypes import numpy_dtype
 
 FILES = re.compile(r"lowering/relax/(rewrites|layout)/|lowering/relax/(eliminate|simplify)")
@@ -161,3 +168,71 @@ def test_the_sweep_finds_faults(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(KeptChecks, "settle", lambda self, rewriter: None)
     (text,) = [text for name, text in PROGRAMS if name.endswith("expand_recurrent_layers.mlir#0")]
     assert [*faults("a layer", text, 8)]
+
+
+PRODUCT = """
+relax.func @main[%n, %k, %j](%x: !relax.tensor<[n, k], f32>, %y: !relax.tensor<[j, k], f32>,
+                                 %z: !relax.tensor<[n, k], f32>) -> !relax.object {
+  %r = relax.matmul %x, %y
+  %e = relax.exp %r
+  %f = relax.exp %z
+  %t = relax.tuple(%e, %f)
+  relax.return %t
+}
+"""
+GUARD = 'equal k, j, "equal contracted dimensions"'
+
+
+class Replace(RewritePattern):
+    """A product is what is computed from a parameter."""
+
+    def __init__(self, param: int, kind: type[UnaryOp] | None):
+        self.param, self.kind = param, kind
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: MatmulOp, rewriter: PatternRewriter) -> None:
+        func = op.parent_op()
+        assert isinstance(func, FuncOp)
+        value = func.params[self.param]
+        if self.kind is None:
+            rewriter.replace(op, [], [value])
+        else:
+            rewriter.replace(op, self.kind(value))
+
+
+REPLACED = {
+    "an operand of it": (0, NegativeOp, "guard %x, GUARD;negative %x_1;exp %r;exp %z;"),
+    "something else": (2, NegativeOp, "guard %z, GUARD;negative %z_1;exp %r;exp %z;"),
+    "a value that was there": (2, None, "guard %z, GUARD;exp %z_1;exp %z;"),
+}
+
+
+@pytest.mark.parametrize(("param", "kind", "expected"), REPLACED.values(), ids=REPLACED)
+def test_guards_are_as_early_as_the_new_ops(param: int, kind: type[UnaryOp] | None, expected: str):
+    module = parse_module(PRODUCT)
+    apply_graph_patterns(module, [Replace(param, kind)])
+    body = str(module).split("{")[2].split("%t =")[0]
+    lines = [line.partition("= relax.")[2] for line in body.splitlines() if "=" in line]
+    assert "".join(f"{line};" for line in lines) == expected.replace("GUARD", GUARD)
+
+
+N, M, L = symbol("n"), symbol("m"), symbol("l")
+EQUAL, BROADCAST, AT_MOST = DimRelation
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "expected"),
+    [
+        ((EQUAL, N, M), (EQUAL, M, N), True),
+        ((EQUAL, N, M), (BROADCAST, M, N), True),
+        ((EQUAL, N, M), (AT_MOST, N, M), True),
+        ((BROADCAST, N, M), (EQUAL, N, M), False),
+        ((BROADCAST, N, M), (AT_MOST, N, M), False),
+        ((AT_MOST, N, M), (AT_MOST, N, M), True),
+        ((AT_MOST, M, N), (AT_MOST, N, M), False),
+        ((AT_MOST, N, M), (EQUAL, N, M), False),
+        ((EQUAL, N, L), (EQUAL, N, M), False),
+    ],
+)
+def test_what_a_check_says_of_another(made: tuple[Any, ...], wanted: tuple[Any, ...], expected: bool):
+    assert implies(DimCheck(*made, "one"), DimCheck(*wanted, "another")) is expected
