@@ -29,8 +29,6 @@ ROUNDS = 3
 COLD_BUILDS = 5
 CASE_SECONDS = 0.7
 REFERENCE = "onnxruntime"
-TOLERANCE = 1e-3
-"""The largest difference from it that is rounding, relative to the largest value."""
 
 
 @dataclass
@@ -152,6 +150,12 @@ def differences(system: str, network: str, folder: Path) -> float:
     return worst
 
 
+def _tolerance(network: str) -> float:
+    from benchmarks.networks import NETWORKS
+
+    return NETWORKS[network].tolerance
+
+
 def _median(values: Sequence[float]) -> float:
     """The upper one of an even number. The library's function would be imported by every process that is timed."""
     return sorted(values)[len(values) // 2]
@@ -166,8 +170,9 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
     if REFERENCE in ready:
         wrong = {system: differences(system, network, folder) for system in ready if system != REFERENCE}
         print(", ".join(f"{system} differs by {value:.1e}" for system, value in wrong.items()))
-        if not wrong.get("ours", 0) <= TOLERANCE:
-            raise AssertionError(f"{network}: ours differs from {REFERENCE} by more than {TOLERANCE}")
+        tolerance = _tolerance(network)
+        if not wrong.get("ours", 0) <= tolerance:
+            raise AssertionError(f"{network}: ours differs from {REFERENCE} by more than {tolerance}")
     if "ours" not in ready:
         return []
     ours = ready.pop("ours")

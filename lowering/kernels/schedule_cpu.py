@@ -41,11 +41,14 @@ class ScheduleCPUPass(ModulePass):
     explain: bool = False
     """Whether functions with contractions get an attribute `explain`: which generators made the code, and why."""
 
+    inner_stages: bool = True
+    """Whether stages inside of other loops are scheduled, too."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Schedules each function by itself."""
         target = pass_target(self.target)
         for func in [each for each in op.ops if isinstance(each, PrimFuncOp)]:
-            explanation = schedule(func, target)
+            explanation = schedule(func, target, inner_stages=self.inner_stages)
             if self.explain and explanation is not None:
                 func.attributes["explain"] = StringAttr(explanation)
 
@@ -56,20 +59,24 @@ def schedule_module(module: ModuleOp, target: Target) -> None:
         schedule(func, target)
 
 
-def schedule(func: PrimFuncOp, target: Target) -> str | None:
-    """Rewrites one function for a machine; says which generators made its contractions and why, if it has any."""
-    explanation = _schedule_compute_bound(func, target) if _has_reduction(func) else None
+def schedule(func: PrimFuncOp, target: Target, *, inner_stages: bool = True) -> str | None:
+    """Rewrites one function for a machine; says which generators made its contractions and why, if it has any.
+
+    With `inner_stages` those inside of other loops too.
+    """
+    explanation = _schedule_compute_bound(func, target, inner_stages) if _has_reduction(func) else None
     if explanation is None:
         schedule_memory_bound(func, target)
     return explanation
 
 
-def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
+def _schedule_compute_bound(func: PrimFuncOp, target: Target, inner_stages: bool) -> str | None:
     # Not at the top: GEMM, convolutions and attention are half of the generators, and many programs have none of them.
     from lowering.kernels.cpu.compute_bound import schedule_compute_bound
     from lowering.kernels.cpu.inner_stages import schedule_inner_stages
 
-    return schedule_compute_bound(func, target) or schedule_inner_stages(func, target)
+    explanation = schedule_compute_bound(func, target)
+    return schedule_inner_stages(func, target) if explanation is None and inner_stages else explanation
 
 
 def _has_reduction(func: PrimFuncOp) -> bool:

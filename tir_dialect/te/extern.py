@@ -68,6 +68,7 @@ class ExternBuilder:
         self._writable = set(outputs)
         self._variables: set[Expr] = set()
         self._body: list[Statement] = []
+        self._block_body: list[Statement] | None = None
 
     def store(self, tensor: Tensor, indices: Operand | tuple[Operand, ...], value: Operand) -> None:
         """`tensor[indices] = value`, of the tensor's dtype. Inputs are read-only."""
@@ -142,13 +143,14 @@ class ExternBuilder:
         """
         iterators = tuple(IterVar(axis, constant(0), to_extent(name, extent), kind) for kind, extent, axis in axes)
         with self._region(*iterators) as body:
+            self._block_body = body
             yield iterators
         self._add(Block(name, iterators, tuple(body)))
 
     @contextmanager
     def init(self) -> Generator[None]:
         """The statements of the enclosing block that start its reduction; they stand first in it."""
-        if self._body:
+        if self._body or self._body is not self._block_body:
             raise ValueError(f'te: extern "{self._name}" has an init that is not the first statement of a block')
         with self._region() as body:
             yield

@@ -64,6 +64,18 @@ def reduction_inside(b, x, y):
     b.store(y, 0, te.sum(x[r], r))
 
 
+def init_of_a_loop(b, x, y):
+    with b.for_range(0, n, name="i") as i, b.init():
+        b.store(y, i, x[i])
+
+
+def late_init(b, x, y):
+    with b.block("sum", ("spatial", n, "i"), ("reduce", n, "r")) as (i, r):
+        b.store(y, i, y[i] + x[r])
+        with b.init():
+            b.store(y, i, 0.0)
+
+
 def hidden_argument(b, x, y):
     b.call_extern("f", HIDDEN)
 
@@ -80,6 +92,8 @@ def hidden_argument(b, x, y):
         (lonely_else, 'te: extern "E" has an else_ that does not follow an if_'),
         (second_else, 'te: extern "E" has an else_ that does not follow an if_'),
         (reduction_inside, 'te: extern "E" contains a reduction, write it as a loop or a compute'),
+        (init_of_a_loop, 'te: extern "E" has an init that is not the first statement of a block'),
+        (late_init, 'te: extern "E" has an init that is not the first statement of a block'),
         (hidden_argument, 'te: extern "E" uses "hidden", which is not among its inputs'),
     ],
 )

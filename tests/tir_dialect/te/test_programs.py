@@ -177,6 +177,28 @@ def test_extern_scan(rows, cols, seed):
 
 
 @settings(max_examples=20, deadline=None)
+@given(extents, extents, st.integers(0, 2**32 - 1))
+def test_extern_reduction(rows, cols, seed):
+    """An init starts each sum, also one of nothing; here in every step of a loop."""
+    X = te.placeholder((n, m), "f32", "X")
+
+    def sums(b, ins, outs):
+        (x,), (y,) = ins, outs
+        with (
+            b.for_range(0, 2, name="step"),
+            b.block("sum", ("spatial", n, "i"), ("reduce", m, "j")) as (i, j),
+        ):
+            with b.init():
+                b.store(y, (i,), te.const(1, "f32"))
+            b.store(y, (i,), y[i] + x[i, j])
+
+    (Y,) = te.extern([((n,), "f32")], [X], sums)
+    x = values_of("f32", seed, (rows, cols))
+    expected = 1 + x.sum(1, dtype=np.float64)
+    np.testing.assert_allclose(evaluate([X], Y, x, n=rows, m=cols), expected, rtol=1e-4, atol=1e-4)
+
+
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(-5, 5), max_size=8))
 def test_extern_insertion_sort(numbers):
     X = te.placeholder((n,), "i32", "X")

@@ -1,5 +1,10 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"znver4 cores=1\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"znver4 cores=1\"},schedule-cpu{target=\"znver4 cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "schedule-cpu{target=\"znver4 cores=1\" inner-stages=false}" | filecheck %s --check-prefix OFF
+
+// OFF-LABEL: tir.prim_func @steps
+// OFF:         tir.block "range"
+// OFF:         tir.block "product"
 
 // A product in each step of a loop is a GEMM, here of bytes in dot-product groups: nothing is packed but the rows, since the columns lie in panels. The extremes are found by lanes.
 // CHECK-LABEL: tir.prim_func @steps
