@@ -106,7 +106,7 @@ TORCH: Mapping[str, str] = {
     """,
     "advanced_indexing": """
         aten._unsafe_index.Tensor aten._unsafe_index_put.default aten.diagonal_scatter.default aten.index.Tensor
-        aten.index_put.default aten.select_scatter.default aten.slice_scatter.default
+        aten.index_put.default aten.masked_scatter.default aten.select_scatter.default aten.slice_scatter.default
     """,
     "attention": """
         aten._scaled_dot_product_flash_attention_for_cpu.default aten.scaled_dot_product_attention.default
@@ -165,9 +165,9 @@ TORCH: Mapping[str, str] = {
         aten.triangular_solve.default
     """,
     "gather": """
-        aten.gather.default aten.index_add.default aten.index_copy.default aten.index_fill.int_Scalar
-        aten.scatter.reduce aten.scatter.src aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default
-        aten.scatter_reduce.two
+        aten.embedding_renorm.default aten.gather.default aten.index_add.default aten.index_copy.default
+        aten.index_fill.int_Scalar aten.index_reduce.default aten.scatter.reduce aten.scatter.src aten.scatter.value
+        aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
     """,
     "histograms": "aten.bincount.default aten.histc.default",
     "image": """
@@ -199,11 +199,11 @@ TORCH: Mapping[str, str] = {
         aten.embedding.default aten.pixel_shuffle.default aten.pixel_unshuffle.default
     """,
     "linear_algebra": """
-        aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten.addbmm.default
-        aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default aten.bmm.default
-        aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default aten.ger.default
-        aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default aten.mv.default
-        aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
+        aten._cdist_forward.default aten._grouped_mm.default aten._int_mm.default aten._pdist_forward.default
+        aten.addbmm.default aten.addmm.default aten.addmv.default aten.baddbmm.default aten.bilinear.default
+        aten.bmm.default aten.diagonal.default aten.diagonal_copy.default aten.dot.default aten.einsum.default
+        aten.ger.default aten.linalg_matmul.default aten.linear.default aten.matmul.default aten.mm.default
+        aten.mv.default aten.outer.default aten.vdot.default transformers.grouped_mm_fallback.default
     """,
     "manipulation": """
         aten._reshape_copy.default aten._unsafe_view.default aten.broadcast_to.default aten.expand.default
@@ -251,12 +251,13 @@ TORCH: Mapping[str, str] = {
     """,
     "recurrent": "aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input",
     "reduction": """
-        aten.all.default aten.all.dim aten.all.dims aten.amax.default aten.amin.default aten.any.default
-        aten.any.dim aten.any.dims aten.cumprod.default aten.cumsum.default aten.linalg_vector_norm.default
-        aten.logsumexp.default aten.max.default aten.max.dim aten.mean.default aten.mean.dim aten.min.default
-        aten.min.dim aten.norm.Scalar aten.norm.ScalarOpt_dim aten.prod.default aten.prod.dim_int
-        aten.std.correction aten.std.default aten.std.dim aten.std_mean.correction aten.sum.default
-        aten.sum.dim_IntList aten.var.correction aten.var.default aten.var.dim aten.var_mean.correction
+        aten._is_all_true.default aten._is_any_true.default aten.all.default aten.all.dim aten.all.dims
+        aten.amax.default aten.amin.default aten.any.default aten.any.dim aten.any.dims aten.cumprod.default
+        aten.cumsum.default aten.linalg_vector_norm.default aten.logsumexp.default aten.max.default aten.max.dim
+        aten.mean.default aten.mean.dim aten.min.default aten.min.dim aten.norm.Scalar aten.norm.ScalarOpt_dim
+        aten.prod.default aten.prod.dim_int aten.std.correction aten.std.default aten.std.dim
+        aten.std_mean.correction aten.sum.default aten.sum.dim_IntList aten.var.correction aten.var.default
+        aten.var.dim aten.var_mean.correction
     """,
     "scalars": """
         aten._assert_async.default aten._assert_async.msg aten._assert_scalar.default
@@ -267,7 +268,9 @@ TORCH: Mapping[str, str] = {
         aten.argmax.default aten.argmin.default aten.bucketize.Scalar aten.bucketize.Tensor
         aten.masked_select.default aten.nonzero.default aten.searchsorted.Tensor
     """,
-    "set": "aten._unique2.default aten.isin.Tensor_Tensor aten.unique_dim.default",
+    "set": """
+        aten._unique2.default aten.isin.Tensor_Tensor aten.unique_consecutive.default aten.unique_dim.default
+    """,
     "signal": """
         aten.blackman_window.default aten.blackman_window.periodic aten.fft_fftfreq.default
         aten.fft_rfftfreq.default aten.hamming_window.default aten.hamming_window.periodic

@@ -10,13 +10,10 @@ import argparse
 import re
 import sys
 from collections import Counter
-from pathlib import Path
 
 from tests.onnx_backend.cases import Case, load_cases
 from tests.onnx_backend.outcome import Outcome, outcome
-from tests.onnx_backend.report import report
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx-unsupported.md"
+from tests.onnx_backend.report import PAGE, report
 
 
 def main() -> int:

@@ -54,7 +54,16 @@ class Case:
         return self.source.rtol, self.source.atol
 
 
+class Ragged(ValueError):
+    """A sequence whose items have several shapes, or an optional value that is absent: no array."""
+
+
 def _values(values: Sequence[Any]) -> list[Any]:
+    if any(
+        each is None or (isinstance(each, list | tuple) and len({np.shape(item) for item in each}) > 1)
+        for each in values
+    ):
+        raise Ragged("sequences of items of several shapes and absent values are not taken as inputs")
     return [np.array(numpy_helper.to_array(each) if isinstance(each, onnx.TensorProto) else each) for each in values]
 
 

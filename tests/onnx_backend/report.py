@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 
 import onnx
 
 from tests.onnx_backend.cases import Case
 from tests.onnx_backend.outcome import ROUNDING, Outcome
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "onnx-unsupported.md"
 
 _HEAD = """# Backend tests of ONNX that are not supported
 

@@ -10,6 +10,7 @@ from onnx.backend.test.case import node
 
 from tests.onnx_backend.cases import KINDS, Case, load_cases, load_nodes
 from tests.onnx_backend.outcome import outcome
+from tests.onnx_backend.report import PAGE, report
 
 SLOW = {"averagepool", "lppool", "maxpool"}
 """Files whose expected values take seconds."""
@@ -36,3 +37,9 @@ def _sample() -> list[Case]:
 def test_no_value_is_wrong(case: Case):
     found = outcome(case)
     assert found.status != "wrong", found.reason
+
+
+@pytest.mark.slow
+def test_the_page_is_of_today():
+    found = [(case, outcome(case, import_only=True)) for case in load_cases()]
+    assert PAGE.read_text(encoding="utf-8") == report(found), "write it by python -m tests.onnx_backend --list"

@@ -14,7 +14,7 @@ from relax_dialect.frontend.onnx.dtypes import onnx_type
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, opsets
 from relax_dialect.frontend.onnx.node import GraphScope, Node
-from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.frontend.onnx.values import TensorList, Value
 
 MAX_DEPTH = 64
 """So deep functions may call each other; they must not be recursive."""
@@ -93,7 +93,10 @@ def _standard(proto: NodeProto, node: Node) -> FunctionProto | None:
 def _type(value: Value | None) -> TypeProto:
     """The type of an operand, as the standard's functions ask for it."""
     found = TypeProto()
-    if value is not None:
+    if isinstance(value, TensorList):
+        item = found.sequence_type.elem_type.tensor_type
+        item.elem_type = onnx_type(value.dtype if value.items is None else value.items[0].dtype)
+    elif value is not None:
         found.tensor_type.elem_type = onnx_type(value.dtype)
         for dim in value.shape:
             place = found.tensor_type.shape.dim.add()

@@ -58,7 +58,9 @@ class Importer:
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
         bb, graph, problems = BlockBuilder(), self.model.proto.graph, Problems()
         params = self._with_seed(Parameters(graph, self.dynamic, self.shapes).types())
-        function = bb.function(entry, params, result_names=[output.name for output in graph.output])
+        names = [output.name for output in graph.output]
+        is_tuple = len(names) == 1 and is_sequence(graph.output[0])  # its items are the results, if they are known
+        function = bb.function(entry, params, result_names=None if is_tuple else names)
         try:
             with function as parameters:
                 values = list(parameters)

@@ -12,7 +12,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.values import TensorList, Value
+from relax_dialect.frontend.onnx.values import Absent, TensorList, Value
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect.dims import Dim, constant, floordiv, mod
 
@@ -100,8 +100,10 @@ def split(node: Node) -> Result:
     """Parts along an axis: of one place, of a size, or of given sizes."""
     axis = node.axis()
     size = node.dims(1) if node.has(1) else (constant(1),)
+    if size is None and node.rank(1) == 1:
+        size = node.run_time_dims(node[1])
     if size is None:
-        raise Refusal("the sizes of the parts are not known while importing")
+        raise Refusal("the size of the parts, and so their number, is not known while importing")
     if not node.has(1) or node.rank(1) == 0:
         total = node.shape()[axis]
         if DEFAULT_PROVER.equal(mod(total, size[0]), 0):
@@ -150,8 +152,14 @@ def concat(node: Node) -> Result:
     return op.reshape(moved, [*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :]])
 
 
-@converts("Optional", "OptionalGetElement")
+@converts("Optional")
 def optional(node: Node) -> Result:
+    """The value, or that there is none."""
+    return node.value(0) if node.has(0) else Absent()
+
+
+@converts("OptionalGetElement")
+def get_element(node: Node) -> Result:
     """The value, which is there."""
     return node.value(0)
 
@@ -159,4 +167,4 @@ def optional(node: Node) -> Result:
 @converts("OptionalHasElement")
 def has_element(node: Node) -> Result:
     """Whether the value is there, which is known while importing."""
-    return Value.of(np.array(node.has(0)))
+    return Value.of(np.array(node.has(0) and not isinstance(node.value(0), Absent)))

@@ -214,6 +214,30 @@ class TensorList(Value):
         return op.stack([item.expr(bb) for item in self.items], 0)
 
 
+class Absent(Value):
+    """An optional value that is not there, which is known while importing."""
+
+    def __init__(self):
+        super().__init__(None)
+
+    @property
+    @override
+    def dtype(self) -> Attribute:
+        raise Refusal(_ABSENT)
+
+    @property
+    @override
+    def shape(self) -> tuple[Dim, ...]:
+        raise Refusal(_ABSENT)
+
+    @override
+    def expr(self, bb: BlockBuilder) -> Expr:
+        raise Refusal(_ABSENT)
+
+
+_ABSENT = "an optional value that is not there is used; only whether it is there can be asked while importing"
+
+
 def like(model: Value | None, value: Expr) -> Value:
     """A value of the program as what another one is: a tensor, or a sequence."""
     return TensorList.of_stack(value) if isinstance(model, TensorList) else Value(value)

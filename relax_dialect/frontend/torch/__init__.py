@@ -45,7 +45,8 @@ def from_exported_program(
     """
     from relax_dialect.frontend.torch.importer import Importer, decomposed
 
-    return Importer(decomposed(program) if decompose else program, seed).module(entry)
+    conditions = tuple(getattr(program, "_guards_code", ()))  # decomposing loses those of a program from a file
+    return Importer(decomposed(program) if decompose else program, seed, conditions).module(entry)
 
 
 def import_file(

@@ -8,14 +8,15 @@ from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.range_checks import indices_within
+from relax_dialect.frontend.range_checks import indices_within, numbers_at_most
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.indexing import places
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
-from tir_dialect.dims import symbol
+from tir_dialect.dims import product, symbol
 from tir_dialect.dtypes import is_bool
 
 
@@ -125,6 +126,22 @@ def index_put(node: Node) -> Result:
         values = op.permute_dims(values, _inverse(where.result_order))
     made = op.index_put(x, values, where.tensors, accumulate=node.flag("accumulate"))
     return _ordered(made, _inverse(where.order))
+
+
+@converts("aten.masked_scatter.default")
+def masked_scatter(node: Node) -> Result:
+    """The tensor with the elements of a source, in order, where a mask is true."""
+    dims, count = node.out_dims(), product(node.shape("source"))
+    mask, x = (op.broadcast_to(node.tensor(name), dims) for name in ("mask", "self"))
+    number = op.cumsum(op.reshape(op.astype(mask, i64), [product(dims)]), 0)
+    number = numbers_at_most(
+        node.bb, number, count, "'masked_scatter' needs as many elements as the mask has, the source"
+    )
+    source = op.reshape(node.tensor("source"), [count])
+    if not DEFAULT_PROVER.less_equal(1, count):  # something to read where the mask is nowhere true
+        source = op.concat([source, op.zeros([1], node.dtype())], 0)
+    last = op.maximum(op.subtract(number, node.const(1, i64)), node.const(0, i64))
+    return op.where(mask, op.reshape(op.take(source, last, 0), dims), x)
 
 
 @converts("aten.slice_scatter.default")

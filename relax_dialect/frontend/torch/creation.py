@@ -11,7 +11,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect import te
-from tir_dialect.dims import to_dim
+from tir_dialect.dims import constant, maximum, to_dim
 from tir_dialect.dtypes import is_float
 
 
@@ -81,8 +81,9 @@ def _steps(node: Node, start: Any, step: Any) -> Expr:
 @converts("aten.linspace.default")
 def linspace(node: Node) -> Result:
     """Numbers at equal distances between two, which are both included."""
-    start, end, steps = node.number("start"), node.number("end"), node.integer("steps")
-    return _steps(node, start, (end - start) / max(steps - 1, 1))
+    steps = node.graph.dimension(maximum(node.out_dims()[0] - 1, constant(1)), f64)
+    start, end = node.tensor("start", f64), node.tensor("end", f64)
+    return _steps(node, start, op.divide(op.subtract(end, start), steps))
 
 
 @converts("aten.eye.default", "aten.eye.m")

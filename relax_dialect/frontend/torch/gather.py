@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
-from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dtypes import integer_limits, is_float
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
 
@@ -36,21 +38,58 @@ def scatter_add(node: Node) -> Result:
 
 @converts("aten.scatter_reduce.two")
 def scatter_reduce(node: Node) -> Result:
-    """Elements combined with others at places along an axis."""
-    if not node.flag("include_self") or node.text("reduce") not in _REDUCTIONS:
-        raise Refusal("only sums, products and extremes that include the elements which are there are supported")
-    return _scatter(node, node.tensor("self"), _REDUCTIONS[node.text("reduce")])
+    """Elements combined with others at indices along an axis."""
+    return _combined(node, indices(node, "index", node.axis()), _source(node))
+
+
+@converts("aten.index_reduce.default")
+def index_reduce(node: Node) -> Result:
+    """Slices combined with others at indices along an axis."""
+    axis, source = node.axis(), node.tensor("source", node.dtype())
+    index = indices_within(node.bb, node.tensor("index"), [node.shape()[axis]], f"'{node.name}' index", from_back=False)
+    others = [each for each in range(node.rank()) if each != axis]
+    return _combined(node, op.broadcast_to(op.expand_dims(index, others), list(node.shape("source"))), source)
+
+
+def _combined(node: Node, index: Expr, source: Expr) -> Expr:
+    """Elements combined with others by the node's reduction; without those that are there, unless it includes them."""
+    x, axis, how = node.tensor("self"), node.axis(), node.text("reduce")
+    reduction = "add" if how == "mean" else _REDUCTIONS[how]
+    if not node.flag("include_self"):
+        neutral = op.full_like(source, node.const(_neutral(node, reduction), node.dtype()))
+        x = op.scatter_elements(x, index, neutral, axis, "update")
+    found = op.scatter_elements(x, index, source, axis, reduction)
+    if how != "mean":
+        return found
+    counts, ones = op.ones_like(x), op.ones_like(source)
+    if not node.flag("include_self"):
+        counts = op.scatter_elements(counts, index, op.zeros_like(source), axis, "update")
+    counts = op.scatter_elements(counts, index, ones, axis, "add")
+    return (op.divide if is_float(node.dtype()) else op.floor_divide)(found, counts)
+
+
+def _neutral(node: Node, reduction: str) -> float:
+    """What changes nothing in a reduction."""
+    if reduction in ("add", "mul"):
+        return float(reduction == "mul")
+    if is_float(node.dtype()):
+        return -math.inf if reduction == "max" else math.inf
+    least, most = integer_limits(node.dtype())
+    return least if reduction == "max" else most
 
 
 def _scatter(node: Node, x: Expr, reduction: str) -> Expr:
-    index, places = indices(node, "index", node.axis()), node.shape("index")
+    return op.scatter_elements(x, indices(node, "index", node.axis()), _source(node), node.axis(), reduction)
+
+
+def _source(node: Node) -> Expr:
+    """What is written at each index."""
+    dims = node.shape("index")
     if node.has("value"):
-        source = op.full(list(places), node.tensor("value", node.dtype()))
-    elif node.shape("src") == places:
-        source = node.tensor("src")
-    else:
-        source = op.strided_slice(node.tensor("src"), list(range(len(places))), [0] * len(places), list(places))
-    return op.scatter_elements(x, index, source, node.axis(), reduction)
+        return op.full(list(dims), node.tensor("value", node.dtype()))
+    if node.shape("src") == dims:
+        return node.tensor("src")
+    return op.strided_slice(node.tensor("src"), list(range(len(dims))), [0] * len(dims), list(dims))
 
 
 @converts("aten.index_add.default", "aten.index_copy.default", "aten.index_fill.int_Scalar")
@@ -71,3 +110,17 @@ def index_slices(node: Node) -> Result:
     index = indices_within(node.bb, node.tensor("index"), extents, f"'{node.name}' index", from_back=from_back)
     made = op.index_put(x, source, [index], accumulate=node.name == "index_add")
     return op.permute_dims(made, [order.index(each) for each in range(node.rank())])
+
+
+@converts("aten.embedding_renorm.default")
+def embedding_renorm(node: Node) -> Result:
+    """A table whose rows that are named are made shorter where their norm is above a bound."""
+    x, order, bound = node.tensor("self"), node.number("norm_type"), node.number("max_norm")
+    rows = node.shape()[0]
+    index = op.reshape(node.tensor("indices"), [-1])
+    index = indices_within(node.bb, index, [rows], "'embedding_renorm' index", from_back=False)
+    named = op.index_put(op.zeros([rows], node.dtype()), node.like(1, x), [index])
+    norms = op.power(op.sum(op.power(op.abs(x), node.like(order, x)), [1]), node.like(1 / order, x))
+    is_long = op.logical_and(op.greater(named, node.like(0, x)), op.greater(norms, node.like(bound, x)))
+    scale = op.divide(node.like(bound, x), op.add(norms, node.like(1e-7, x)))
+    return op.multiply(x, op.expand_dims(op.where(is_long, scale, node.like(1, x)), [1]))

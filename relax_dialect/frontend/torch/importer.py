@@ -18,6 +18,7 @@ from relax_dialect.frontend.torch.complex_numbers import is_supported as is_comp
 from relax_dialect.frontend.torch.dtypes import element_type, is_complex, to_array
 from relax_dialect.frontend.torch.errors import NO_CONVERTER, Problems, Refusal, TorchImportError
 from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, is_number
+from relax_dialect.frontend.torch.guards import Guards, guarded, size_guards, without_marks
 from relax_dialect.frontend.torch.library import GETITEM, is_random, is_symbolic, is_tensor, name_of, torch
 from relax_dialect.frontend.torch.program import (
     ExportedProgram,
@@ -62,6 +63,9 @@ class Importer:
     seed: int | None = None
     """What random numbers are made of; `None` makes it a parameter of programs that draw some."""
 
+    conditions: Sequence[str] = ()
+    """What PyTorch says of the sizes that the program is for."""
+
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `TorchImportError`."""
         problems = Problems()
@@ -83,6 +87,7 @@ class Importer:
         """The module; `nodes` are also those of inner graphs."""
         bb, problems = BlockBuilder(), Problems()
         bounds = bounds_of(self.program.range_constraints, _squeezed(nodes), _counted(nodes))
+        bounds = without_marks(bounds, self._guards)
         importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
         params = self._parameters(nodes)
         try:
@@ -116,7 +121,11 @@ class Importer:
         specs = self.program.graph_signature.output_specs
         wanted = [at for at in range(len(values)) if specs[at].kind.name != "TOKEN"]
         ordered = sorted(wanted, key=lambda at: specs[at].kind.name != "USER_OUTPUT")
-        return [importer.output(values[at]) for at in ordered]
+        return guarded(importer.bb, [importer.output(values[at]) for at in ordered], self._guards)
+
+    @cached_property
+    def _guards(self) -> Guards:
+        return size_guards(self.program, self.conditions)
 
     def _result_names(self) -> list[str] | None:
         """The keys of the dictionary that the model returns, then the tensors that change, called as the parameters

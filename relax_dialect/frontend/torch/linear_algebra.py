@@ -10,6 +10,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.search import where_true
 from tir_dialect import te
 
 
@@ -103,7 +104,19 @@ def grouped_mm(node: Node) -> Result:
 @converts("aten._cdist_forward.default")
 def cdist(node: Node) -> Result:
     """The distances of all rows of one matrix from all rows of another, by a norm."""
-    x, y = op.expand_dims(node.tensor("x1"), [-2]), op.expand_dims(node.tensor("x2"), [-3])
+    return _distances(node, node.tensor("x1"), node.tensor("x2"))
+
+
+@converts("aten._pdist_forward.default")
+def pdist(node: Node) -> Result:
+    """The distances of all pairs of rows of a matrix, by a norm."""
+    x, rows = node.tensor("self"), node.shape()[0]
+    pairs = op.flatten(op.triu(op.ones([rows, rows], node.dtype()), 1))
+    return op.take(op.flatten(_distances(node, x, x)), where_true(node, pairs), 0)
+
+
+def _distances(node: Node, x: Expr, y: Expr) -> Expr:
+    x, y = op.expand_dims(x, [-2]), op.expand_dims(y, [-3])
     apart, p = op.abs(op.subtract(x, y)), node.number("p")
     if p == 0:
         return op.sum(op.astype(op.not_equal(apart, node.like(0, apart)), node.out_dtype()), [-1])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -177,8 +179,38 @@ def adaptive_avg_pool(node: Node) -> Result:
         return op.mean(node.tensor("self"), list(range(-rank, 0)), keepdims=True)
     fixed = [size for size in sizes if size is not None]
     if len(fixed) < rank:
-        raise Refusal("the number of windows depends on sizes")
+        lengths, counts = (dims[-rank:] for dims in (node.shape(), node.out_dims()))
+        windows = [_adaptive(*pair) for pair in zip(lengths, counts, strict=True)]
+        return node.te(_means(node, windows), node.tensor("self"), name="adaptive_avg_pool")
     return batched(node.tensor("self"), rank, lambda x: _ADAPTIVE[rank](x, fixed))
+
+
+def _means(node: Node, windows: Sequence[Windows]) -> Callable[[te.Tensor], te.Tensor]:
+    """The means of windows whose ends depend on sizes."""
+    dims, dtype = node.out_dims(), str(node.dtype())
+    lead = len(dims) - len(windows)
+
+    def ends(along: Windows, at: te.Expr) -> te.Expr:
+        assert along.end is not None
+        return along.end(at)
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        def total(*i: te.Expr) -> te.Expr:
+            inside = [te.reduce_axis(along.size, "r") for along in windows]
+            place = [along.start(at) + by for along, at, by in zip(windows, i[lead:], inside, strict=True)]
+            seen = [at < ends(along, o) for along, at, o in zip(windows, place, i[lead:], strict=True)]
+            element = te.if_then_else(te.logical_and(*seen), x[(*i[:lead], *place)], te.const(0, dtype))
+            return te.sum(element, inside)
+
+        sums = te.compute(dims, total, name="sums")
+
+        def mean(*i: te.Expr) -> te.Expr:
+            counts = [ends(along, at) - along.start(at) for along, at in zip(windows, i[lead:], strict=True)]
+            return sums[i] / te.cast(reduce(operator.mul, counts), dtype)
+
+        return te.compute(dims, mean, name="adaptive_avg_pool")
+
+    return kernel
 
 
 @converts(*(f"aten.adaptive_max_pool{rank}d.default" for rank in _MAX))

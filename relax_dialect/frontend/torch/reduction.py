@@ -61,11 +61,15 @@ def extreme_and_index(node: Node) -> Result:
     return over(node, values, x), places(x, axis, keepdims=keep) if node.wants(1) else None
 
 
-@converts("aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim", "aten.all.dims")
+@converts(
+    *(f"aten.{name}.{overload}" for name in ("any", "all") for overload in ("default", "dim", "dims")),
+    "aten._is_any_true.default",
+    "aten._is_all_true.default",
+)
 def any_(node: Node) -> Result:
     """Whether some, or all, elements are not zero."""
     x = truth(node, node.tensor("self"))
-    whole = over(node, op.max if node.name == "any" else op.min, op.astype(x, "ui8"))
+    whole = over(node, op.max if "any" in node.name else op.min, op.astype(x, "ui8"))
     return node.matched(truth(node, whole), node.out_dtype())
 
 

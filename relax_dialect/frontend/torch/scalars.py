@@ -26,13 +26,17 @@ def known(_: Node) -> Result:
 
 @converts("aten.item.default", "aten._local_scalar_dense.default")
 def item(node: Node) -> Result:
-    """The only element of a tensor: a symbol is bound to an integer, a floating-point number stays a tensor."""
+    """The only element of a tensor: a symbol is bound to an integer or truth value, a floating-point number stays a
+    tensor.
+    """
     said, x = node.results[0], op.reshape(node.tensor("self"), [])
     expression = getattr(getattr(said, "node", None), "expr", None)
     if expression is None:
         return None
+    if type(expression).__name__ == "Equality":  # a truth value: its symbol is 1
+        expression = expression.args[0]
     if not expression.is_Symbol:
-        raise Refusal("a truth value that is data cannot be a number of the program")
+        raise Refusal(f"an element that is {expression} cannot be a number of the program")
     if type(said).__name__ == "SymFloat":
         node.graph.floats[str(expression)] = op.astype(x, f64)
     else:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.promotion import promoted
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect import te
 from tir_dialect.dims import symbol
 
 
@@ -29,11 +32,30 @@ def bucketize(node: Node) -> Result:
     """The interval between ascending boundaries in which each element lies."""
     name = "boundaries" if node.has("boundaries") else "sorted_sequence"
     dtype = promoted([node.value("self"), node.value(name)])
-    if node.rank(name) != 1:
-        raise Refusal("only boundaries of rank 1 are supported")
     right = node.flag("right") or node.text("side") == "right"
-    made = op.bucketize(node.tensor("self", dtype), node.tensor(name, dtype), right=right)
-    return node.matched(made, node.out_dtype())
+    x, boundaries = node.tensor("self", dtype), node.tensor(name, dtype)
+    if node.has("sorter"):
+        boundaries = op.gather_elements(
+            boundaries, indices(node, "sorter", node.rank(name) - 1, name), node.rank(name) - 1
+        )
+    if node.rank(name) == 1:
+        return node.matched(op.bucketize(x, boundaries, right=right), node.out_dtype())
+    return node.matched(node.te(_of_rows(right=right), x, boundaries, name="searchsorted"), node.out_dtype())
+
+
+def _of_rows(*, right: bool) -> Callable[[te.Tensor, te.Tensor], te.Tensor]:
+    """How many boundaries of a row are before each element of it; all are before NaN."""
+
+    def kernel(x: te.Tensor, boundaries: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            k = te.reduce_axis(boundaries.shape[-1], "k")
+            value, bound = x[i], boundaries[(*i[:-1], k)]
+            is_after = bound > value if right else bound >= value
+            return te.sum(te.if_then_else(is_after, te.const(0, "i64"), te.const(1, "i64")), k)
+
+        return te.compute(x.shape, element, name="searchsorted")
+
+    return kernel
 
 
 @converts("aten.nonzero.default")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -36,13 +38,96 @@ def of_expression(expression: Any) -> Dim:
     if expression.is_Symbol:
         return symbol(str(expression))
     kind = type(expression).__name__
-    if kind in ("FloorToInt", "TruncToInt", "CeilToInt") and type(expression.args[0]).__name__ == "IntTrueDiv":
-        left, right = map(of_expression, expression.args[0].args)
-        return ceildiv(left, right) if kind == "CeilToInt" else floordiv(left, right)
+    if kind in _ROUNDINGS:
+        return rounded(_ROUNDINGS[kind], _quotient(expression.args[0]))
     make = _FUNCTIONS.get(kind)
     if make is None or (kind == "Mul" and any(arg.is_Rational and not arg.is_Integer for arg in expression.args)):
         raise Refusal(f"the size {expression} is no dimension, which is made of +, *, //, %, min and max")
     return make([of_expression(arg) for arg in expression.args])
+
+
+# Numbers with a fraction, of which sizes are made by rounding
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A number made of sizes: the quotient of two integers.
+
+    PyTorch computes it in `f64`, where it comes out the same for sizes below 2 ** 32: factors are multiples of a power
+    of 2 that is not small, and what is rounded is one quotient at most.
+    """
+
+    top: Dim
+    bottom: Dim
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the number itself is an `f64`."""
+        divisor = self.bottom.constant_value
+        return divisor is not None and divisor & (divisor - 1) == 0
+
+    def plus(self, other: Quotient) -> Quotient:
+        """The sum."""
+        top = total([product([self.top, other.bottom]), product([other.top, self.bottom])])
+        return self._with(other, top, product([self.bottom, other.bottom]))
+
+    def times(self, other: Quotient) -> Quotient:
+        """The product."""
+        return self._with(other, product([self.top, other.top]), product([self.bottom, other.bottom]))
+
+    def over(self, other: Quotient) -> Quotient:
+        """The quotient."""
+        if not other.is_exact:
+            raise Refusal("a size made of quotients of quotients is no dimension")
+        top, bottom = product([self.top, other.bottom]), product([self.bottom, other.top])
+        if bottom.constant_value is not None and bottom.constant_value < 0:
+            top, bottom = product([constant(-1), top]), product([constant(-1), bottom])
+        return Quotient(top, bottom)
+
+    def _with(self, other: Quotient, top: Dim, bottom: Dim) -> Quotient:
+        if not self.is_exact and not other.is_exact:
+            raise Refusal("a size made of several quotients is no dimension")
+        return Quotient(top, bottom)
+
+
+def number_as_quotient(number: float) -> Quotient:
+    """A constant; `Refusal` if it is no multiple of a power of 2 that is not small, such as 0.1."""
+    fraction = Fraction(number)
+    if fraction.denominator > FINEST:
+        raise Refusal(f"a size made of {number} is no dimension: only fractions such as 0.5 and 1.25 are exact")
+    return Quotient(constant(fraction.numerator), constant(fraction.denominator))
+
+
+FINEST = 1 << 16
+"""The greatest denominator of constants."""
+
+
+def rounded(how: str, number: Quotient) -> Dim:
+    """A number that is not negative rounded `down`, `up`, or to the `nearest` integer, of two the even one."""
+    top, bottom = number.top, number.bottom
+    if how != "nearest":
+        return ceildiv(top, bottom) if how == "up" else floordiv(top, bottom)
+    doubled, divisor = total([product([constant(2), top]), bottom]), product([constant(2), bottom])
+    nearest = floordiv(doubled, divisor)
+    is_between = total([constant(1), product([constant(-1), minimum(constant(1), mod(doubled, divisor))])])
+    return total([nearest, product([constant(-1), is_between, mod(nearest, constant(2))])])
+
+
+def _quotient(expression: Any) -> Quotient:
+    """A number of SymPy."""
+    kind = type(expression).__name__
+    if expression.is_number:
+        return number_as_quotient(float(expression))
+    if kind in ("IntTrueDiv", "FloatTrueDiv"):
+        left, right = map(_quotient, expression.args)
+        return left.over(right)
+    if kind in ("Add", "Mul") and not expression.is_integer:
+        return reduce(Quotient.plus if kind == "Add" else Quotient.times, map(_quotient, expression.args))
+    return Quotient(of_expression(expression.args[0] if kind == "ToFloat" else expression), constant(1))
+
+
+_ROUNDINGS = {"FloorToInt": "down", "TruncToInt": "down", "CeilToInt": "up", "RoundToInt": "nearest"}
+"""By the name of the class in PyTorch; sizes are not negative, so that what is cut off is less than them."""
 
 
 def _power(args: Sequence[Dim]) -> Dim:

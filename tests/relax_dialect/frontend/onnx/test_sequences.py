@@ -66,6 +66,44 @@ def test_outputs_are_tuples():
     assert len(none) == 0
 
 
+def test_parts_whose_sizes_are_data():
+    sizes = np.array([1, 3], np.int64)
+    nodes = [helper.make_node("SplitToSequence", ["x", "sizes"], ["parts"], axis=1)]
+    proto = model(nodes, [info("x", X), info("sizes", sizes)], [_list("parts")], NUMBERS)
+    main = VirtualMachine(build(import_model(proto)))["main"]
+    for each in (sizes, sizes[::-1].copy()):
+        assert_same([to_numpy(part) for part in main(X, each)], np.split(X, [each[0]], 1))
+
+
+def test_a_graph_for_each_item():
+    body = helper.make_graph(
+        [helper.make_node("Add", ["a", "b"], ["c"])], "body", [_value("a"), _value("b")], [_value("c")]
+    )
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["two"]),
+        helper.make_node("SequenceMap", ["two", "x"], ["sums"], body=body),
+        helper.make_node("ConcatFromSequence", ["sums"], ["joined"], axis=0),
+    ]
+    proto = model(nodes, [info("x", X)], [_value("joined")], NUMBERS)
+    assert_same(run(proto, X), [np.concatenate([2 * X, 2 * X])])
+
+
+def test_an_optional_value_that_is_not_there():
+    kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, [3, 4]))
+    neg = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "then", [], [_value("y")])
+    item = helper.make_node("OptionalGetElement", ["nothing"], ["z"])
+    then = helper.make_graph([item], "else", [], [_value("z")])
+    nodes = [
+        helper.make_node("Optional", [], ["nothing"], type=kind),
+        helper.make_node("OptionalHasElement", ["nothing"], ["there"]),
+        helper.make_node("If", ["there"], ["found"], then_branch=then, else_branch=neg),
+    ]
+    assert_same(run(model(nodes, [info("x", X)], [_value("found")], NUMBERS), X), [-X])
+    used = [*nodes[:1], helper.make_node("Neg", ["nothing"], ["found"])]
+    with pytest.raises(OnnxImportError, match="an optional value that is not there is used"):
+        import_model(model(used, [info("x", X)], [_value("found")], NUMBERS))
+
+
 def _gathering(start: list[Any], name: str) -> Any:
     """Rows gathered in a loop, and then read again, one after the other and all at once."""
     body = helper.make_graph(

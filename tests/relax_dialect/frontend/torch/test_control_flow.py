@@ -66,3 +66,11 @@ class Flexible(torch.nn.Module):
 def test_flex_attention():
     sizes = [[torch.randn(n, h, t, 8) for h, t in ((4, 5), (4, 6), (2, 6))] for n in (3, 1)]
     assert_same(Flexible(), sizes[0], ({0: AUTO}, {0: AUTO}, {0: AUTO}), *sizes[1:])
+
+
+def test_truth_values_that_are_data():
+    def function(x: Tensor) -> Any:
+        torch._check((x < 100).all().item())
+        return torch.cond((x > 0).all().item(), lambda x: x * 2, lambda x: x - 1, (x,))
+
+    assert_same(function, (torch.ones(3),), ({0: AUTO},), (-torch.ones(2),), (torch.ones(1),))

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.export import Dim
+from torch.nn import functional as F
 
 from relax_dialect.frontend.torch import from_exported_program
+from relax_dialect.interpreter import run
+from tests.relax_dialect.frontend.torch.programs import assert_same, export
 from tests.support.programs import MODES, runner
 
+Tensor = torch.Tensor
 X = torch.arange(12.0).reshape(4, 3)
 INDICES = ([0, 2], [1, -1], [3, -4], [1, -5], [1, 4], [0, 3], [2**62, 0], [-(2**63), 0])
 CASES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -64,3 +69,51 @@ def test_in_the_interpreter(name: str):
 )
 def test_compiled(name: str, mode: str):
     check(name, mode)
+
+
+def test_reductions_at_indices():
+    def function(x: Tensor, at: Tensor, values: Tensor) -> Any:
+        kinds = [(how, inside) for how in ("sum", "prod", "mean", "amax", "amin") for inside in (True, False)]
+        whole = [
+            each.scatter_reduce(0, at, values.to(each.dtype), how, include_self=inside)
+            for how, inside in kinds
+            for each in (x, x.long())
+        ]
+        slices = [x.index_reduce(0, at[:, 0], values, how, include_self=inside) for how, inside in kinds[2:]]
+        return [*whole, *slices]
+
+    data = [(torch.randn(n, 3) * 4, torch.randint(0, n, (4, 3)), torch.randn(4, 3) * 4) for n in (5, 1)]
+    assert_same(function, data[0], ({0: Dim.AUTO}, {}, {}), *data[1:])
+
+
+def test_masks_and_runs():
+    def function(x: Tensor, mask: Tensor, source: Tensor, edges: Tensor) -> Any:
+        rows = edges.expand(x.shape[0], -1)
+        return [
+            *(x.masked_scatter(mask, source), torch.ops.aten._is_all_true(mask), torch.ops.aten._is_any_true(mask)),
+            *(torch.searchsorted(rows, x), torch.searchsorted(rows, x, right=True, out_int32=True)),
+            *(torch.searchsorted(edges.flip(0), x, sorter=torch.arange(edges.shape[0]).flip(0)),),
+            torch.searchsorted(rows, torch.where(x > 0, x, torch.nan)),
+            *torch.unique_consecutive(x > 0, return_inverse=True, return_counts=True),
+            *torch.unique_consecutive((x * 2).long(), return_inverse=True, return_counts=True, dim=1),
+            torch.pdist(x),
+        ]
+
+    data = [
+        (torch.randn(n, 3), torch.rand(n, 3) > 0.5, torch.randn(n + 1, 4), torch.linspace(-1, 1, n + 2))
+        for n in (4, 1, 7)
+    ]
+    module = assert_same(function, data[0], ({0: Dim.AUTO},) * 4, *data[1:])
+    with pytest.raises(ValueError, match="'masked_scatter' needs as many elements as the mask has, the source"):
+        run(module, "main", [np.zeros((4, 3), "f"), np.ones((4, 3), bool), np.ones((1, 4), "f"), np.ones(6, "f")])
+
+
+def test_a_table_whose_rows_are_made_shorter():
+    model = torch.nn.Embedding(5, 3, max_norm=1.0)
+    index = torch.tensor([[0, 3], [3, 1]])
+    before = model.weight.detach() * 2 + 1
+    module = from_exported_program(export(model, (index,), ({0: Dim.AUTO},)))
+    found, table = run(module, "main", [index.numpy(), before.numpy()])
+    expected = before.clone()
+    np.testing.assert_allclose(found, F.embedding(index, expected, max_norm=1.0), 1e-5)
+    np.testing.assert_allclose(table, expected, 1e-5)

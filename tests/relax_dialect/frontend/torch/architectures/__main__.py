@@ -1,4 +1,7 @@
-"""Tries architectures, each in a process of its own; prints those that are not right, and why."""
+"""Tries architectures, each in a process of its own; prints what became of them, and notes it on the page.
+
+`python -m tests.relax_dialect.frontend.torch.architectures [NAME ...]`, of names or their beginnings.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 from multiprocessing.connection import Connection
 
 from tests.relax_dialect.frontend.torch.architectures.attempt import attempt, find, names
+from tests.relax_dialect.frontend.torch.architectures.page import PAGE, recorded
 
 SECONDS = 400
 """After this an architecture is given up."""
@@ -35,11 +39,12 @@ def tried(name: str) -> str:
 def main(patterns: list[str]) -> int:
     """Tries the architectures whose names begin with one of the patterns; gives how many are not right."""
     chosen = [name for name in names() if not patterns or name.startswith(tuple(patterns))]
-    wrong = 0
+    outcomes = dict[str, str]()
     for name in chosen:
-        outcome = tried(name)
-        wrong += outcome != "right"
-        print(f"{name}: {outcome}", flush=True)
+        outcomes[name] = tried(name)
+        print(f"{name}: {outcomes[name]}", flush=True)
+        PAGE.write_text(recorded(PAGE.read_text(encoding="utf-8"), outcomes), encoding="utf-8")
+    wrong = sum(outcome != "right" for outcome in outcomes.values())
     print(f"{len(chosen) - wrong} of {len(chosen)} architectures are right")
     return wrong
 
