@@ -173,7 +173,6 @@ def test_llvm_dialect_to_llvm_ir(program: str, tmp_path: Path, capsys: pytest.Ca
         (["--emit", "bytecode"], "expected -o FILE for bytecode, which is not text"),
         (["--emit", "library"], "expected -o FILE for library, which is not text"),
         (["--emit", "asm", "--target", "abacus"], 'unknown target "abacus"'),
-        (["--emit", "tvmscript"], "'relax.func' cannot be written as TVMScript: expected a module of PrimFuncs alone"),
     ],
 )
 def test_errors(program: str, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]):

@@ -231,7 +231,7 @@ def test_a_misspelt_option_is_named(tool: str, program: str, capsys: pytest.Capt
         TOOLS[tool]([program, "--wieghts", "w"])
     error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith(f"{tool}: error: unrecognized arguments: --wieghts")
-    assert hint == "hint: did you mean --weights or --save-weights?" or hint == "hint: did you mean --weights?"
+    assert hint.startswith("hint: did you mean --weights")
 
 
 def test_help_can_be_searched(capsys: pytest.CaptureFixture[str]):

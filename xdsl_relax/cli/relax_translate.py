@@ -228,7 +228,7 @@ _IMPORTS: Mapping[str, str] = {"import_onnx": ".onnx", "import_torch": ".pt2", "
 def _read(args: argparse.Namespace, options: BuildOptions) -> ModuleOp:
     """The module in the file or on standard input, not yet verified."""
     said = next((suffix for name, suffix in _IMPORTS.items() if getattr(args, name)), None)
-    module = read_module(args.file, ReadOptions(shapes=options.shapes, target=args.target), said)
+    module = read_module(args.file, ReadOptions(shapes=options.shapes, target=options.target), said)
     load_weights_into(module, options.weights)
     return module
 

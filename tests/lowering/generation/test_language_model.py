@@ -235,7 +235,7 @@ def test_command_line(path: Path, model: LanguageModel, capsys: pytest.CaptureFi
     assert out == f"{model.generate('abc', max_tokens=5).text}\n"
     assert "prompt: 1 tokens" in err
     assert main([str(path)]) == 1
-    assert "expected --prompt TEXT or --ask TEXT" in capsys.readouterr().err
+    assert "expected --prompt TEXT, --ask TEXT or --serve PORT" in capsys.readouterr().err
     assert main([str(path), "--ask", "x", "--top-p", "3"]) == 1
     assert "expected a top_p above 0" in capsys.readouterr().err
     assert main(["x.mlir", "--prompt", "x"]) == 1
