@@ -8,8 +8,8 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -28,7 +28,7 @@ from vm_dialect.executable.library_constants import (
 )
 from vm_dialect.executable.model import BUILTIN_PREFIX, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile
-from vm_dialect.loading import LIBRARY_BUILTINS, OBSERVE, LibraryCode
+from vm_dialect.loading import LIBRARY_BUILTINS, OBSERVE, LibraryCode, library_code
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
 
 SYMBOL_PREFIX = "__tvm_ffi_"
@@ -70,8 +70,6 @@ def export_library(
     `ValueError` if the executable is not whole in native code of this kind of machine, or calls functions that a
     library cannot have; `RuntimeError` if no linker is found or it fails.
     """
-    from vm_dialect.loading import library_code
-
     if weights not in get_args(Weights):
         raise ValueError(f"weights expected inside, beside or given, got {weights}")
     _check_native(executable)
@@ -79,31 +77,30 @@ def export_library(
     command = linker()
     code = library_code(executable)
     file = None if weights == "inside" else WeightFile.of(executable.constants)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _replaced(Path(path)) as made:
         inputs = [*_objects(code, Path(folder)), *_data(executable, code, Path(folder), file)]
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
         exported = Path(folder, "exported")
         names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}"
         exported.write_text(f"{{ global: {names}; local: *; }};\n")
         options = ["-shared", "-fPIC", "-O2", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
-        made = Path(folder, "library.so")
         _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
-        _replace(made, Path(path))
-    if file is not None and weights == "beside":
-        file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
+        if file is not None and weights == "beside":
+            file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
 
 
-def _replace(made: Path, path: Path) -> None:
-    """Puts a file where another one may be in use: processes keep what they have loaded."""
+@contextmanager
+def _replaced(path: Path) -> Generator[Path]:
+    """Another name in the same folder, of which the file takes the one that is there at the end: processes keep what
+    they have loaded.
+    """
     temporary = path.parent / f".{path.name[:50]}.{secrets.token_hex(8)}"
     try:
-        shutil.copyfile(made, temporary)
-        shutil.copymode(made, temporary)
+        yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    finally:
         with suppress(OSError):
             os.unlink(temporary)
-        raise
 
 
 def _objects(code: LibraryCode, folder: Path) -> Iterator[str]:
