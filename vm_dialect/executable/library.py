@@ -83,7 +83,7 @@ def export_library(
         exported = Path(folder, "exported")
         names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}"
         exported.write_text(f"{{ global: {names}; local: *; }};\n")
-        options = ["-shared", "-fPIC", "-O2", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
+        options = ["-shared", "-fPIC", "-O1", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
         _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
         if file is not None and weights == "beside":
             file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
