@@ -21,7 +21,6 @@ from lowering.compiler.validation import (
     Build,
     Call,
     Failure,
-    Runner,
     difference,
     machine,
     outcome,
@@ -342,6 +341,3 @@ class _Search:
             each.apply(Context(), stage)
         self._stages[position] = stage
         return stage
-
-
-__all__ = ["Bisection", "Check", "Checked", "Runner", "bisect", "check"]

@@ -77,7 +77,7 @@ def constant_kind(value: object) -> ConstantKind:
 def constant_text(constant: Constant) -> str:
     """One line for people: kind, and the value or, for tensors, dtype and shape."""
     value = constant.value
-    name = f" @{constant.name}" if constant.name else ""
+    name = f" @{constant.name}".replace("\0", " ") if constant.name else ""
     match value:
         case tvm_ffi.Tensor():
             return f"tensor{name} {tensor_element(value).name}{list(value.shape)}"

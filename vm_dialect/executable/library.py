@@ -8,8 +8,8 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -81,31 +81,30 @@ def export_library(
     command = linker()
     code = library_code(executable)
     file = None if weights == "inside" else WeightFile.of(executable.constants)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _replaced(Path(path)) as made:
         inputs = [*_objects(code, Path(folder)), *_data(executable, code, Path(folder), file)]
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
         exported = Path(folder, "exported")
         names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}"
         exported.write_text(f"{{ global: {names}; local: *; }};\n")
-        options = ["-shared", "-fPIC", "-O2", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
-        made = Path(folder, "library.so")
+        options = ["-shared", "-fPIC", "-O1", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
         _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])
-        _replace(made, Path(path))
-    if file is not None and weights == "beside":
-        file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
+        if file is not None and weights == "beside":
+            file.write(executable.constants, f"{os.fspath(path)}{SUFFIX}")
 
 
-def _replace(made: Path, path: Path) -> None:
-    """Puts a file where another one may be in use: processes keep what they have loaded."""
+@contextmanager
+def _replaced(path: Path) -> Generator[Path]:
+    """Another name in the same folder, of which the file takes the one that is there at the end: processes keep what
+    they have loaded.
+    """
     temporary = path.parent / f".{path.name[:50]}.{secrets.token_hex(8)}"
     try:
-        shutil.copyfile(made, temporary)
-        shutil.copymode(made, temporary)
+        yield temporary
         os.replace(temporary, path)
-    except BaseException:
+    finally:
         with suppress(OSError):
             os.unlink(temporary)
-        raise
 
 
 def _objects(code: LibraryCode, folder: Path) -> Iterator[str]:

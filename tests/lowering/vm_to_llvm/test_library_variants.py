@@ -15,10 +15,12 @@ from relax_dialect.builder import BlockBuilder
 from tir_dialect.target import Target
 from vm_dialect import Executable, VirtualMachine, load_library
 from vm_dialect.builtins import GLOBALS
+from vm_dialect.executable import Metadata
+from vm_dialect.executable.constants import Constant
 from vm_dialect.executable.library_code import LIBRARY_BUILTINS
-from vm_dialect.executable.variants import constants_for, objects_by_target
+from vm_dialect.executable.variants import constants_for, merged, objects_by_target
 from vm_dialect.executable.weight_file import named_tensors
-from vm_dialect.tensors import to_numpy
+from vm_dialect.tensors import from_numpy, to_numpy
 
 HOST = Target.host()
 NOWHERE, BASELINE = {
@@ -312,3 +314,22 @@ def test_a_library_that_is_written_again_is_opened_as_it_is_now(tmp_path: Path):
         build(bb.get()).export_library(tmp_path / "m.so", weights="beside")
         outcomes += to_numpy(load_library(tmp_path / "m.so")["main"](np.zeros(1, np.float32)))[:1].tolist()
     assert outcomes == [1.0, 2.0]
+
+
+def test_constants_of_one_name_and_other_elements_are_kept_for_each_target(tmp_path: Path):
+    def one(target: str, value: float) -> Executable:
+        tensors = {"w": np.full(3, value, np.float32), "v": np.zeros(2, np.float32)}
+        constants = tuple(Constant(from_numpy(array), name) for name, array in tensors.items())
+        return Executable((), constants, metadata=Metadata("native", target))
+
+    made = merged([one("a", 1), one("b", 2)])
+    assert [each.name for each in made.constants] == ["w", "v", "w\0for b"]
+    assert "tensor @w for b f32[3]" in made.as_text()
+    made.save(tmp_path / "m.rvm", weights="beside")
+    again = Executable.load(tmp_path / "m.rvm")
+    for target, value in (("a", 1), ("b", 2)):
+        found = constants_for(again.constants, target)
+        assert to_numpy(found["w"].value).tolist() == [value] * 3
+        assert to_numpy(found["v"].value).tolist() == [0, 0]
+    with pytest.raises(ValueError, match="expected the same functions for each"):
+        merged([made, build(product())])
