@@ -61,7 +61,7 @@ def _solved(a: Array, b: Array, options: Sequence[str]) -> Array:
 
 
 def _factored(a: Array) -> tuple[Array, Array]:
-    """Both triangles of `P @ L @ U = a` in one matrix, and the rows that were exchanged in turn, counted from 1.
+    """Both triangles of `P @ L @ U = a` in one matrix, and the rows that were swapped in turn, counted from 1.
 
     As LAPACK's `getrf` has it, which NumPy does not offer; it goes over columns, for all matrices at once.
     """
@@ -79,7 +79,7 @@ def _factored(a: Array) -> tuple[Array, Array]:
 
 
 def _order(pivots: Array, rows: int) -> Array:
-    """The order of the rows after they were exchanged in turn."""
+    """The order of the rows after they were swapped in turn."""
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for at in range(pivots.shape[-1]):
         other = pivots[..., at, None].astype(np.int64) - 1
