@@ -179,7 +179,7 @@ def triangles(node: Node) -> Result:
 
 @converts("aten.linalg_lu_factor_ex.default")
 def packed_triangles(node: Node) -> Result:
-    """Both triangles in one matrix, and the rows that were exchanged in turn."""
+    """Both triangles in one matrix, and the rows that were swapped in turn."""
     _need_pivots(node)
     out = [tensor(node.out_dims(at), node.out_dtype(at)) for at in range(2)]
     return [*called(node, "lu_factor", [node.tensor("A")], out), _no_info(node, 2)]
@@ -198,7 +198,7 @@ def _unpacked(node: Node, operands: Sequence[Expr], dims: Sequence[Sequence[Dim]
 
 @converts("aten.linalg_lu_solve.default")
 def solve_by_triangles(node: Node) -> Result:
-    """`x` of `A @ x = B`, or of `x @ A = B`, of the triangles and exchanged rows of `A`; `A` may be transposed."""
+    """`x` of `A @ x = B`, or of `x @ A = B`, of the triangles and row swaps of `A`; `A` may be transposed."""
     square = node.shape("LU")
     permutation, lower, upper = _unpacked(node, [node.tensor("LU"), node.tensor("pivots")], [square] * 3)
     left, turned = node.flag("left"), node.flag("adjoint")
@@ -214,7 +214,7 @@ def solve_by_triangles(node: Node) -> Result:
 
 def _need_pivots(node: Node) -> None:
     if not node.flag("pivot"):
-        raise Refusal("factors without exchanged rows are not supported: nor are they by PyTorch on CPUs")
+        raise Refusal("factors without row swaps are not supported: nor are they by PyTorch on CPUs")
 
 
 @converts("aten.triangular_solve.default")

@@ -152,11 +152,23 @@ def _conjuncts(condition: ast.expr) -> list[ast.expr]:
 def _of_dims(condition: ast.Compare, inputs: Mapping[str, Sequence[Dim]]) -> list[SizeGuard]:
     left, right = (_number(each, inputs) for each in (condition.left, condition.comparators[0]))
     one, other = product([left.top, right.bottom]), product([right.top, left.bottom])
-    is_mark = _is_mark(condition.ops[0], left, right)
-    return [
-        SizeGuard(number, limit, _text(condition), is_mark)
-        for number, limit in _RELATIONS[type(condition.ops[0])](one, other)
-    ]
+    pairs = _RELATIONS[type(condition.ops[0])](one, other)
+    is_mark = _is_mark(condition, left, right) or all(_follows_of_marks(*pair) for pair in pairs)
+    return [SizeGuard(number, limit, _text(condition), is_mark) for number, limit in pairs]
+
+
+def _follows_of_marks(number: Dim, limit: Dim) -> bool:
+    """Whether this holds for all of many sizes that are at least 2."""
+    names: list[str] = sorted(number.symbols | limit.symbols)
+    count = len(_SIZES)
+    for turn in range(count**2):
+        values = {name: _SIZES[(turn // count if at % 2 else turn) % count] for at, name in enumerate(names)}
+        if number.evaluate(values) > limit.evaluate(values):
+            return False
+    return bool(names)
+
+
+_SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 31, 100)
 
 
 def _text(condition: ast.Compare) -> str:
@@ -180,16 +192,20 @@ _RELATIONS: Mapping[type[ast.cmpop], Relations] = {
 }
 
 
-def _is_mark(relation: ast.cmpop, left: Quotient, right: Quotient) -> bool:
-    """Whether this says that a size is at least 2, or that a size of one symbol is at least 1, or not that number."""
-    minus = _of(constant(-1))
+def _is_mark(condition: ast.Compare, left: Quotient, right: Quotient) -> bool:
+    """Whether this says that a size is at least 2, or that a size of one symbol is at least 1, or not that number.
+
+    Models branch on remainders, so `n % 4 > 0` is no mark; `-(n % 4) < 0` is PyTorch's, of the edge of a tensor.
+    """
+    relation, minus = condition.ops[0], _of(constant(-1))
+    has_remainder = any(isinstance(each, ast.Mod) for each in ast.walk(condition))
     if isinstance(relation, ast.Lt | ast.LtE):
-        pairs = [(right, left), (left.times(minus), right.times(minus))]
+        pairs = [(right, left, has_remainder), (left.times(minus), right.times(minus), False)]
     else:
-        pairs = [(left, right), (right.times(minus), left.times(minus))]
-    for size, bound in pairs:
+        pairs = [(left, right, has_remainder), (right.times(minus), left.times(minus), False)]
+    for size, bound, is_branch in pairs:
         number = bound.top.constant_value if bound.bottom.constant_value == 1 else None
-        if number is None or size.top.constant_value is not None:
+        if number is None or size.top.constant_value is not None or is_branch:
             continue
         least = number + isinstance(relation, ast.Lt | ast.Gt | ast.NotEq)
         if least == SPECIALISED or (least == 1 and len(size.top.symbols) == 1):

@@ -48,11 +48,13 @@ def _differs_from_before(axis: int) -> Callable[[te.Tensor], te.Tensor]:
         def element(i: te.Expr) -> te.Expr:
             here, before = ([*others[:axis], at, *others[axis:]] for at in (i, te.maximum(i - 1, 0)))
             differs = te.if_then_else(x[tuple(here)] == x[tuple(before)], te.const(0, "i32"), te.const(1, "i32"))
-            found = te.sum(differs, others) if others else differs
-            return found
+            return te.sum(differs, others) if others else differs
+
+        def begins(i: te.Expr) -> te.Expr:
+            return te.logical_or(i == 0, counts[i] > 0)
 
         counts = te.compute((x.shape[axis],), element, name="differences")
-        return te.compute(counts.shape, lambda i: te.logical_or(i == 0, counts[i] > 0), name="begins")
+        return te.compute(counts.shape, begins, name="begins")
 
     return kernel
 

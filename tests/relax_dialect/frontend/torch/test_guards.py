@@ -55,6 +55,8 @@ def test_sizes_that_are_computed_may_be_1():
         (lambda x: x[: int(x.shape[0] * 0.3)] + 1, "0.3"),
         (lambda x: x.new_zeros(int(x.shape[0] ** 0.5 * 2)), "0.5"),
         (lambda x: x + 1 if x.shape[0] % 4 == 0 else x - 1, "% 4"),
+        (lambda x: x + 1 if x.shape[0] % 5 else x - 1, "% 5"),
+        (lambda x: x + 1 if x.shape[0] % 7 > 0 else x - 1, "% 7"),
         (lambda x: x + 1 if x.shape[0] ** 2 > 3 * x.shape[0] + 1 else x - 1, "3"),
     ],
 )
@@ -71,6 +73,13 @@ def test_sizes_that_go_another_way_are_errors(function: Callable[[Tensor], Tenso
             except ValueError as error:
                 found += re.search(text, str(error)) is not None
         assert found
+
+
+def test_conditions_that_hold_for_all_sizes_from_2_on_are_none():
+    program = export(lambda x, y: x, (torch.ones(5), torch.ones(3)), ({0: Dim.AUTO}, {0: Dim.AUTO}))
+    sizes = [f"L['args'][{at}].size()[0]" for at in range(2)]
+    text = f"({sizes[0]} % ({sizes[1]} * {sizes[0]})) != 0"
+    assert [guard.is_mark for guard in size_guards(program, [text, f"{sizes[0]} > {sizes[1]}"])] == [True, False]
 
 
 def test_two_inputs_by_nested_names():
