@@ -146,7 +146,7 @@ class ColumnReduction:
         if not groups:
             if self.windows is not None:
                 self._windows(self.windows, at)
-            elif self.lane in self.reduced or self.lanes == 1:
+            elif self.lanes == 1:  # also where the lanes are of a reduced axis
                 self._rows(at, chunk)
             elif self.argmax_columns is not None:
                 self._argmax_columns(self.argmax_columns, at, chunk)
