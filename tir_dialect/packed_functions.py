@@ -117,7 +117,7 @@ def copy(x: Any) -> tvm_ffi.Tensor:
 
 def reshape(x: Any, shape: tvm_ffi.Shape) -> tvm_ffi.Tensor:
     """The same memory in another shape."""
-    return tvm_ffi.from_dlpack(_view(x).reshape(tuple(shape)))
+    return tvm_ffi.from_dlpack(_view(x).reshape([int(each) for each in cast("Sequence[int]", shape)]))
 
 
 def shape_of(x: Any) -> tvm_ffi.Shape:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lowering.compiler.build import build
     from relax_dialect import nn, patterns
     from relax_dialect.builder import BlockBuilder, op, tensor
+    from relax_dialect.tvmscript import as_tvmscript
     from tir_dialect import te
     from tir_dialect.schedule import Schedule
     from tir_dialect.target import Target
@@ -50,6 +51,7 @@ __all__ = [
     "Target",
     "VirtualMachine",
     "__version__",
+    "as_tvmscript",
     "build",
     "compile",
     "distributed",
@@ -88,6 +90,7 @@ _NAMES = LazyNames(
         "Target": "tir_dialect.target:Target",
         "VirtualMachine": "vm_dialect.machine:VirtualMachine",
         "__version__": "xdsl_relax.version:VERSION",
+        "as_tvmscript": "relax_dialect.tvmscript:as_tvmscript",
         "build": "lowering:build",
         "compile": "xdsl_relax.model:compile",
         "distributed": "xdsl_relax.distributed",
