@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from xdsl_relax.loading import load, parse
     from xdsl_relax.model import Model, compile, interpret
     from xdsl_relax.passes import PassContext, PassTiming, PrintIR, list_passes, run_passes
+    from xdsl_relax.pictures import view
     from xdsl_relax.session import Session
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "show",
     "te",
     "tensor",
+    "view",
 ]
 
 __version__: str
@@ -106,6 +108,7 @@ _NAMES = LazyNames(
         "show": "xdsl_relax.display:show",
         "te": "tir_dialect.te",
         "tensor": "relax_dialect.builder:tensor",
+        "view": "xdsl_relax.pictures:view",
     },
 )
 
