@@ -173,7 +173,6 @@ def test_llvm_dialect_to_llvm_ir(program: str, tmp_path: Path, capsys: pytest.Ca
         (["--emit", "bytecode"], "expected -o FILE for bytecode, which is not text"),
         (["--emit", "library"], "expected -o FILE for library, which is not text"),
         (["--emit", "asm", "--target", "abacus"], 'unknown target "abacus"'),
-        (["--emit", "tvmscript"], "'relax.func' cannot be written as TVMScript: expected a module of PrimFuncs alone"),
     ],
 )
 def test_errors(program: str, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]):
@@ -215,6 +214,20 @@ def test_the_console_script_is_installed(program: str):
     result = subprocess.run(["relax-translate", program, "--emit", "listing"], capture_output=True, text=True)
     assert result.returncode == 0
     assert "@main(x):" in result.stdout
+
+
+def test_a_module_as_tvmscript(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """By its name or by the suffix; it is read again."""
+    assert main([program, "--emit", "tvmscript"]) == 0
+    text = capsys.readouterr().out
+    assert main([program, "-o", str(tmp_path / "m.py")]) == 0
+    assert (tmp_path / "m.py").read_text() == text
+    assert "@R.function" in text
+    assert main(["--import-tvmscript", str(tmp_path / "m.py")]) == 0
+    assert "relax.func @main" in capsys.readouterr().out
+    (tmp_path / "r.mlir").write_text(PROGRAM.replace("relax.exp", "relax.reciprocal"))
+    assert main([str(tmp_path / "r.mlir"), "--emit", "tvmscript"]) == 1
+    assert "'relax.reciprocal' cannot be written as TVMScript: TVM 0.27 has no such" in capsys.readouterr().err
 
 
 MADE = {
