@@ -84,6 +84,16 @@ def test_the_commands_of_the_page_on_the_shell_run(tmp_path: Path) -> None:
     subprocess.run(["relax-opt", "-", "--verify-diagnostics"], input=text, text=True, check=True)
 
 
+def test_the_program_of_the_page_for_users_of_tvm_runs() -> None:
+    page = (ROOT / "docs" / "howto" / "from-tvm.md").read_text()
+    (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    assert output.startswith("[[4. 4.]\n [4. 4.]\n [4. 4.]]\n")
+    assert "R.call_tir(cls.fused_matmul" in output
+    names = set(re.findall(r"`xr\.(\w+)", page))
+    assert names <= {*dir(xdsl_relax)}
+
+
 def test_the_programs_of_the_page_on_extensions_are_those_of_the_example() -> None:
     """Which `tests/xdsl_relax/test_extension.py` runs."""
     page = (ROOT / "docs" / "howto" / "extend.md").read_text()

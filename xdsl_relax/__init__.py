@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lowering.compiler.build import build
     from relax_dialect import nn, patterns
     from relax_dialect.builder import BlockBuilder, op, tensor
+    from relax_dialect.tvmscript import as_tvmscript
     from tir_dialect import te
     from tir_dialect.schedule import Schedule
     from tir_dialect.target import Target
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from xdsl_relax.loading import load, parse
     from xdsl_relax.model import Model, compile, interpret
     from xdsl_relax.passes import PassContext, PassTiming, PrintIR, list_passes, run_passes
+    from xdsl_relax.pictures import view
     from xdsl_relax.session import Session
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "Target",
     "VirtualMachine",
     "__version__",
+    "as_tvmscript",
     "build",
     "compile",
     "distributed",
@@ -66,6 +69,7 @@ __all__ = [
     "show",
     "te",
     "tensor",
+    "view",
 ]
 
 __version__: str
@@ -89,6 +93,7 @@ _NAMES = LazyNames(
         "Target": "tir_dialect.target:Target",
         "VirtualMachine": "vm_dialect.machine:VirtualMachine",
         "__version__": "xdsl_relax.version:VERSION",
+        "as_tvmscript": "relax_dialect.tvmscript:as_tvmscript",
         "build": "lowering:build",
         "compile": "xdsl_relax.model:compile",
         "distributed": "xdsl_relax.distributed",
@@ -105,6 +110,7 @@ _NAMES = LazyNames(
         "show": "xdsl_relax.display:show",
         "te": "tir_dialect.te",
         "tensor": "relax_dialect.builder:tensor",
+        "view": "xdsl_relax.pictures:view",
     },
 )
 

@@ -1,7 +1,8 @@
-"""The loop nest of a kernel as nested boxes, in HTML."""
+"""The loop nest of a kernel as nested boxes, in HTML: loops with their tiles of the buffers, blocks, and the code."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 
@@ -10,8 +11,12 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from lowering.view.graph import short_name
+from tir_dialect.analysis.regions import Region, tile_of
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
+
+_NUMBER = re.compile(r"\$\d+")
+"""What tells symbols of loop variables of one name apart."""
 
 
 def nest_of(func: Operation) -> str:
@@ -25,9 +30,29 @@ def _body(op: Operation) -> Iterator[str]:
             for inner in block.ops:
                 if any(each.blocks for each in inner.regions):
                     title, kind = _title(inner)
-                    yield f'<div class="box {kind}"><b>{escape(title)}</b>{"".join(_body(inner))}</div>'
+                    tile = _tile(inner) if isinstance(inner, ForOp) else ""
+                    yield f'<div class="box {kind}"><b>{escape(title)}</b>{tile}{"".join(_body(inner))}</div>'
                 else:
                     yield f"<code>{escape(str(inner))}</code>"
+
+
+def _tile(loop: ForOp) -> str:
+    """What one round of a loop touches: its tile of each buffer, in a line that opens."""
+    reads, writes = tile_of(loop)
+    lines = [
+        f"{what} {_NUMBER.sub('', str(region))}"
+        for what, regions in (("reads", reads), ("writes", writes))
+        for region in regions
+    ]
+    if not lines:
+        return ""
+    shapes = dict.fromkeys(f"%{each.buffer.name_hint or '?'} {_extents(each)}" for each in (*reads, *writes))
+    code = "".join(f"<code>{escape(line)}</code>" for line in lines)
+    return f'<details class="tile"><summary>a round: {escape(", ".join(shapes))}</summary>{code}</details>'
+
+
+def _extents(region: Region) -> str:
+    return " x ".join(str(axis.extent) for axis in region.axes) or "1"
 
 
 def _title(op: Operation) -> tuple[str, str]:

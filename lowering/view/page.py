@@ -35,6 +35,7 @@ details { margin: .4em 0; } details > details { margin-left: 1.2em; }
 code { display: block; font: 12px Menlo, Consolas, monospace; white-space: pre-wrap; }
 .box { border: 1px solid #9aa0a6; border-radius: 4px; margin: .25em 0 .25em .8em; padding: .25em .5em; }
 .loop { background: #e8f0fe; } .parallel { background: #e6f4ea; } .vectorized { background: #fef7e0; }
+.tile > summary { font-weight: normal; font-size: 12px; background: none; padding: 0; }
 .unrolled { background: #fce8e6; } .block { background: #fafafa; }
 """
 
@@ -111,7 +112,7 @@ def _drawing(graph: Graph) -> str:
 
 def _memory(op: Operation, sizes: Mapping[str, int]) -> str:
     chart = chart_of(lives_of(op, sizes)) if isinstance(op, FuncOp) else ""
-    return _section("memory", chart, is_open=False) if chart else ""
+    return _section("memory", f'<div class="scroll">{chart}</div>', is_open=False) if chart else ""
 
 
 def _section(title: str, content: str, *, is_open: bool) -> str:

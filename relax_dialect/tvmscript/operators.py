@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.builder.operator_functions import Kind, Parameter, parameters_of
 from relax_dialect.ops.values import PrimOp
+from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.tvmscript.parameters import PARAMETERS
 from relax_dialect.tvmscript.types import attribute_text
+from tir_dialect.attributes import DimAttr
 from tir_dialect.tvmscript.errors import refuse
 from tir_dialect.tvmscript.text import dtype_text
+
+SYMBOLIC = frozenset({"relax.strided_slice"})
+"""Operators of which TVM takes expressions of symbols as properties."""
+
+NUMBERS = frozenset({"relax.one_hot", "relax.topk"})
+"""Operators of which TVM has numbers where ours take values."""
 
 ValueText = Callable[[SSAValue], str]
 
@@ -102,11 +110,25 @@ def _argument(op: IRDLOperation, parameter: Parameter, name: ValueText) -> str |
     if value is None:
         return "False" if parameter.source.default is False else None
     if parameter.kind in (Kind.DTYPE, Kind.DATA):
+        if op.name not in SYMBOLIC and _is_symbolic(value):
+            raise refuse(op, f"TVM's {own} is a number, which is known when the program is compiled")
         return attribute_text(cast("Attribute", value), op)
     if parameter.several:
         items = [name(each) for each in cast("Sequence[SSAValue]", value)]
         return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-    return _tensor_text(cast("SSAValue", value), name) if parameter.kind is Kind.SCALAR else name(value)
+    operand = cast("SSAValue", value)
+    if op.name in NUMBERS and isinstance(operand.type, PrimType) and not isinstance(operand.owner, PrimOp):
+        raise refuse(op, f"TVM's {own} is a number, which is known when the program is compiled")
+    if op.name in NUMBERS and isinstance(operand.owner, PrimOp) and _is_symbolic(operand.owner.value):
+        raise refuse(op, f"TVM's {own} is a number, which is known when the program is compiled")
+    return name(operand) if parameter.kind in (Kind.PRIM, Kind.SHAPE) else _tensor_text(operand, name)
+
+
+def _is_symbolic(value: object) -> bool:
+    """Whether a property has a dimension that is no number."""
+    if isinstance(value, ArrayAttr):
+        return any(map(_is_symbolic, cast("ArrayAttr[Attribute]", value)))
+    return isinstance(value, DimAttr) and not value.data.is_constant
 
 
 def _tensor_text(value: SSAValue, name: ValueText) -> str:
@@ -139,6 +161,14 @@ def _split(op: IRDLOperation, name: ValueText) -> str:
     return f"R.split({name(op.operands[0])}, {where}, axis={_property(op, 'axis')})"
 
 
+def _index_put(op: IRDLOperation, name: ValueText) -> str:
+    """With an index for each dimension."""
+    x, *rest = op.operands
+    if isinstance(x.type, TensorType) and len(rest) - 1 != x.type.rank:
+        raise refuse(op, "TVM's operator has an index for each dimension")
+    return f"R.index_put({', '.join(_arguments(op, PARAMETERS['index_put'], name))})"
+
+
 def _topk(op: IRDLOperation, name: ValueText) -> str:
     arguments = _arguments(op, PARAMETERS["topk"], name, without=("smallest", "ret_type"))
     kind = "both" if len(op.results) > 1 else _property(op, "ret_type").strip('"')
@@ -155,4 +185,9 @@ def _property(op: Operation, key: str) -> str:
     return "None" if value is None else attribute_text(value, op)
 
 
-_SPECIAL: Mapping[str, Callable[[IRDLOperation, ValueText], str]] = {"split": _split, "topk": _topk, "size": _size}
+_SPECIAL: Mapping[str, Callable[[IRDLOperation, ValueText], str]] = {
+    "index_put": _index_put,
+    "size": _size,
+    "split": _split,
+    "topk": _topk,
+}

@@ -216,6 +216,20 @@ def test_the_console_script_is_installed(program: str):
     assert "@main(x):" in result.stdout
 
 
+def test_a_module_as_tvmscript(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """By its name or by the suffix; it is read again."""
+    assert main([program, "--emit", "tvmscript"]) == 0
+    text = capsys.readouterr().out
+    assert main([program, "-o", str(tmp_path / "m.py")]) == 0
+    assert (tmp_path / "m.py").read_text() == text
+    assert "@R.function" in text
+    assert main(["--import-tvmscript", str(tmp_path / "m.py")]) == 0
+    assert "relax.func @main" in capsys.readouterr().out
+    (tmp_path / "r.mlir").write_text(PROGRAM.replace("relax.exp", "relax.reciprocal"))
+    assert main([str(tmp_path / "r.mlir"), "--emit", "tvmscript"]) == 1
+    assert "'relax.reciprocal' cannot be written as TVMScript: TVM 0.27 has no such" in capsys.readouterr().err
+
+
 MADE = {
     "so": ["relax-run"],
     "rvm": ["relax-run"],

@@ -76,16 +76,24 @@ def block_regions(block: BlockOp) -> BlockRegions:
     return BlockRegions(declared_reads or reads, declared_writes or writes, iterators, finder.space)
 
 
+def tile_of(loop: ForOp) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
+    """The regions that one round of a loop reads and writes, as expressions over its variable and those around it.
+
+    They are the least boxes, as of a block.
+    """
+    return _RegionFinder(loop).find()
+
+
 class _RegionFinder:
-    def __init__(self, block: BlockOp):
+    def __init__(self, block: BlockOp | ForOp):
         self._block = block
         self.space = IndexSpace(block)
-        for iterator in block.iterators:
+        for iterator in block.iterators if isinstance(block, BlockOp) else ():
             self.space.variable(iterator.value)
 
     def declared(self, kind: type[RegionOp]) -> tuple[Region, ...]:
         found: dict[SSAValue, Region] = {}
-        for op in self._block.body.block.ops:
+        for op in self._block.regions[0].block.ops:
             if isinstance(op, kind):
                 self._add(found, op.buffer, self._region_axes(op, ()))
         return tuple(found.values())

@@ -108,7 +108,9 @@ def diagnostics_of(error: BaseException, offset: int) -> list[Diagnostic]:
         case Misbound():
             return [each for one in error.errors for each in diagnostics_of(one, offset)]
         case ParseError():
-            line = len(error.span.input.content[: error.span.start].splitlines() or [""])
+            content = error.span.input.content
+            text = content if isinstance(content, str) else content.decode(errors="replace")
+            line = text.count("\n", 0, error.span.start) + 1
             return [Diagnostic(line + offset, error.msg)]
         case InvalidModule():
             return [_of_finding(finding) for finding in error.findings]

@@ -11,6 +11,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 
+import xdsl_relax as xr
 from lowering.context import make_context
 from lowering.locations import named_location
 from lowering.parsing import parse_module
@@ -24,6 +25,8 @@ from lowering.view.nest import nest_of
 from lowering.view.page import page, write_view
 from relax_dialect.ops.structure import FuncOp
 from tests.support.corpus import texts, valid_module
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
 from xdsl_relax.cli.relax_opt import main
 
 CHAIN = """
@@ -148,6 +151,27 @@ def test_nests_show_loops_kinds_and_blocks():
     assert "<code>%v = tir.load %X[%vi, %vj]</code>" in text
 
 
+def test_loops_show_their_tiles():
+    """What one round reads and writes, from the innermost loop to the outermost."""
+    A, B = te.placeholder((32, 64), "f32", name="A"), te.placeholder((64, 16), "f32", name="B")
+    k = te.reduce_axis((0, 64))
+    C = te.compute((32, 16), lambda i, j: te.sum(A[i, k] * B[k, j], k), name="C")
+    func = te.create_prim_func([A, B, C], "matmul")
+    schedule = Schedule(func)
+    i, j, r = schedule.get_loops(schedule.get_block("C"))
+    outer, inner = schedule.split(i, [None, 8])
+    schedule.reorder(outer, j, inner, r)
+    text = nest_of(schedule.func)
+    found = re.findall(r"<b>for %(\w+) in [^<]*</b><details class=\"tile\"><summary>a round: ([^<]*)</summary>", text)
+    shapes = [re.sub(r"%\w+ ", "", tile) for _, tile in found]
+    assert shapes == [
+        "8 x 16, 8 x 64, 64 x 16",
+        "8 x 1, 8 x 64, 64 x 1",
+        "1 x 1, 1 x 64, 64 x 1",
+        "1 x 1, 1 x 1, 1 x 1",
+    ]
+
+
 def test_tensors_that_live_together_lie_apart():
     lives = lives_of(function(lowered(CHAIN, "plan-memory")), {"n": 3})
     assert len(lives) >= 2
@@ -254,3 +278,26 @@ def test_without_graphviz_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch, 
     with pytest.raises(CannotRender, match=r"pip install 'xdsl-relax\[view\]'"):
         write_view(tmp_path / "view.svg", module)
     write_view(tmp_path / "view.dot", module)
+
+
+def test_pictures_from_python(tmp_path: Path):
+    """In notebooks a frame with the page; in files by suffix."""
+    module = parse_module(CHAIN)
+    picture = xr.view(module, "legalize-ops,to-non-dataflow,lower-call-tir,plan-memory", sizes={"n": 3})
+    assert f"{3 * 64 * 4:,} bytes at " in picture.html()
+    assert picture._repr_html_().startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+    assert "<h2>before</h2>" in picture.html()
+    assert "<h2>before</h2>" not in xr.view(module).html()
+    for suffix in (".html", ".svg", ".dot"):
+        picture.save(tmp_path / f"m{suffix}")
+        assert (tmp_path / f"m{suffix}").stat().st_size > 500
+    with pytest.raises(ValueError, match="expected a file that ends in one of"):
+        picture.save(tmp_path / "m.png")
+
+
+def test_the_program_of_the_page_runs(tmp_path: Path):
+    text = (Path(__file__).parents[3] / "docs" / "howto" / "view.md").read_text()
+    program = "".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    program = program.replace("planned.html", str(tmp_path / "planned.html"))
+    exec(compile(program, "view.md", "exec"), {})
+    assert "<h2>after</h2>" in (tmp_path / "planned.html").read_text()
