@@ -191,7 +191,7 @@ INDEX: dict[str, Entry] = {
     "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
-    "verify-dominance": Entry("lowering.verify.verify_dominance:VerifyDominancePass"),
-    "verify-stage": Entry("lowering.verify.verify_stage:VerifyStagePass"),
+    "verify-dominance": Entry("lowering.verify.dominance:VerifyDominancePass"),
+    "verify-stage": Entry("lowering.verify.stages:VerifyStagePass"),
     "write-parts-in-place": Entry("lowering.relax.memory.write_parts_in_place:WritePartsInPlacePass"),
 }

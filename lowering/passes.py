@@ -9,6 +9,7 @@ from abc import ABC
 from typing import ClassVar
 
 from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
 
 from tir_dialect.target import Target
 
@@ -28,3 +29,11 @@ class Pass(ModulePass, ABC):
     def for_target(self, target: Target) -> ModulePass:
         """The same pass for a machine."""
         return self
+
+
+def pass_target(description: str) -> Target:
+    """The target in the syntax of `Target.parse`, this machine if it is empty; PassFailedException for another."""
+    try:
+        return Target.parse(description) if description else Target.host()
+    except ValueError as error:
+        raise PassFailedException(str(error)) from error

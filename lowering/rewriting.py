@@ -22,13 +22,31 @@ from typing import Protocol, TypeAlias, TypeVar, cast, get_args, get_type_hints
 
 from typing_extensions import override
 from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, RewritePattern
 from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import fail
 from lowering.locations import keep_locations
 from tir_dialect.dead_code import erase_dead
+
+
+class ConversionRewriter(PatternRewriter):
+    """The rewriter of a conversion, with the patterns that it applies."""
+
+    def __init__(self, patterns: PatternIndex, block: Block):
+        """`block` is the first one of the new function."""
+        super().__init__(InsertPoint.at_end(block))
+        self.patterns = patterns
+
+    def apply_pattern(self, op: Operation) -> bool:
+        """Converts one op by the first pattern that is about it; whether there is one."""
+        rewrite = self.patterns.rewrite_of(type(op))
+        if rewrite is None:
+            return False
+        rewrite(op, self)
+        return True
+
 
 PatternT = TypeVar("PatternT", bound=RewritePattern)
 OperationT = TypeVar("OperationT", bound=Operation)
@@ -54,7 +72,7 @@ def op_rewrite_pattern(
 
     It does what xDSL's `op_type_rewrite_pattern` does, and lets `apply_patterns` know which ops these are. The
     annotation is evaluated when the pattern is used first. A pattern of a conversion annotates its rewriter, too
-    (`lowering.conversion`).
+    (`lowering.rewriting`).
     """
     matches: dict[type[Operation], bool] = {}
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lowering.compiler.switches import is_on
+from lowering.compiler.debug import is_on
 from vm_dialect.executable.seal import SEAL_BYTES, fits, seal
 from vm_dialect.files import open_regular
 

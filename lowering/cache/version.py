@@ -15,11 +15,11 @@ _PACKAGES = ("lowering", "relax_dialect", "tir_dialect", "vm_dialect")
 _KERNEL_SOURCES = (
     "lowering/cache/",
     "lowering/compiler/kernels/",
-    "lowering/conversion.py",
+    "lowering/rewriting.py",
     "lowering/kernels/",
     "lowering/llvm/",
     "lowering/locations.py",
-    "lowering/pass_target.py",
+    "lowering/passes.py",
     "lowering/pipelines.py",
     "lowering/rewriting.py",
     "lowering/runtime/kernel/",

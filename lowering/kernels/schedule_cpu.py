@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from lowering.kernels.cpu.memory_bound import schedule_memory_bound
-from lowering.pass_target import pass_target
+from lowering.passes import pass_target
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

@@ -15,8 +15,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
-from lowering.compiler.debug import Debug, debug_level
-from lowering.compiler.switches import is_on
+from lowering.compiler.debug import Debug, debug_level, is_on
 from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.compiler_process import CompilerProcess
 from tir_dialect.target import Target

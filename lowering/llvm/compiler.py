@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lowering.compiler.debug import Debug, debug_level, show
 from lowering.llvm.binding import FunctionPasses, ModuleRef, TargetMachine, TuningOptions, llvm, target_family
-from lowering.llvm.errors import CodegenError
-from lowering.llvm.messages import refusing_unknown_names
+from lowering.llvm.errors import CodegenError, refusing_unknown_names
 from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.target import Target
 

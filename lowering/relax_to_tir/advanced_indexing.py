@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.relax_to_tir.broadcasting import broadcast_load
 from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.gather import scattered
-from lowering.relax_to_tir.indices import axes, axis_of, clamped, from_front
+from lowering.relax_to_tir.indices import axes, axis_of, broadcast_load, clamped, from_front
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.ops.advanced_indexing import IndexPutOp, IndexTensorOp, SliceScatterOp
 from relax_dialect.ops.indexing import slice_index

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lowering.relax_to_tir.context import legalizes
 from lowering.relax_to_tir.indices import axes
 from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.merge_sort import descending, merge_sort
 from lowering.relax_to_tir.scalars import number, wide_dtype, widen
+from lowering.relax_to_tir.sorting import descending, merge_sort
 from lowering.relax_to_tir.vision import Box, box_between, overlap
 from relax_dialect.ops.detection import COORDINATES, BoxNMSOp, GetValidCountsOp
 from tir_dialect import te

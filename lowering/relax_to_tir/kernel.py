@@ -2,23 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax_to_tir.kernel_dims import KernelDims
 from lowering.relax_to_tir.operands import dims_in, dims_of, is_runtime_prim, literal
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.prim_func import explicit_symbols
-from relax_dialect.struct_info.symbols import substitute
+from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.symbols import symbol_name
 from tir_dialect import te
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
+
+
+@dataclass
+class KernelDims:
+    """Maps dimensions of the caller to dimensions of one kernel.
+
+    A symbol that is a dimension of a buffer by itself keeps its name; so does every expression over such symbols. Any
+    other dimension of a buffer, such as the only dimension `m * n` of a flattened tensor, gets a symbol of its own:
+    inside the kernel it does not matter how the caller came by the size. Dimensions that are no buffer's, such as the
+    positions of a slice, stay as they are; the caller gives the values of their symbols.
+    """
+
+    _known: set[str] = field(default_factory=set[str])
+    _renamed: dict[Dim, Dim] = field(default_factory=dict[Dim, Dim])
+
+    @staticmethod
+    def of(shapes: Iterable[Sequence[Dim]], others: Sequence[Dim] = ()) -> KernelDims:
+        """The dimensions of a kernel whose buffers have these shapes, and that uses `others` too."""
+        dims = list(dict.fromkeys(dim for shape in shapes for dim in shape))
+        result = KernelDims({name for dim in dims if (name := dim.as_symbol) is not None})
+        taken = {name for dim in (*dims, *others) for name in dim.symbols}
+        for dim in dims:
+            if not dim.symbols <= result._known:
+                name = next(name for i in range(len(taken) + 1) if (name := f"d{i}") not in taken)
+                taken.add(name)
+                result._renamed[dim] = symbol(name)
+        return result
+
+    def shape(self, dims: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The shape of a buffer in the kernel's symbols."""
+        return tuple(self._renamed.get(dim, dim) for dim in dims)
+
+    def original(self, dim: Dim) -> Dim:
+        """The caller's dimension for one in the kernel's symbols."""
+        names = {new.as_symbol: old for old, new in self._renamed.items()}
+        return dim.substitute({name: old for name, old in names.items() if name is not None})
+
+    def symbols(self, shapes: Iterable[Sequence[Dim]], others: Sequence[Dim] = ()) -> tuple[str, ...]:
+        """The kernel's symbols in an order that does not depend on their names."""
+        used = [*(self.shape(dims) for dims in shapes), others]
+        return tuple(dict.fromkeys(name for dims in used for dim in dims for name in sorted(dim.symbols)))
 
 
 @dataclass(frozen=True)
@@ -149,3 +191,29 @@ class Kernel:
         """Which parameter an operand is, or which constant."""
         index = self._parameters.index(value) if value in self._parameters else None
         return (index, value.type.dtype, repr(literal(value))) if isinstance(value.type, PrimType) else index
+
+
+@dataclass
+class Kernels:
+    """The PrimFuncs of a module that legalisation has made; equal kernels are made once."""
+
+    module: ModuleOp
+    _made: dict[Hashable, Made] = field(default_factory=dict[Hashable, Made])
+    _names: set[str] = field(default_factory=set[str])
+    _last: PrimFuncOp | None = None
+
+    def __post_init__(self) -> None:
+        self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
+
+    def call(self, kernel: Kernel, outputs: Callable[[], te.Tensor | Sequence[te.Tensor]], name: str) -> CallTIROp:
+        """The call of the PrimFunc that computes `outputs`; they are asked for if there is no equal kernel yet."""
+        found = self._made.get(kernel.key)
+        if found is None:
+            unique = fresh_name(name, self._names)
+            self._names.add(unique)
+            found = self._made[kernel.key] = kernel.build(outputs(), unique)
+            block = self.module.body.block
+            insert_point = InsertPoint.at_start(block) if self._last is None else InsertPoint.after(self._last)
+            Rewriter.insert_op(found.func, insert_point)
+            self._last = found.func
+        return kernel.call(found)

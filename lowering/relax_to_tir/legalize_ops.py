@@ -12,8 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from lowering.diagnostics import Finding, InvalidModule, fail, refuse
 from lowering.relax.shapes.fresh import FreshSymbols
 from lowering.relax_to_tir.context import KERNELS, REWRITES
-from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.kernels import Kernels
+from lowering.relax_to_tir.kernel import Kernel, Kernels
 from lowering.relax_to_tir.measure import measure, stem
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.operator import Operator

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lowering.relax_to_tir.broadcasting import broadcast_load
 from lowering.relax_to_tir.context import legalizes
-from lowering.relax_to_tir.indices import axes_of, axis_of
+from lowering.relax_to_tir.indices import axes_of, axis_of, broadcast_load
 from lowering.relax_to_tir.kernel import Kernel
 from relax_dialect.ops.manipulation import BroadcastToOp, FlipOp, PermuteDimsOp
 from tir_dialect import te

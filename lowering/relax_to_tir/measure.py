@@ -10,8 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from lowering.relax.shapes.fresh import FreshSymbols
 from lowering.relax_to_tir.context import SIZES
-from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.kernels import Kernels
+from lowering.relax_to_tir.kernel import Kernel, Kernels
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.shapes import TensorToShapeOp
 from relax_dialect.struct_info.types import ShapeType, TensorType

@@ -14,9 +14,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.relax_to_tir.context import legalizes, rewrites
-from lowering.relax_to_tir.gates import function
 from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.scalars import narrowed, wide_dtype, widen
+from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.linear_algebra import MatmulOp
@@ -35,6 +34,38 @@ from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
+
+Function: TypeAlias = Callable[[te.Expr], te.Expr]
+
+
+def function(name: str, a: float, b: float, clip: float | None) -> Function:
+    """A function of gates, after clipping."""
+    found = _FUNCTIONS[name]
+
+    def apply(x: te.Expr) -> te.Expr:
+        bounded = x if clip is None else te.maximum(te.minimum(x, number(clip, x)), number(-clip, x))
+        return found(bounded, number(a, x), number(b, x))
+
+    return apply
+
+
+def _hard_sigmoid(x: te.Expr, a: te.Expr, b: te.Expr) -> te.Expr:
+    return te.maximum(te.minimum(a * x + b, 1), 0)
+
+
+_FUNCTIONS: dict[str, Callable[[te.Expr, te.Expr, te.Expr], te.Expr]] = {
+    "sigmoid": lambda x, a, b: te.sigmoid(x),
+    "tanh": lambda x, a, b: te.tanh(x),
+    "relu": lambda x, a, b: te.maximum(x, 0),
+    "affine": lambda x, a, b: a * x + b,
+    "leaky_relu": lambda x, a, b: te.select(x < 0, a * x, x),
+    "thresholded_relu": lambda x, a, b: te.select(x > a, x, te.const(0, x.dtype)),
+    "scaled_tanh": lambda x, a, b: a * te.tanh(b * x),
+    "hard_sigmoid": _hard_sigmoid,
+    "elu": lambda x, a, b: te.select(x < 0, a * te.expm1(te.minimum(x, 0)), x),
+    "softsign": lambda x, a, b: x / (te.abs(x) + 1),
+    "softplus": lambda x, a, b: te.maximum(x, 0) + te.log1p(te.exp(-te.abs(x))),
+}
 
 
 def layer(op: RecurrentLayerOp, rewriter: PatternRewriter) -> Sequence[SSAValue] | None:

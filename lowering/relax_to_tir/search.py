@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from lowering.relax_to_tir.broadcasting import broadcast_load
 from lowering.relax_to_tir.context import legalizes
-from lowering.relax_to_tir.indices import axes, axis_of, put, ravel, without
+from lowering.relax_to_tir.indices import axes, axis_of, broadcast_load, put, ravel, without
 from lowering.relax_to_tir.kernel import Kernel
 from lowering.relax_to_tir.scalars import is_float_expr, widen
 from relax_dialect.ops.search import ArgmaxOp, ArgminOp, ArgReductionOp, BucketizeOp, WhereOp

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from lowering.relax_to_tir.context import legalizes, sizes
 from lowering.relax_to_tir.indices import axes, axis_of, put, unravel, without
 from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.merge_sort import ascending, less, merge_sort
 from lowering.relax_to_tir.scalars import truth
+from lowering.relax_to_tir.sorting import ascending, less, merge_sort
 from relax_dialect.ops.set import NonzeroOp, UniqueOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from lowering.relax_to_tir.context import legalizes, sizes
 from lowering.relax_to_tir.indices import axes, clamped
 from lowering.relax_to_tir.kernel import Kernel
-from lowering.relax_to_tir.merge_sort import descending, merge_sort
 from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
+from lowering.relax_to_tir.sorting import descending, merge_sort
 from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
 from tir_dialect import te
 from tir_dialect.dims import Dim

@@ -9,9 +9,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
 from lowering.relax.shapes.lower_shapes import implicit_checks
+from lowering.relax_to_vm.calls import convert_function
 from lowering.relax_to_vm.constants import Constants
 from lowering.relax_to_vm.patterns import PATTERNS
-from lowering.relax_to_vm.structure import convert_function
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import symbol_name
 

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from lowering.conversion import ConversionRewriter
 from lowering.diagnostics import fail
 from lowering.locations import source_position
 from lowering.relax_to_vm.checks import TypeChecks
 from lowering.relax_to_vm.constants import Constants
 from lowering.relax_to_vm.sizes import Sizes, UnboundSymbolError
-from lowering.rewriting import PatternIndex
+from lowering.rewriting import ConversionRewriter, PatternIndex
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Mismatch, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType

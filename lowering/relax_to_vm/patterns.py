@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertMatchCast
-from lowering.relax_to_vm.calls import ConvertCall, ConvertCallClosure, ConvertExternFunc, ConvertMakeClosure
+from lowering.relax_to_vm.calls import (
+    ConvertCall,
+    ConvertCallClosure,
+    ConvertCallPacked,
+    ConvertCallPurePacked,
+    ConvertExternFunc,
+    ConvertMakeClosure,
+    ConvertReturn,
+)
 from lowering.relax_to_vm.control_flow import ConvertFor, ConvertIf, ConvertWhile, ConvertYield
 from lowering.relax_to_vm.effects import ConvertAssert, ConvertPrint
 from lowering.relax_to_vm.guards import ConvertGuard
@@ -16,7 +24,6 @@ from lowering.relax_to_vm.memory import (
     ConvertKill,
     ConvertStorageTensor,
 )
-from lowering.relax_to_vm.packed import ConvertCallPacked, ConvertCallPurePacked
 from lowering.relax_to_vm.shapes import (
     ConvertShape,
     ConvertShapeGet,
@@ -27,7 +34,6 @@ from lowering.relax_to_vm.shapes import (
     ConvertTuple,
     ConvertTupleGet,
 )
-from lowering.relax_to_vm.structure import ConvertReturn
 from lowering.relax_to_vm.values import ConvertConstant, ConvertDType, ConvertNull, ConvertPrim, ConvertString
 from lowering.rewriting import PatternIndex
 

@@ -80,7 +80,7 @@ def _check(func: PrimFuncOp) -> None:
             Rewriter.insert_op(ops, InsertPoint.before(first))
     if accesses:
         from lowering.tir.access_assertions import assert_in_bounds
-        from lowering.tir.hoisted_checks import hoist_checks
+        from lowering.tir.hoist_guards import hoist_checks
 
         if not hoist_checks(func, accesses, first):
             for each in accesses:

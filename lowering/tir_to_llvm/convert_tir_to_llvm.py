@@ -18,8 +18,8 @@ from lowering.passes import Pass
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
 from lowering.tir_to_llvm.calls.calls import inner_name
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
-from lowering.tir_to_llvm.function_properties import buffer_attributes, function_properties
 from lowering.tir_to_llvm.patterns import PATTERNS
+from lowering.tir_to_llvm.signature import buffer_attributes, function_properties
 from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp

@@ -18,12 +18,11 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.conversion import ConversionRewriter
 from lowering.diagnostics import fail
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.llvm.builder.module_builder import ModuleBuilder
-from lowering.rewriting import PatternIndex
+from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import memory_type
 from lowering.tir_to_llvm.calls.raising import raise_function

@@ -9,11 +9,10 @@ import tvm_ffi
 from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.llvm.errors import CodegenError
-from lowering.tune.call import Call
+from lowering.tune.call import Call, nearby
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record
 from lowering.tune.measure import Array, Bench, Race, agree
-from lowering.tune.nearby import nearby
 from lowering.tune.space import candidates
 from tir_dialect.schedule import ScheduleError
 from tir_dialect.target import Target

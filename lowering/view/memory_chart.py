@@ -8,8 +8,7 @@ from html import escape
 
 from xdsl.ir import Operation
 
-from lowering.relax.memory.lifetime import lifetimes
-from lowering.relax.memory.plan import aligned
+from lowering.relax.memory.plan import aligned, lifetimes
 from lowering.relax.memory.plan_memory import tensor_bytes
 from lowering.view.graph import short_type
 from relax_dialect.ops.memory import AllocStorageOp, StorageTensorOp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.function_ops import EXTERNAL, INTERNAL, function_op
+from lowering.llvm.builder.function_builder import EXTERNAL, INTERNAL, function_op
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.locations import names, source_position
 from lowering.vm_to_llvm.abi import RUNTIME
 from lowering.vm_to_llvm.globals import ModuleGlobals

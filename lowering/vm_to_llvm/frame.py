@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import llvm
 from xdsl.ir import Operation, SSAValue
 
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.vm_to_llvm.abi import ANY, ANY_BYTES, I1, I8, PTR
 from lowering.vm_to_llvm.globals import ARENAS, ModuleGlobals
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder

@@ -9,7 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseIntElementsAttr, ReducedPrecisionFloatType, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation, Region
 
-from lowering.llvm.builder.function_ops import EXTERNAL, function_op
+from lowering.llvm.builder.function_builder import EXTERNAL, function_op
 from lowering.vm_to_llvm.abi import ANY_BYTES, I8, I64, PTR, RUNTIME, SMALL_STRING
 from lowering.vm_to_llvm.kernels import Kernel
 from lowering.vm_to_llvm.roundings import rounding_function, rounding_symbol

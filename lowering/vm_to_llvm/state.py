@@ -8,9 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
-from lowering.conversion import ConversionRewriter
-from lowering.llvm.builder.function_ops import INTERNAL, function_op
-from lowering.rewriting import PatternIndex
+from lowering.llvm.builder.function_builder import INTERNAL, function_op
+from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.vm_to_llvm.abi import (
     ANY,
     ANY_BYTES,

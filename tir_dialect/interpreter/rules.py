@@ -5,10 +5,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from tir_dialect.interpreter.emit_control import CONTROL_RULES
-from tir_dialect.interpreter.emit_memory import MEMORY_RULES
-from tir_dialect.interpreter.emit_raw_memory import RAW_MEMORY_RULES
-from tir_dialect.interpreter.emit_scalars import SCALAR_RULES, emit_elementwise
-from tir_dialect.interpreter.emit_vectors import VECTOR_RULES
+from tir_dialect.interpreter.emit_memory import MEMORY_RULES, RAW_MEMORY_RULES
+from tir_dialect.interpreter.emit_values import SCALAR_RULES, VECTOR_RULES, emit_elementwise
 from tir_dialect.interpreter.emitter import Rule
 
 _RULES: dict[type[Operation], Rule] = {

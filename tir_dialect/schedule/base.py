@@ -14,11 +14,9 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.errors import ScheduleError
-from tir_dialect.schedule.functions import Functions
-from tir_dialect.schedule.handle_table import ROOT, HandleTable
-from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.scope import Scope
-from tir_dialect.schedule.structure.statements import blocks_in, scope_of
+from tir_dialect.schedule.handles import ROOT, Block, HandleTable, Loop, is_inside
+from tir_dialect.schedule.scope import Functions, Scope
+from tir_dialect.schedule.statements import blocks_in, scope_of
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
 

@@ -1,13 +1,14 @@
-"""Handles of loops and blocks, which stay valid while other parts of the function change, and sampled numbers."""
+"""Handles of loops and blocks, which stay valid while other parts of the function change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Self, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Self, TypeAlias, cast
 
 from xdsl.ir import Operation
 
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 
 
@@ -78,3 +79,79 @@ def handles_in(values: Iterable[Any]) -> list[Loop | Block]:
         elif isinstance(value, list | tuple):
             found += handles_in(cast("Iterable[Any]", value))
     return found
+
+
+Handle: TypeAlias = Loop | Block
+
+ROOT = "root"
+"""TVM's name of the block around a function, for which the function itself stands here."""
+
+
+class HandleTable:
+    """The handles that a schedule has given out, at most one for an op, and those of schedules that it is a copy of."""
+
+    def __init__(self):
+        self._by_op: dict[Operation, Handle] = {}
+        self._roots: dict[Handle, PrimFuncOp] = {}
+        self._copies: dict[Handle, Handle] = {}
+        self._removed: set[Handle] = set()
+
+    def loop(self, op: ForOp) -> Loop:
+        """The handle of a loop."""
+        return cast(Loop, self._by_op.setdefault(op, Loop(op)))
+
+    def block(self, op: BlockOp) -> Block:
+        """The handle of a block."""
+        return cast(Block, self._by_op.setdefault(op, Block(op)))
+
+    def root(self, func: PrimFuncOp) -> Block:
+        """The handle of a function as TVM's root block; its op is a dummy in no function."""
+        found = next((handle for handle, root in self._roots.items() if root is func), None)
+        if found is None:
+            self._roots[found := Block(BlockOp(ROOT))] = func
+        return cast(Block, found)
+
+    def function_of(self, handle: Handle) -> PrimFuncOp | None:
+        """The function that a handle stands for as the root block; `None` for any other handle."""
+        return self._roots.get(handle)
+
+    def is_root(self, value: object) -> bool:
+        """Whether a value is the handle of a function."""
+        return isinstance(value, Block) and value in self._roots
+
+    def redirect(self, block: Block, op: BlockOp) -> None:
+        """Makes a handle stand for another block."""
+        del self._by_op[block.op]
+        block.op = op
+        self._by_op[op] = block
+
+    def remove(self, handle: Handle) -> None:
+        """Invalidates a handle; its loop or block gets a new one when it is asked for."""
+        self._removed.add(handle)
+        if self._by_op.get(handle.op) is handle:
+            del self._by_op[handle.op]
+
+    def is_removed(self, handle: Handle) -> bool:
+        """Whether a handle has been invalidated."""
+        return handle in self._removed
+
+    def own(self, handle: Handle) -> Handle:
+        """What a handle of the schedule that this one was copied from stands for here; any other as it is."""
+        return self._copies.get(handle, handle)
+
+    @property
+    def copies(self) -> Mapping[Handle, Handle]:
+        """The handles of the schedules that this one is a copy of, each with the handle here."""
+        return self._copies
+
+    def copy(self, ops: Mapping[Operation, Operation]) -> Self:
+        """A table for copies of the functions, which knows the handles of this one; `ops` has each op with its copy."""
+        other = type(self)()
+        for op, handle in self._by_op.items():
+            if op in ops:
+                other._copies[handle] = other._by_op[ops[op]] = type(handle)(cast(Any, ops[op]))
+        for handle, func in self._roots.items():
+            other._copies[handle] = other.root(cast(PrimFuncOp, ops[func]))
+        for handle, own in self._copies.items():
+            other._copies[handle] = other._copies.get(own, own)
+        return other

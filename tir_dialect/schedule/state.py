@@ -16,7 +16,7 @@ from tir_dialect.schedule.arguments import NAMED, too_great, wrong_arguments
 from tir_dialect.schedule.base import ScheduleBase
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import handles_in
-from tir_dialect.schedule.recording import Recording
+from tir_dialect.schedule.instruction import Recording
 from tir_dialect.schedule.rewriting.edits import erase_dead_ops
 from tir_dialect.schedule.trace import QUERIES, Trace
 

@@ -11,8 +11,7 @@ from tir_dialect.dims import Dim
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Drawn, Loop, Origin
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.instruction import DECISION, Instruction
-from tir_dialect.schedule.trace_values import Ref, Value, plain, refs
+from tir_dialect.schedule.instruction import DECISION, Instruction, Ref, Value, plain, refs
 
 Handle: TypeAlias = "Block | Loop | Origin"
 

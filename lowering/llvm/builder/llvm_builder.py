@@ -22,7 +22,7 @@ from xdsl.dialects.llvm import FastMathAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.llvm.builder.index_builder import POINTER, WRAPS, IndexBuilder
 from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.llvm.builder.vector_types import element_type, is_vector, lane_count, like, type_suffix

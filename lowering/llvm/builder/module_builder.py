@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, Region
 
-from lowering.llvm.builder.function_ops import EXTERNAL, INTERNAL, function_op
+from lowering.llvm.builder.function_builder import EXTERNAL, INTERNAL, function_op
 
 VOID = llvm.LLVMVoidType()
 _NO_UNWIND = StringAttr("nounwind")

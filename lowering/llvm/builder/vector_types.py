@@ -1,11 +1,13 @@
-"""Scalar and vector types of llvm: elements, lanes, and the suffixes of overloaded intrinsics."""
+"""Scalar and vector types of llvm, and vector constants as attributes."""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import cast
 
-from xdsl.dialects.builtin import IntegerType, VectorType
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IntegerType, VectorType
 from xdsl.ir import Attribute
 
 from tir_dialect.ops.memory import vector_of
@@ -53,3 +55,25 @@ def like(shape: Attribute, element: Attribute) -> Attribute:
     """`element`, or a vector of it with as many elements as `shape` has."""
     lanes = lane_count(shape)
     return element if lanes is None else vector_of(element, lanes)
+
+
+def dense_integers(values: Sequence[int], element: IntegerType) -> DenseIntOrFPElementsAttr:
+    """A vector of integers, which fit the type."""
+    return _integers(tuple(map(int, values)), element)
+
+
+def dense_floats(values: Sequence[float], element: AnyFloat) -> DenseIntOrFPElementsAttr:
+    """A vector of floats, rounded to the type."""
+    # By their bits: zeros of both signs are equal.
+    return _floats(struct.pack(f"{len(values)}d", *values), element)
+
+
+@lru_cache(maxsize=1024)
+def _integers(values: tuple[int, ...], element: IntegerType) -> DenseIntOrFPElementsAttr:
+    return DenseIntOrFPElementsAttr.from_list(VectorType(element, [len(values)]), values)
+
+
+@lru_cache(maxsize=1024)
+def _floats(values: bytes, element: AnyFloat) -> DenseIntOrFPElementsAttr:
+    numbers = struct.unpack(f"{len(values) // 8}d", values)
+    return DenseIntOrFPElementsAttr.from_list(VectorType(element, [len(numbers)]), numbers)

@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from lowering.llvm.binding import LibraryBuilder, ResourceTracker, llvm
 from lowering.llvm.compiler import target_machine
-from lowering.llvm.errors import CodegenError
+from lowering.llvm.errors import CodegenError, caught_messages
 from lowering.llvm.loading.elf import object_symbols
-from lowering.llvm.messages import caught_messages
 from tir_dialect.target import Target
 
 _library_numbers = itertools.count()

@@ -10,10 +10,9 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation, SSAValue
 
 from lowering.llvm.errors import CodegenError
+from lowering.llvm.text.attributes import LOOP_HINTS, fast_math_flags
 from lowering.llvm.text.llvm_types import quoted
-from lowering.llvm.text.metadata import LOOP_HINTS
 from lowering.llvm.text.module_text import Emit, FunctionText
-from lowering.llvm.text.op_flags import fast_math_flags
 from lowering.tir_to_llvm import llvm_ext
 
 

@@ -9,11 +9,11 @@ from typing import cast
 from xdsl.dialects import llvm
 from xdsl.ir import Operation
 
+from lowering.llvm.text.attributes import fast_math_flags, integer_flags
 from lowering.llvm.text.control_text import CONTROL_EMITTERS, call_to
 from lowering.llvm.text.llvm_types import mangled
 from lowering.llvm.text.memory_text import MEMORY_EMITTERS
 from lowering.llvm.text.module_text import Emit, FunctionText
-from lowering.llvm.text.op_flags import fast_math_flags, integer_flags
 from lowering.tir_to_llvm import llvm_ext
 
 

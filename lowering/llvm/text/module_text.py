@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.llvm.errors import CodegenError
+from lowering.llvm.text.attributes import Metadata
 from lowering.llvm.text.llvm_types import TypeNames, constant, quoted
-from lowering.llvm.text.metadata import Metadata
 
 Emit = Callable[["FunctionText", Operation], None]
 

@@ -8,8 +8,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from lowering.diagnostics import fail
-from lowering.relax.deferred.candidates import groups, is_static
-from lowering.relax.deferred.outline import defer
+from lowering.relax.deferred.outline import defer, groups, is_static
 from relax_dialect.ops.structure import FuncOp
 
 

@@ -13,8 +13,7 @@ from lowering.compiler.build import build
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
 from lowering.relax.deferred.options import Options
-from lowering.relax.deferred.signature import Key, kind_key, value_key
-from lowering.relax.deferred.specialize import for_kinds, for_values, misfit, needs_values
+from lowering.relax.deferred.specialize import Key, for_kinds, for_values, kind_key, misfit, needs_values, value_key
 from lowering.verify.module import verify_module
 from relax_dialect.ops.structure import FuncOp
 from vm_dialect import VirtualMachine

@@ -18,7 +18,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.structure.statements import is_index_op
+from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.types import IteratorKind, LoopKind
 
 

@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.passes import Pass
 from lowering.relax.fusion.fused_kernel import FusedKernel, stem
-from lowering.relax.fusion.kernel_constants import Number
+from lowering.relax.fusion.kernel_body import Number
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions, symbol_name

@@ -15,9 +15,8 @@ from lowering.diagnostics import fail
 from lowering.kernels.cpu.structure.decoding import decodes
 from lowering.locations import inherit_location
 from lowering.relax.fusion.inline_blocks import inline_buffers
-from lowering.relax.fusion.kernel_body import KernelBody
-from lowering.relax.fusion.kernel_constants import Number, is_only_loaded, number_of, replace_loads
-from lowering.relax_to_tir.kernel_dims import KernelDims
+from lowering.relax.fusion.kernel_body import KernelBody, Number, is_only_loaded, number_of, replace_loads
+from lowering.relax_to_tir.kernel import KernelDims
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.control_flow import yielded
 from relax_dialect.ops.fused import FusedOp

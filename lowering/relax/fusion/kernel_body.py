@@ -4,22 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType, StringAttr
 from xdsl.ir import Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
+from lowering.locations import inherit_location
 from lowering.relax.fusion.elementwise_kernels import ElementwiseKernel, Nest
-from lowering.relax.fusion.kernel_constants import is_only_loaded
+from relax_dialect.ops.values import ConstantOp
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import scalar_type
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
+
+Number = int | float
+
+
+def number_of(value: SSAValue) -> Number | None:
+    """The element of a constant with a single one that is in this process and has no name; `None` for other values."""
+    maker = value.owner
+    if not isinstance(maker, ConstantOp) or maker.weight_name is not None:
+        return None
+    array: Any = maker.array
+    return array.reshape(-1)[0].item() if array is not None and array.size == 1 else None
+
+
+def is_only_loaded(parameter: SSAValue) -> bool:
+    """Whether a kernel does nothing with a parameter but load its elements one by one."""
+    return all(isinstance(use.operation, LoadOp) and use.operation.lanes is None for use in parameter.uses)
+
+
+def replace_loads(buffer: SSAValue, number: Number) -> None:
+    """Puts a number instead of the loads from memory that a function allocates, and removes that."""
+    for use in list(buffer.uses):
+        load = use.operation
+        if isinstance(load, LoadOp):
+            constant = _constant(number, load.buffer_type)
+            inherit_location(load, constant)
+            Rewriter.insert_op(constant, InsertPoint.before(load))
+            Rewriter.replace_op(load, [], [constant.result])
+    if isinstance(buffer.owner, AllocBufferOp):
+        Rewriter.erase_op(buffer.owner)
+
+
+def _constant(number: Number, buffer: BufferType) -> arith.ConstantOp:
+    dtype = scalar_type(buffer.dtype)
+    if isa(dtype, AnyFloat):
+        return arith.ConstantOp(FloatAttr(float(number), dtype))
+    width = dtype.width.data if isinstance(dtype, IntegerType) else 64
+    return arith.ConstantOp(IntegerAttr(int(number), IntegerType(width), truncate_bits=True))
+
 
 Made: TypeAlias = tuple[Nest, tuple[Dim, ...]]
 """The nest of a map, and the shape of what it writes."""

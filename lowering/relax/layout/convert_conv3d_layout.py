@@ -8,8 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.pass_target import pass_target
-from lowering.passes import Pass
+from lowering.passes import Pass, pass_target
 from lowering.relax.layout.blocking import Blocking, Conversions, dims_of
 from lowering.relax.layout.layout_plan import LONG_SUM
 from lowering.relax.shapes.kept_checks import apply_graph_patterns

@@ -12,8 +12,7 @@ from xdsl.ir import Operation, OpResult, SSAValue, Use
 from xdsl.pattern_rewriter import PatternRewriter
 
 from lowering.locations import inherit_location
-from lowering.pass_target import pass_target
-from lowering.passes import Pass
+from lowering.passes import Pass, pass_target
 from lowering.relax.layout.blocked_steps import Known, Role, Step
 from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_position
 from lowering.relax.layout.layout_plan import plan

@@ -10,8 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.pass_target import pass_target
-from lowering.passes import Pass
+from lowering.passes import Pass, pass_target
 from lowering.relax.layout.weight_panels import PanelLayout, in_panels, panel_parameters, with_panels
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.prim_func import find_prim_func

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import BlockArgument
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
-from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
+from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction, find_dot_group_contraction
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
 from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program, find_stages
-from lowering.relax.layout.dot_group_weights import Indices, group_indices, is_transposed, pack_words, word_shape
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
@@ -29,6 +30,87 @@ from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
+    """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither.
+
+    Dimensions of one element do not count.
+    """
+    contraction, shape = groups.contraction, tuple(load.buffer_type.shape)
+    pairs = zip(contraction.stage.accesses[load], shape, strict=True)
+    several = [(index, dim) for index, dim in pairs if dim.constant_value != 1]
+    indices, dims = [index for index, _ in several], tuple(dim for _, dim in several)
+    if (
+        len(contraction.column) != 1
+        or len(indices) != len(groups.reduced) + 1
+        or not all(dim.is_constant for dim in dims)
+    ):
+        return None
+    for transposed, order in (
+        (True, (*contraction.column, *groups.reduced)),
+        (False, (*groups.reduced, *contraction.column)),
+    ):
+        along = all(index.is_axis(axis) for index, axis in zip(indices, order, strict=True))
+        if along and dims == tuple(contraction.stage.extents[axis] for axis in order):
+            return transposed
+    return None
+
+
+@dataclass
+class Indices:
+    """Emits the arithmetic of indices."""
+
+    emitted: list[Operation]
+
+    def emit(self, op: Operation) -> SSAValue:
+        """The result of an op."""
+        self.emitted.append(op)
+        return op.results[0]
+
+    def number(self, value: int) -> SSAValue:
+        """A constant."""
+        return self.emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+    def split(self, value: SSAValue, divisor: int) -> tuple[SSAValue, SSAValue]:
+        """Quotient and remainder."""
+        number = self.number(divisor)
+        return self.emit(arith.DivUIOp(value, number)), self.emit(arith.RemUIOp(value, number))
+
+    def joined(self, indices: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
+        """Several indices as one, the last changing fastest."""
+        total = indices[0]
+        for index, size in zip(indices[1:], sizes[1:], strict=True):
+            total = self.emit(arith.AddiOp(self.emit(arith.MuliOp(total, self.number(size))), index))
+        return total
+
+
+def word_shape(sizes: Sequence[int], transposed: bool, width: int, parts: int) -> tuple[int, int, int, int]:
+    """The shape of the panels of columns of a shape."""
+    n, *along = sizes if transposed else (sizes[-1], *sizes[:-1])
+    return -(-n // width), -(-prod(along) // parts), width, parts
+
+
+def group_indices(
+    indices: Indices, element: Sequence[SSAValue], sizes: Sequence[int], transposed: bool, width: int, parts: int
+) -> list[SSAValue]:
+    """Where the element with some indices, of columns of this shape, is in the panels."""
+    given = list(element)
+    column, along = (given[0], given[1:]) if transposed else (given[-1], given[:-1])
+    panel, within = indices.split(column, width)
+    group, member = indices.split(indices.joined(along, sizes[1:] if transposed else sizes[:-1]), parts)
+    return [panel, group, within, member]
+
+
+def pack_words(array: NDArray[Any], transposed: bool, width: int, parts: int) -> NDArray[Any]:
+    """A copy in panels, aligned to a cache line; zeros past the last column and the end of a sum."""
+    matrix = array.reshape(array.shape[0], -1).T if transposed else array.reshape(-1, array.shape[-1])
+    panels, depth, _, _ = shape = word_shape(array.shape, transposed, width, parts)
+    padded = np.zeros((depth * parts, panels * width), array.dtype)
+    padded[: matrix.shape[0], : matrix.shape[1]] = matrix
+    packed = aligned_bytes(padded.nbytes).view(array.dtype).reshape(shape)
+    packed[...] = padded.reshape(depth, parts, panels, width).transpose(2, 0, 3, 1)
+    return packed
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,66 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from xdsl.ir import Operation, Region, SSAValue
+
+from relax_dialect.analysis.aliases import views
+from relax_dialect.ops.memory import KillOp
+from relax_dialect.traits import Loop
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum
+
+
+@dataclass
+class Lifetimes:
+    """Facts about the values of one function."""
+
+    steps: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The number of every op in program order."""
+    ends: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    """The number of the last op inside an op, its own if it has no regions."""
+
+    def last_use(self, value: SSAValue) -> int:
+        """The step of the last op that reads or writes the memory of `value`, through any alias."""
+        last = self._definition(value)
+        for alias in views(value):
+            for use in alias.uses:
+                if not isinstance(use.operation, KillOp):
+                    last = max(last, self._end_of_use(use.operation, value))
+        return last
+
+    def _definition(self, value: SSAValue) -> int:
+        owner = value.owner
+        return self.steps[owner] if isinstance(owner, Operation) else 0
+
+    def _end_of_use(self, user: Operation, value: SSAValue) -> int:
+        """The step at which the use by `user` is over: after the outermost loop that does not contain the value."""
+        end = self.steps[user]
+        home = value.owner.parent_op()
+        parent = user.parent_op()
+        while parent is not None and parent is not home:
+            if parent.has_trait(Loop):
+                end = self.ends[parent]
+            parent = parent.parent_op()
+        return end
+
+
+def lifetimes(body: Region) -> Lifetimes:
+    """Numbers all ops of a function body."""
+    facts = Lifetimes()
+    step = 0
+
+    def number(region: Region) -> None:
+        nonlocal step
+        for block in region.blocks:
+            for op in block.ops:
+                step += 1
+                facts.steps[op] = step
+                for inner in op.regions:
+                    number(inner)
+                facts.ends[op] = step
+
+    number(body)
+    return facts
+
 
 BOUND_LIMIT = 1 << 28
 """Bytes; a size whose upper bound is greater is planned as if it had none."""

@@ -13,8 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.relax.memory.lifetime import Lifetimes, lifetimes
-from lowering.relax.memory.plan import Buffer, Plan, bounded, plan
+from lowering.relax.memory.plan import Buffer, Lifetimes, Plan, bounded, lifetimes, plan
 from relax_dialect.analysis.aliases import leaves
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp

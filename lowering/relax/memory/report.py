@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.relax.memory.lifetime import Lifetimes, lifetimes
-from lowering.relax.memory.plan import aligned
+from lowering.relax.memory.plan import Lifetimes, aligned, lifetimes
 from lowering.relax.memory.plan_memory import tensor_bytes
 from lowering.relax.memory.use_inplace_calls import IN_PLACE
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, StorageTensorOp

@@ -13,8 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.pass_target import pass_target
-from lowering.passes import Pass
+from lowering.passes import Pass, pass_target
 from lowering.relax.rewrites.conversions import clipped, integer_range
 from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern

@@ -8,13 +8,235 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f32, f64, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
-from lowering.llvm.builder.vector_types import element_type, integer_type, is_vector
-from lowering.tir_to_llvm.arithmetic.byte_quotients import byte_quotient
-from lowering.tir_to_llvm.arithmetic.float_quotients import float_quotient, is_uniform
-from lowering.tir_to_llvm.arithmetic.long_quotients import long_quotient
+from lowering.llvm.builder.vector_types import element_type, integer_type, is_vector, like
+from lowering.tir_to_llvm import llvm_ext
+from lowering.tir_to_llvm.math.avx512 import (
+    has_registers,
+    has_registers_of_doubles,
+    has_registers_of_shorts,
+    upper_halves,
+    whole_number,
+)
+from lowering.tir_to_llvm.math.floats import BINARY64, Floats
+
+
+def byte_quotient(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool, down: bool) -> SSAValue:
+    """The quotient by a divisor that is not 0 and the same in all lanes, rounded towards zero, or `down`."""
+    kind = like(lhs.type, i16)
+    if not signed:
+        above = b.wrapping(llvm.AddOp, b.make(llvm.ZExtOp, (lhs,), kind), b.integer(1, kind))
+        quotient = _upper_half(b, above, _inverse(b, rhs, 2.0**16 - 1), signed=False)
+        return b.make(llvm.TruncOp, (quotient,), lhs.type)
+    is_negative = b.compare("slt", rhs, b.integer(0, rhs.type))
+    twice = b.select(is_negative, b.integer(-2, kind), b.integer(2, kind))
+    double = b.wrapping(llvm.MulOp, b.make(llvm.SExtOp, (lhs,), kind), twice)
+    size = b.overloaded("llvm.abs", (b.once(llvm.SExtOp, (rhs,), kind), b.false()), kind)
+    inverse, odd = _inverse(b, size, 2.0**15, 0.5), b.integer(1, kind)
+    if down:
+        quotient = _upper_half(b, b.make(llvm.OrOp, (double, odd), kind), inverse, signed=True)
+    else:  # a negative quotient is rounded down, to one less
+        sign = b.make(llvm.AShrOp, (double, b.integer(15, kind)), kind)
+        away = b.wrapping(llvm.AddOp, double, b.make(llvm.OrOp, (sign, odd), kind))
+        quotient = b.wrapping(llvm.SubOp, _upper_half(b, away, inverse, signed=True), sign)
+    return b.make(llvm.TruncOp, (quotient,), lhs.type)
+
+
+def _inverse(b: LLVMBuilder, divisor: SSAValue, dividend: float, rounding: float = 0.0) -> SSAValue:
+    """The whole part of `dividend / divisor + rounding`, of 16 bits, or with a sign the greatest there is."""
+    f, wide = Floats(b, like(divisor.type, f32)), like(divisor.type, i32)
+    number = b.once(llvm_ext.UIToFPOp, (b.once(llvm.ZExtOp, (divisor,), wide),), f.type)
+    quotient = b.once(llvm.FDivOp, (f.number(dividend), number), f.type)
+    whole = b.once(llvm_ext.FPToUIOp, (b.once(llvm.FAddOp, (quotient, f.number(rounding)), f.type),), wide)
+    if rounding:
+        whole = b.overloaded("llvm.umin", (whole, b.integer(2**15 - 1, wide)), wide)
+    return b.once(llvm.TruncOp, (whole,), like(divisor.type, i16))
+
+
+def _upper_half(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
+    """The upper 16 bits of a product. LLVM knows it, but not if it sees that a factor is of a byte."""
+    if has_registers_of_shorts(b, lhs.type):
+        return upper_halves(b, lhs, rhs, signed=signed)
+    wide = like(lhs.type, i32)
+    extend = llvm.SExtOp if signed else llvm.ZExtOp
+    product = b.wrapping(llvm.MulOp, *(b.make(extend, (each,), wide) for each in (lhs, rhs)))
+    return b.make(llvm.TruncOp, (b.make(llvm.LShrOp, (product, b.integer(16, wide)), wide),), lhs.type)
+
+
+_ENLARGED, _ENLARGED_64 = 1.0 + 2.0**-20, 1.0 + 2.0**-50
+"""More than what conversions, a reciprocal and a product lose, and less than what a quotient of 16 or 48 bits may be
+enlarged by."""
+
+
+def float_quotient(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool, down: bool) -> SSAValue:
+    """The quotient by a divisor that is not 0, rounded towards zero, or `down`; what overflows wraps.
+
+    A quotient that is not whole lies below the next whole number by its share of `1 / lhs` or more, so that it is never
+    rounded to that.
+    """
+    width, wide = integer_type(element_type(lhs.type)).width.data, like(lhs.type, i32)
+    extend, to_float = (llvm.SExtOp, llvm.SIToFPOp) if signed else (llvm.ZExtOp, llvm_ext.UIToFPOp)
+    f = Floats(b, like(lhs.type, f32 if width <= 16 else f64))
+    # Outside of the loop what does not change in it.
+    numbers = [b.once(extend, (each,), wide) if width < 32 else each for each in (lhs, rhs)]
+    dividend, divisor = (b.once(to_float, (each,), f.type) for each in numbers)
+    quotient = ratio(f, dividend, divisor, is_uniform=is_uniform(rhs), down=down)
+    if not signed:
+        whole = b.make(llvm_ext.FPToUIOp, (quotient,), wide)
+    elif has_registers(f) or has_registers_of_doubles(f):
+        whole = whole_number(f, quotient, wide, down=down)
+    else:
+        whole = _whole_number(f, lhs, rhs, quotient, down)
+    return b.make(llvm.TruncOp, (whole,), lhs.type) if width < 32 else whole
+
+
+def is_uniform(divisor: SSAValue) -> bool:
+    """Whether all lanes are one scalar, which does not change in the loop."""
+    owner = divisor.owner
+    if isinstance(owner, llvm_ext.SelectOp):  # of a number that replaces 0
+        return is_uniform(owner.operands[2])
+    return isinstance(owner, llvm.ShuffleVectorOp) and not any(owner.mask.iter_values())
+
+
+def ratio(f: Floats, dividend: SSAValue, divisor: SSAValue, *, is_uniform: bool, down: bool) -> SSAValue:
+    """A number that gives the quotient when it is rounded towards zero, or `down`.
+
+    A divisor that does not change in the loop is replaced by its reciprocal, a little too large, so that the size of a
+    whole quotient is not rounded to less. `floor(x / y)` is `floor((x + 1/2) / y)` for positive y, which is half of
+    `1 / y` or more away from all whole numbers; so too with `x - 1/2` for negative y.
+    """
+    if not is_uniform:
+        return f.div(dividend, divisor)
+    inverse = enlarged_reciprocal(f, divisor)
+    if not down:
+        return f.mul(dividend, inverse)
+    half = f.b.once(llvm.FMulOp, (f.magnitude(inverse), f.number(0.5)), f.type)
+    return f.fused(dividend, inverse, half)
+
+
+def enlarged_reciprocal(f: Floats, divisor: SSAValue) -> SSAValue:
+    """`1 / divisor`, a little too large in size; outside of a loop in which the divisor does not change."""
+    enlarged = _ENLARGED_64 if f.format == BINARY64 else _ENLARGED
+    return f.b.once(llvm.FDivOp, (f.number(enlarged), divisor), f.type)
+
+
+def _whole_number(f: Floats, lhs: SSAValue, rhs: SSAValue, quotient: SSAValue, down: bool) -> SSAValue:
+    """The same where a conversion has no value for what does not fit, as the least i32 divided by -1."""
+    b = f.b
+    if down:
+        quotient = b.overloaded("llvm.floor", (quotient,), f.type)
+    whole = b.make(llvm_ext.FPToSIOp, (quotient,), like(f.type, i32))
+    if f.format != BINARY64:
+        return whole
+    is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
+    return b.select(is_minus_one, b.wrapping(llvm.SubOp, b.integer(0, lhs.type), lhs), whole)
+
+
+_NEAR = 1 << 48
+_REDUCED = 1.0 - 2.0**-50
+"""Less than what conversions, a reciprocal and a product may add."""
+
+
+def long_quotient(
+    b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, by_integers: Callable[[], SSAValue], *, signed: bool, down: bool
+) -> SSAValue:
+    """The quotient by a divisor that is not 0, rounded towards zero, or `down`; what overflows wraps.
+
+    `by_integers` divides the large numbers of processors whose vectors of i64 are not converted by one instruction.
+    """
+    f = Floats(b, like(lhs.type, f64))
+    uniform, native = is_uniform(rhs), has_registers_of_doubles(f)
+    is_far = _is_far(b, lhs, signed)
+    if not native and not uniform:
+        is_far = b.make(llvm.OrOp, (is_far, _is_far(b, rhs, signed)), is_far.type)
+    divisor = _float(f, rhs, signed) if uniform or native else _small_float(f, rhs)
+    near, far, after = b.new_block(), b.new_block(), b.new_block([lhs.type])
+    b.branch_if(b.any_lane(is_far), far, near)
+    b.start(far)
+    if not native:
+        b.branch(after, by_integers())
+    elif signed:
+        b.branch(after, _signed_in_two_steps(f, lhs, rhs, divisor, down))
+    else:
+        b.branch(after, _unsigned_in_two_steps(f, lhs, rhs, divisor))
+    b.start(near)
+    dividend = _float(f, lhs, True) if native else _small_float(f, lhs)
+    quotient = ratio(f, dividend, divisor, is_uniform=uniform, down=down)
+    b.branch(after, whole_number(f, quotient, lhs.type, down=down) if native else _small_whole(f, quotient, down))
+    b.start(after)
+    return after.args[0]
+
+
+def _is_far(b: LLVMBuilder, value: SSAValue, signed: bool) -> SSAValue:
+    if not signed:
+        return b.compare("uge", value, b.integer(_NEAR, value.type))
+    above = b.wrapping(llvm.AddOp, value, b.integer(_NEAR, value.type))
+    return b.compare("uge", above, b.integer(2 * _NEAR, value.type))
+
+
+def _float(f: Floats, value: SSAValue, signed: bool) -> SSAValue:
+    return f.b.once(llvm.SIToFPOp if signed else llvm_ext.UIToFPOp, (value,), f.type)
+
+
+def _small_float(f: Floats, value: SSAValue) -> SSAValue:
+    """A number that is not far, by the last digits of a float whose unit is 1."""
+    offset = f.integer(_bits_of_rounding(f))
+    return f.sub(f.from_bits(f.integers_op(llvm.AddOp, value, offset)), f.number(f.format.rounding))
+
+
+def _small_whole(f: Floats, value: SSAValue, down: bool) -> SSAValue:
+    """The way back."""
+    whole = f.b.overloaded("llvm.floor" if down else "llvm.trunc", (value,), f.type)
+    digits = f.bits(f.add(whole, f.number(f.format.rounding)))
+    return f.integers_op(llvm.SubOp, digits, f.integer(_bits_of_rounding(f)))
+
+
+def _bits_of_rounding(f: Floats) -> int:
+    return ((f.format.bias + f.format.fraction) << f.format.fraction) + (1 << (f.format.fraction - 1))
+
+
+def _signed_in_two_steps(f: Floats, lhs: SSAValue, rhs: SSAValue, divisor: SSAValue, down: bool) -> SSAValue:
+    """By a reciprocal that is a little too large: what is left is less than the divisor, but maybe of the wrong sign.
+
+    A first quotient of `2**63` or more is converted to `-2**63`, with which integers, which wrap, go on.
+    """
+    b, inverse, zero = f.b, enlarged_reciprocal(f, divisor), f.integer(0)
+
+    def step(dividend: SSAValue) -> tuple[SSAValue, SSAValue]:
+        quotient = whole_number(f, f.mul(_float(f, dividend, True), inverse), lhs.type, down=False)
+        return quotient, _less_product(f, dividend, quotient, rhs)
+
+    first, rest = step(lhs)
+    second, rest = step(rest)
+    quotient = f.integers_op(llvm.AddOp, first, second)
+    opposite = b.compare("slt", b.make(llvm.XOrOp, (rest, rhs if down else lhs), lhs.type), zero)
+    is_wrong = b.make(llvm.AndOp, (opposite, b.compare("ne", rest, zero)), opposite.type)
+    is_negative = b.compare("slt", b.make(llvm.XOrOp, (lhs, rhs), lhs.type), zero)
+    correction = f.integer(-1) if down else b.select(is_negative, f.integer(1), f.integer(-1))
+    return f.integers_op(llvm.AddOp, quotient, b.select(is_wrong, correction, zero))
+
+
+def _unsigned_in_two_steps(f: Floats, lhs: SSAValue, rhs: SSAValue, divisor: SSAValue) -> SSAValue:
+    """By a reciprocal that is a little too small: the quotient is not too large, and at last one too small or right."""
+    b = f.b
+    inverse = b.once(llvm.FDivOp, (f.number(_REDUCED), divisor), f.type)
+
+    def step(dividend: SSAValue) -> tuple[SSAValue, SSAValue]:
+        product = f.mul(_float(f, dividend, False), inverse)
+        quotient = b.make(llvm_ext.FPToUIOp, (product,), lhs.type)
+        return quotient, _less_product(f, dividend, quotient, rhs)
+
+    first, rest = step(lhs)
+    second, rest = step(rest)
+    more = b.make(llvm.ZExtOp, (b.compare("uge", rest, rhs),), lhs.type)
+    return f.integers_op(llvm.AddOp, f.integers_op(llvm.AddOp, first, second), more)
+
+
+def _less_product(f: Floats, value: SSAValue, quotient: SSAValue, divisor: SSAValue) -> SSAValue:
+    return f.integers_op(llvm.SubOp, value, f.integers_op(llvm.MulOp, quotient, divisor))
 
 
 def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:

@@ -18,17 +18,29 @@ from lowering.llvm.builder.vector_types import element_type, lane_count
 from lowering.tir_to_llvm.arithmetic.arith_ops import Lower, fast_math, result_element
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer, math_type
 from lowering.tir_to_llvm.math.cube_roots import cbrt
-from lowering.tir_to_llvm.math.expansion import EXPANSIONS
-from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.formats import BINARY32
+from lowering.tir_to_llvm.math.expansion import EXPANSIONS, scaled_exp
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats, fmod
 from lowering.tir_to_llvm.math.hyperbolic import HYPERBOLIC_INVERSES
 from lowering.tir_to_llvm.math.inverse import INVERSES
 from lowering.tir_to_llvm.math.logarithms import LOGARITHMS
-from lowering.tir_to_llvm.math.power import power
-from lowering.tir_to_llvm.math.remainders import fmod
-from lowering.tir_to_llvm.math.roots import ROOTS, number_of, root_power
+from lowering.tir_to_llvm.math.power import ROOTS, number_of, power, root_power
 from lowering.tir_to_llvm.math.trigonometric import TRIGONOMETRIC
+from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
 from tir_dialect.ops.remainder import FmodOp
+
+
+def _greater(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    lhs, rhs = operands
+    return b.select(b.compare_floats("ogt", lhs, rhs), lhs, rhs)
+
+
+def _scaled_exp(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    (x,) = operands
+    return scaled_exp(Floats(b, x.type), x)
+
+
+ROW_LOWERINGS: dict[type[Operation], Lower] = {GreaterOp: _greater, ScaledExpOp: _scaled_exp}
+
 
 FUSED: dict[str, Callable[..., SSAValue]] = {**TRIGONOMETRIC, "math.powf": power}
 """Functions whose code for f64 needs fused multiply-add: others take what a rounded product loses from the library."""

@@ -36,8 +36,8 @@ from lowering.llvm.builder.llvm_builder import LLVMBuilder
 from lowering.llvm.builder.vector_types import integer_type, is_vector, like, type_suffix
 from lowering.tir_to_llvm import llvm_ext
 from lowering.tir_to_llvm.arithmetic import small_floats
-from lowering.tir_to_llvm.arithmetic.bf16_registers import has_bf16_registers, to_bf16_registers
 from lowering.tir_to_llvm.arithmetic.float_casts import f64_to_f16, has_lanes, lanes_to_integer
+from lowering.tir_to_llvm.arithmetic.small_floats import has_bf16_registers, to_bf16_registers
 
 
 def llvm_type(type_: Attribute) -> Attribute:

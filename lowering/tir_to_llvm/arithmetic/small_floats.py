@@ -17,15 +17,39 @@ from xdsl.dialects.builtin import (
     FloatNonfiniteBehavior,
     FloatSemantics,
     ReducedPrecisionFloatType,
+    VectorType,
+    bf16,
     f32,
+    i1,
     i8,
+    i16,
+    i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
-from lowering.llvm.builder.vector_types import like
+from lowering.llvm.builder.vector_types import lane_count, like
+from lowering.tir_to_llvm.math.avx512 import REGISTER
 from lowering.tir_to_llvm.math.floats import Floats
 from tir_dialect.dtypes import numpy_dtype
+
+_SUBNORMAL = 0x20
+"""The class of numbers that `vfpclassps` looks for."""
+
+
+def has_bf16_registers(b: LLVMBuilder, value: SSAValue) -> bool:
+    """Whether a vector of f32 fills one register, on a machine with AVX-512 BF16."""
+    module = b.module
+    return module.avx512 and "avx512bf16" in module.extensions and lane_count(value.type) == REGISTER
+
+
+def to_bf16_registers(b: LLVMBuilder, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The bits of numbers rounded to nearest even, and which are wrong, since subnormal numbers count as zeros."""
+    halves = b.intrinsic("llvm.x86.avx512bf16.cvtneps2bf16.512", (value,), VectorType(bf16, [REGISTER]))
+    name, masks = "llvm.x86.avx512.fpclass.ps.512", VectorType(i1, [REGISTER])
+    is_subnormal = b.intrinsic(name, (value, b.integer(_SUBNORMAL, i32)), masks)
+    return b.make(llvm.BitcastOp, (halves,), VectorType(i16, [REGISTER])), is_subnormal
+
 
 _DIGITS, _BIAS = 23, 127
 """Of the mantissa of f32, and what is added to its exponents."""

@@ -11,14 +11,14 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.diagnostics import fail
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.dim_values import DimValues
 from lowering.tir_to_llvm.arithmetic.scalars import from_memory, memory_type
 from lowering.tir_to_llvm.calls.overlaps import check_overlaps
 from lowering.tir_to_llvm.emitter import Emitter
-from lowering.tir_to_llvm.memory.addresses import first_element
+from lowering.tir_to_llvm.memory.accesses import first_element
 from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallExternOp, CallOp
 from tir_dialect.ops.function import PrimFuncOp

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
 from lowering.tir_to_llvm.emitter import Emitter
-from lowering.tir_to_llvm.memory.addresses import first_element
+from lowering.tir_to_llvm.memory.accesses import first_element
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.analysis.written import written_buffers
 from tir_dialect.dims import Dim, constant, product

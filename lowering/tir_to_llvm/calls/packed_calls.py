@@ -22,7 +22,7 @@ from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, from_integer
 from lowering.tir_to_llvm.calls.raising import ALREADY_RAISED
 from lowering.tir_to_llvm.emitter import Emitter
-from lowering.tir_to_llvm.memory.addresses import first_element
+from lowering.tir_to_llvm.memory.accesses import first_element
 from tir_dialect.dtypes import is_float, lookup
 from tir_dialect.ops.calls import CallPackedOp
 from tir_dialect.types import BufferType

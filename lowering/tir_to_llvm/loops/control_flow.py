@@ -13,10 +13,9 @@ from xdsl.pattern_rewriter import RewritePattern
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, is_varying
-from lowering.tir_to_llvm.loops.masked import runs_for_no_lane
 from lowering.tir_to_llvm.loops.parallel import lower_parallel
 from lowering.tir_to_llvm.loops.serial import lower_serial, with_memory
-from lowering.tir_to_llvm.loops.vectorized import lower_vectorized
+from lowering.tir_to_llvm.loops.vectorized import lower_vectorized, runs_for_no_lane
 from lowering.tir_to_llvm.memory.allocation import release
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.loops import ForOp

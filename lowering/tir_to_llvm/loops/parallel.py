@@ -18,11 +18,11 @@ from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState
-from lowering.tir_to_llvm.function_properties import buffer_attributes, function_properties
 from lowering.tir_to_llvm.loops.serial import bounds, integer_annotation, lower_serial, run_loop
+from lowering.tir_to_llvm.signature import buffer_attributes, function_properties
 from tir_dialect.analysis.structure import ops_in, root_buffer
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.scalars import DimOp

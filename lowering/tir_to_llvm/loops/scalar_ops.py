@@ -18,8 +18,7 @@ from lowering.rewriting import IndexedPattern, op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.avx512_ops import REGISTER_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.dot_ops import DOT_LOWERINGS
-from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS
-from lowering.tir_to_llvm.arithmetic.row_ops import ROW_LOWERINGS
+from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS, ROW_LOWERINGS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import (
     Lanes,
@@ -31,7 +30,7 @@ from lowering.tir_to_llvm.loops.lane_values import (
     is_varying,
 )
 from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.sigmoid import exponent_of_sigmoid, sigmoid
+from lowering.tir_to_llvm.math.hyperbolic import exponent_of_sigmoid, sigmoid
 from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import FirstLaneOp

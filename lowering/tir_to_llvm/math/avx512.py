@@ -10,8 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
 from lowering.llvm.builder.vector_types import element_type, lane_count, lanes_of
-from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.formats import BINARY32, BINARY64
+from lowering.tir_to_llvm.math.floats import BINARY32, BINARY64, Floats
 from tir_dialect.ops.memory import i32_array, vector_of
 
 REGISTER = 16

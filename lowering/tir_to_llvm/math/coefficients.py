@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.formats import BINARY32
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats
 from lowering.tir_to_llvm.math.log_tables import LOG10_2_HIGH, LOG10_2_LOW
 from lowering.tir_to_llvm.math.tables import LN2_HIGH, LN2_LOW
 

@@ -15,8 +15,7 @@ from lowering.tir_to_llvm.math.avx512 import (
     mantissa_of,
     scaled,
 )
-from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.formats import BINARY32
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats
 from lowering.tir_to_llvm.math.logarithms import split_mantissa
 
 INVERSE = (0.9999494552612305, -0.3329913914203644, 0.2263202667236328, -0.18659506738185883, 0.1107228621840477)

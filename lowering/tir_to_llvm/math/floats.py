@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import f64
+from xdsl.dialects.builtin import IntegerType, f64, i32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
 from lowering.llvm.builder.vector_types import element_type, like
-from lowering.tir_to_llvm.math.formats import BINARY32, BINARY64
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary interchange format."""
+
+    integer: IntegerType
+    """The integer type of the same width."""
+
+    fraction: int
+    """The number of bits of the trailing significand."""
+
+    bias: int
+    """What is added to an exponent; also the greatest exponent of a number."""
+
+    @property
+    def rounding(self) -> float:
+        """Adding it rounds a number of less than `2**(fraction - 1)` to an integer, which stands in the lowest bits."""
+        return 1.5 * 2.0**self.fraction
+
+    @property
+    def least_normal(self) -> float:
+        """The least positive normal number."""
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def least(self) -> float:
+        """The least positive number, which is subnormal."""
+        return 2.0 ** (1 - self.bias - self.fraction)
+
+    @property
+    def one_bits(self) -> int:
+        """The bits of 1."""
+        return self.bias << self.fraction
+
+    @property
+    def infinity_bits(self) -> int:
+        """The bits of infinity: those of the exponent."""
+        return (2 * self.bias + 1) << self.fraction
+
+
+BINARY32 = Format(i32, 23, 127)
+BINARY64 = Format(i64, 52, 1023)
+
 
 ROUNDING = BINARY64.rounding
 
@@ -125,3 +169,40 @@ def narrowed(f: Floats, x: SSAValue) -> SSAValue:
 def floor(f: Floats, x: SSAValue) -> SSAValue:
     """The greatest whole number that is not greater."""
     return f.b.overloaded("llvm.floor", (x,), x.type)
+
+
+def fmod(f: Floats, x: SSAValue, y: SSAValue, library: Callable[[], SSAValue]) -> SSAValue:
+    """`x - trunc(x / y) * y`; by the `library` where a lane's quotient has more digits than the format.
+
+    A quotient below those is rounded to the whole number below the exact one or to that above, never to less. What is
+    left, or is too much, is a multiple of the divisor's last digit and less than the divisor: so fused multiply-add
+    and a sum are exact.
+    """
+    b, size, divisor = f.b, f.magnitude(x), f.magnitude(y)
+    quotient = f.div(size, divisor)
+    known = (
+        b.compare_floats("oge", quotient, f.number(2.0 ** (f.format.fraction + 1))),
+        b.compare_floats("one", size, f.number(float("inf"))),
+        b.compare_floats("one", divisor, f.number(0.0)),
+    )
+    is_long = known[0]
+    for condition in known[1:]:
+        is_long = b.make(llvm.AndOp, (is_long, condition), is_long.type)
+    near, far, after = b.new_block(), b.new_block(), b.new_block([f.type])
+    b.branch_if(f.b.any_lane(is_long), far, near)
+    b.start(far)
+    b.branch(after, library())
+    b.start(near)
+    b.branch(after, _rest(f, x, size, divisor, quotient))
+    b.start(after)
+    return after.args[0]
+
+
+def _rest(f: Floats, x: SSAValue, size: SSAValue, divisor: SSAValue, quotient: SSAValue) -> SSAValue:
+    b, zero = f.b, f.number(0.0)
+    whole = b.overloaded("llvm.trunc", (quotient,), f.type)
+    rest = f.fused(f.sub(f.number(-0.0), whole), divisor, size)
+    rest = b.select(b.compare_floats("olt", rest, zero), f.add(rest, divisor), rest)
+    # An infinite divisor leaves all: its product with 0 is NaN.
+    rest = b.select(b.compare_floats("olt", size, divisor), size, rest)
+    return f.with_sign(rest, x)

@@ -15,8 +15,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.tir_to_llvm.math.avx512 import chosen, exponent_of, mantissa_of, scaled
-from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.formats import BINARY32
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats
 
 # fmt: off
 _RECIPROCALS = (

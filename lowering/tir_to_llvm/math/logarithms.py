@@ -10,8 +10,7 @@ from xdsl.ir import SSAValue
 from lowering.tir_to_llvm.math import log_tables
 from lowering.tir_to_llvm.math.avx512 import exponent_of, has_registers, has_registers_of_doubles, mantissa_of
 from lowering.tir_to_llvm.math.coefficients import LOG2_E, LOG10_E, coefficients
-from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.formats import BINARY32
+from lowering.tir_to_llvm.math.floats import BINARY32, Floats
 
 
 def split_number(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:

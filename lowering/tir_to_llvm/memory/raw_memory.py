@@ -10,7 +10,7 @@ from xdsl.pattern_rewriter import RewritePattern
 from lowering.llvm.builder.llvm_builder import POINTER
 from lowering.rewriting import op_rewrite_pattern
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
-from lowering.tir_to_llvm.memory.addresses import address_at, element_offset
+from lowering.tir_to_llvm.memory.accesses import address_at, element_offset
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp

@@ -8,7 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i8, i32, i64
 from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.function_ops import call_op
+from lowering.llvm.builder.function_builder import call_op
 from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
 from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.tir_to_llvm import llvm_ext

@@ -13,7 +13,7 @@ from xdsl.context import Context
 from lowering import build
 from lowering.parsing import parse_module
 from lowering.tir.check_accesses import CheckAccessesPass
-from lowering.tir.vectorized_checks import LANES as AT_ONCE
+from lowering.tir.vectorize import LANES as AT_ONCE
 from lowering.tir_to_llvm.convert_tir_to_llvm import LoweringOptions, lower_prim_funcs
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func

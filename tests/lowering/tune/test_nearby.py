@@ -6,9 +6,8 @@ import pytest
 
 from lowering.parsing import parse_module
 from lowering.tune import tune
-from lowering.tune.call import Call
+from lowering.tune.call import Call, nearby
 from lowering.tune.database import TuningDatabase
-from lowering.tune.nearby import nearby
 from tests.lowering.tune.support import MAP, arrays, groups, races
 from tests.support.tir import parse_prim_func
 

@@ -4,8 +4,17 @@ from lowering.index import INDEX
 from lowering.parsing import parse_module
 from lowering.registry import DIALECTS, load_dialect, load_pass
 from lowering.relax_to_vm.patterns import PATTERNS
-from lowering.verify.stages import EXPLICIT_MEMORY, RELAX_CORE, STAGES, OpSet, Stage, ops, or_later
-from lowering.verify.verify_stage import VerifyStagePass, stage_findings
+from lowering.verify.stages import (
+    EXPLICIT_MEMORY,
+    RELAX_CORE,
+    STAGES,
+    OpSet,
+    Stage,
+    VerifyStagePass,
+    ops,
+    or_later,
+    stage_findings,
+)
 
 OURS = {op.name for name in DIALECTS for op in load_dialect(name).operations}
 each_stage = pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)

@@ -2,7 +2,7 @@
 
 from tests.tir_dialect.schedule.support import elementwise
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.schedule.handle_table import HandleTable
+from tir_dialect.schedule.handles import HandleTable
 
 
 def test_an_op_has_one_handle_until_that_is_removed() -> None:

@@ -14,7 +14,7 @@ from tir_dialect.dims import Dim, constant, floordiv, mod, total
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.legality.accesses import accesses_in
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
+from tir_dialect.schedule.structure import iterator_extent, shape_of
 from tir_dialect.types import IteratorKind
 
 Boxes = Mapping[SSAValue, Sequence[AxisRange]]

@@ -12,9 +12,9 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.legality.accesses import read_buffers, touched_buffers, written_buffers
-from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.legality.motion import describe, runs_between, touches
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import is_index_op
+from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.types import IteratorKind
 
 

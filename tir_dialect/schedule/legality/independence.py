@@ -14,10 +14,10 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.legality.accesses import described, touched_buffers
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers, loop_names
-from tir_dialect.schedule.legality.declared_kinds import check_apart, check_order
+from tir_dialect.schedule.legality.distances import check_apart, check_order
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import is_index_op
+from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.types import IteratorKind
 
 

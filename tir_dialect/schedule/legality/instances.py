@@ -22,8 +22,7 @@ from tir_dialect.schedule.legality.accesses import Access
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense_once, loops_between
 from tir_dialect.schedule.legality.conflicts import loop_names
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.conditions import Less, conditions_of
-from tir_dialect.schedule.structure.extents import iterator_extent
+from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent
 
 
 @dataclass(frozen=True)

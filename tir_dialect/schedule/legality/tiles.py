@@ -16,7 +16,7 @@ from tir_dialect.schedule.legality.accesses import accesses_in, written_buffers
 from tir_dialect.schedule.legality.boxes import join, loops_between, range_of
 from tir_dialect.schedule.legality.matching import Tile
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure import shape_of
 
 
 def check_tiles(self: ScheduleState, space: IndexSpace, tiles: Sequence[Tile], description: PrimFuncOp) -> None:

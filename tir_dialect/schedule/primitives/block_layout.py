@@ -27,9 +27,8 @@ from tir_dialect.schedule.rewriting.nests import insert_nest
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.rewriting.renest import check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.conditions import Less
-from tir_dialect.schedule.structure.extents import sized_extent
-from tir_dialect.schedule.structure.statements import nest_of, only_statement
+from tir_dialect.schedule.statements import nest_of, only_statement
+from tir_dialect.schedule.structure import Less, sized_extent
 from tir_dialect.types import IteratorKind
 
 Inverse = Mapping[SSAValue, Dim]

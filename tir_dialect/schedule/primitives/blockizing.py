@@ -22,9 +22,8 @@ from tir_dialect.schedule.rewriting.edits import rebuild_block
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.conditions import Less, conditions_of
-from tir_dialect.schedule.structure.extents import iterator_extent, sized_extent
-from tir_dialect.schedule.structure.statements import only_statement, unique_block_name
+from tir_dialect.schedule.statements import only_statement, unique_block_name
+from tir_dialect.schedule.structure import Less, conditions_of, iterator_extent, sized_extent
 from tir_dialect.types import IteratorKind
 
 

@@ -21,7 +21,7 @@ from tir_dialect.schedule.legality.boxes import loops_between, range_of
 from tir_dialect.schedule.rewriting.buffers import Which, read_buffer, written_buffer
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure import shape_of
 
 Ranges: TypeAlias = "str | Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]"
 """The region of an instance: text, `"(vi) -> (vi, vi + 2)"` with two ends for each dimension, or a function of the

@@ -13,11 +13,10 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in, clipped
-from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain
-from tir_dialect.schedule.legality.copied_elements import missing_in_copy
+from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain, missing_in_copy
 from tir_dialect.schedule.legality.instances import is_dense
+from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.legality.plain_uses import check_plain_uses, other_use
-from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
     checked_scope,
@@ -39,8 +38,8 @@ from tir_dialect.schedule.rewriting.nests import allocate_like, copy_block, whol
 from tir_dialect.schedule.rewriting.partial_writes import copy_only, written_where
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import shape_of
-from tir_dialect.schedule.structure.statements import scope_of, unique_block_name
+from tir_dialect.schedule.statements import scope_of, unique_block_name
+from tir_dialect.schedule.structure import shape_of
 
 
 @primitive

@@ -22,8 +22,8 @@ from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.rewriting.buffers import checked_scope
 from tir_dialect.schedule.rewriting.nests import insert_nest
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import iterator_extent, sized_extent
-from tir_dialect.schedule.structure.statements import is_index_op, unique_block_name
+from tir_dialect.schedule.statements import is_index_op, unique_block_name
+from tir_dialect.schedule.structure import iterator_extent, sized_extent
 from tir_dialect.types import BufferType, IteratorKind
 
 CASTS = (arith.IndexCastOp, arith.ExtSIOp, arith.ExtUIOp, arith.TruncIOp, arith.SIToFPOp, arith.UIToFPOp)

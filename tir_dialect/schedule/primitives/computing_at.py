@@ -16,18 +16,15 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
-from tir_dialect.schedule.legality.boxes import box_in, join
+from tir_dialect.schedule.legality.boxes import Position, box_in, join, positions_of
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop
-from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
-from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.legality.motion import describe, move_in_any_order, runs_between, touches
 from tir_dialect.schedule.legality.safe_accesses import accesses_of, check_new_instances
-from tir_dialect.schedule.legality.store_positions import Position, positions_of
-from tir_dialect.schedule.rewriting.block_motion import check_movable, insert_point_in
+from tir_dialect.schedule.rewriting.nests import check_movable, insert_point_in
 from tir_dialect.schedule.rewriting.renest import move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
-from tir_dialect.schedule.structure.order import comes_before, loops_without
+from tir_dialect.schedule.structure import comes_before, iterator_extent, loops_without, shape_of
 
 Positions = Mapping[SSAValue, Sequence[Position | None]]
 """Per buffer that the block writes, which iterator each index is."""

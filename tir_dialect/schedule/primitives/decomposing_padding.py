@@ -18,16 +18,16 @@ from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import element_block, iterators_of_indices
-from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
-from tir_dialect.schedule.rewriting.allocations import check_sequential, hoist_allocation
 from tir_dialect.schedule.rewriting.edits import set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.nests import check_sequential, hoist_allocation
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive, query
-from tir_dialect.schedule.structure.conditions import Less, conditions_of, conjuncts
-from tir_dialect.schedule.structure.statements import is_index_op, only_statement
+from tir_dialect.schedule.statements import is_index_op, only_statement
+from tir_dialect.schedule.structure import Less, conditions_of, conjuncts
 from tir_dialect.types import LoopKind
 
 

@@ -11,7 +11,7 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.elementwise import own_allocation
-from tir_dialect.schedule.legality.program_order import kind_of
+from tir_dialect.schedule.legality.motion import kind_of
 from tir_dialect.schedule.rewriting.buffers import Which, written_buffer
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.te.emit.scalar import emit_cast

@@ -12,7 +12,6 @@ from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.legality.combiner import Combination, combination
 from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,
     check_moved_up,
@@ -21,13 +20,13 @@ from tir_dialect.schedule.legality.elementwise import (
     own_allocation,
 )
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
-from tir_dialect.schedule.legality.program_order import describe
-from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
+from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination
+from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
+from tir_dialect.schedule.rewriting.nests import earlier_user, hoist_allocation
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
+from tir_dialect.schedule.structure import iterator_extent, shape_of
 
 
 @dataclass(frozen=True)

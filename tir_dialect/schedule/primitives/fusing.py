@@ -18,7 +18,7 @@ from tir_dialect.schedule.rewriting.edits import before_all
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import simplify_bindings
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.statements import blocks_in, only_statement, users_of
+from tir_dialect.schedule.statements import blocks_in, only_statement, users_of
 from tir_dialect.types import IteratorKind
 
 

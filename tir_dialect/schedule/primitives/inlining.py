@@ -17,13 +17,13 @@ from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.legality.motion import describe, runs_between, touches
 from tir_dialect.schedule.legality.safe_accesses import check_new_instances
-from tir_dialect.schedule.rewriting.declared_reads import check_declared, redeclare
+from tir_dialect.schedule.rewriting.buffers import check_declared, redeclare
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import shape_of
+from tir_dialect.schedule.structure import shape_of
 
 
 @primitive

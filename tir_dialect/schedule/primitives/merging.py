@@ -19,7 +19,7 @@ from tir_dialect.schedule.legality.conflicts import loop_names
 from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.rewriting.edits import move_ops
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.statements import is_index_op, statements
+from tir_dialect.schedule.statements import is_index_op, statements
 
 
 @primitive

@@ -17,7 +17,7 @@ from tir_dialect.schedule.primitives.splitting import check_split, split
 from tir_dialect.schedule.rewriting.edits import after_removal, rebuild_block
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.statements import only_statement
+from tir_dialect.schedule.statements import only_statement
 
 
 @primitive

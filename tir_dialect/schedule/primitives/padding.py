@@ -20,9 +20,9 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block
-from tir_dialect.schedule.legality.combiner import combination
 from tir_dialect.schedule.legality.elementwise import iterators_of_indices
 from tir_dialect.schedule.legality.independence import bare_statements
+from tir_dialect.schedule.legality.monoid import combination
 from tir_dialect.schedule.legality.plain_uses import check_plain_uses
 from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.rewriting.buffers import redirect
@@ -30,8 +30,8 @@ from tir_dialect.schedule.rewriting.edits import rebuild_block
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.rewriting.nests import copy_block, insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import iterator_extent, shape_of, sized_extent
-from tir_dialect.schedule.structure.statements import is_index_op, nest_of, unique_block_name
+from tir_dialect.schedule.statements import is_index_op, nest_of, unique_block_name
+from tir_dialect.schedule.structure import iterator_extent, shape_of, sized_extent
 from tir_dialect.types import BufferType, IteratorKind
 
 _PRODUCTS = (arith.MulfOp, arith.MuliOp)

@@ -17,7 +17,7 @@ from tir_dialect.schedule.primitives.splitting import Factor, as_list, check_ser
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import prove_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.statements import blocks_in, unique_block_name
+from tir_dialect.schedule.statements import blocks_in, unique_block_name
 
 
 @primitive

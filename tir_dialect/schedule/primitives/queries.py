@@ -10,7 +10,7 @@ from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.state import ScheduleState, primitive, query
-from tir_dialect.schedule.structure.statements import blocks_in, scope_of
+from tir_dialect.schedule.statements import blocks_in, scope_of
 
 
 @query

@@ -19,8 +19,8 @@ from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.instances import Instances, is_dense
+from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.legality.plain_uses import check_plain_uses
-from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.legality.safe_accesses import check_new_instances
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
@@ -41,8 +41,8 @@ from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import insert_nest
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import sized_extent
-from tir_dialect.schedule.structure.statements import unique_block_name
+from tir_dialect.schedule.statements import unique_block_name
+from tir_dialect.schedule.structure import sized_extent
 from tir_dialect.types import BufferType, IteratorKind
 
 

@@ -14,10 +14,10 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.elementwise import ElementBlock, check_moved_up, iterators_of_indices
-from tir_dialect.schedule.legality.program_order import describe, kind_of, touches
+from tir_dialect.schedule.legality.motion import describe, kind_of, touches
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
+from tir_dialect.schedule.structure import iterator_extent, shape_of
 
 
 def is_plain_copy(consumer: ElementBlock, loads: Sequence[LoadOp]) -> bool:

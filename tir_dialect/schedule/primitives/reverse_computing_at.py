@@ -22,10 +22,14 @@ from tir_dialect.schedule.legality.boxes import box_in
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.consumer_ranges import available
 from tir_dialect.schedule.legality.instances import Instances, check_in_order, common_loop, is_dense
-from tir_dialect.schedule.legality.moved_instances import check_same_instances
-from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
-from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
-from tir_dialect.schedule.rewriting.block_motion import check_movable, insert_point_in
+from tir_dialect.schedule.legality.motion import (
+    check_same_instances,
+    describe,
+    move_in_any_order,
+    runs_between,
+    touches,
+)
+from tir_dialect.schedule.rewriting.nests import check_movable, insert_point_in
 from tir_dialect.schedule.rewriting.renest import (
     check_no_branch,
     check_plain_conditions,
@@ -33,8 +37,7 @@ from tir_dialect.schedule.rewriting.renest import (
     sink_allocations,
 )
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.extents import iterator_extent, shape_of
-from tir_dialect.schedule.structure.order import comes_before, loops_without
+from tir_dialect.schedule.structure import comes_before, iterator_extent, loops_without, shape_of
 from tir_dialect.types import IteratorKind
 
 Writes = Mapping[SSAValue, Sequence[Access]]

@@ -25,16 +25,15 @@ from tir_dialect.schedule.legality.elementwise import (
     own_allocation,
 )
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.program_order import describe
+from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.primitives.inlining import bind_iterators, clone_ops
 from tir_dialect.schedule.primitives.result_copies import is_plain_copy, work_in_copy
-from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
 from tir_dialect.schedule.rewriting.edits import erase_nest
 from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.nests import earlier_user, hoist_allocation
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.conditions import Less
-from tir_dialect.schedule.structure.extents import iterator_extent
+from tir_dialect.schedule.structure import Less, iterator_extent
 
 
 @primitive

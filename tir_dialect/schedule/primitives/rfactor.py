@@ -21,10 +21,9 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.combiner import Combination, combination
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
-from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination
+from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
     check_once,
@@ -39,9 +38,8 @@ from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.neutral import init_with, neutral_value
 from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.conditions import Less, conditions_of
-from tir_dialect.schedule.structure.extents import shape_of
-from tir_dialect.schedule.structure.statements import nest_of, unique_block_name
+from tir_dialect.schedule.statements import nest_of, unique_block_name
+from tir_dialect.schedule.structure import Less, conditions_of, shape_of
 from tir_dialect.types import BufferType, IteratorKind
 
 SPATIAL, REDUCE = IteratorKind.SPATIAL, IteratorKind.REDUCE

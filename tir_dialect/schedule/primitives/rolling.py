@@ -21,18 +21,17 @@ from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buf
 from tir_dialect.schedule.legality.boxes import loops_between, range_of
 from tir_dialect.schedule.legality.elementwise import iterators_of_indices, own_allocation
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.primitives.layout import buffer_accesses, move_accesses
 from tir_dialect.schedule.primitives.splitting import check_serial
-from tir_dialect.schedule.rewriting.allocations import hoist_allocation
 from tir_dialect.schedule.rewriting.buffers import Which, retype, written_buffer
 from tir_dialect.schedule.rewriting.edits import add_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.nests import hoist_allocation
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.conditions import Less
-from tir_dialect.schedule.structure.order import comes_before
+from tir_dialect.schedule.structure import Less, comes_before
 from tir_dialect.types import BufferType
 
 

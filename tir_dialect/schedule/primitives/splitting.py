@@ -19,7 +19,7 @@ from tir_dialect.schedule.rewriting.guards import guard, guarded_ops
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import simplify_bindings
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.statements import users_of
+from tir_dialect.schedule.statements import users_of
 from tir_dialect.types import LoopKind
 
 Factor: TypeAlias = "DimLike | None"

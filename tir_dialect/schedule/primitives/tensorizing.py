@@ -21,7 +21,7 @@ from tir_dialect.schedule.legality.tiles import check_tiles
 from tir_dialect.schedule.primitives.blockizing import blockize
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.schedule.structure.statements import is_index_op
+from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.types import BufferType
 
 

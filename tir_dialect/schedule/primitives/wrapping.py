@@ -15,7 +15,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import common_insert_point, is_index_op, unique_block_name
+from tir_dialect.schedule.statements import common_insert_point, is_index_op, unique_block_name
 from tir_dialect.types import IteratorKind
 
 

@@ -16,9 +16,9 @@ from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.program_order import describe, is_in_any, touches
+from tir_dialect.schedule.legality.motion import describe, is_in_any, touches
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import nest_of, scope_of
+from tir_dialect.schedule.statements import nest_of, scope_of
 from tir_dialect.types import IteratorKind
 
 

@@ -12,7 +12,7 @@ from tir_dialect.analysis.structure import is_inside
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import is_index_op
+from tir_dialect.schedule.statements import is_index_op
 
 
 def check_cloneable(self: ScheduleState, block: BlockOp, value: SSAValue) -> None:

@@ -15,7 +15,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.structure.statements import common_insert_point, is_index_op, statements
+from tir_dialect.schedule.statements import common_insert_point, is_index_op, statements
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 

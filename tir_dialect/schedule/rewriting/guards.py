@@ -13,7 +13,7 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.rewriting.edits import add_condition, move_ops
-from tir_dialect.schedule.structure.statements import is_index_op
+from tir_dialect.schedule.statements import is_index_op
 
 
 def guarded_ops(body: Block) -> list[Operation]:

@@ -1,4 +1,4 @@
-"""New nests of loops around new blocks."""
+"""New nests of loops around blocks, moved blocks, and allocations out of loops."""
 
 from __future__ import annotations
 
@@ -9,15 +9,23 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import constant
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
+from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.extents import shape_of
-from tir_dialect.types import BufferType, IteratorKind
+from tir_dialect.schedule.statements import ancestor_in, statements
+from tir_dialect.schedule.structure import shape_of
+from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 
 def insert_nest(
@@ -71,3 +79,81 @@ def allocate_like(self: ScheduleState, buffer: SSAValue, name: str, scope: str, 
     op.buffer.name_hint = as_name_hint(name)
     Rewriter.insert_op(op, point)
     return op.buffer
+
+
+def check_sequential(self: ScheduleState, loop: ForOp, buffer: SSAValue) -> None:
+    """Refuses a buffer allocated in a loop of which iterations, or those of loops between, may run at the same time."""
+    for op in ancestors(own_allocation(self, buffer)):
+        if isinstance(op, ForOp) and op.kind.data not in (LoopKind.SERIAL, LoopKind.UNROLLED):
+            raise self.error(
+                f'buffer "{buffer.name_hint}" is allocated in {op.kind.data.value} loop "{op.induction_var.name_hint}"'
+            )
+        if op is loop:
+            break
+
+
+def earlier_user(self: ScheduleState, buffer: SSAValue, users: Sequence[Operation]) -> Operation | None:
+    """The op before which a buffer has to be allocated for its new users, `None` if nothing has to change.
+
+    Refuses users that stand in other loops than the allocation.
+    """
+    allocation = buffer.owner
+    if not isinstance(allocation, AllocBufferOp) or (body := allocation.parent) is None:
+        return None
+    first: Operation = allocation
+    for user in users:
+        top = ancestor_in(body, user)
+        if top is None:
+            raise self.error(f'{describe(user)} cannot use buffer "{buffer.name_hint}", which is allocated in a loop')
+        first = min(first, top, key=body.get_operation_index)
+    return None if first is allocation else first
+
+
+def hoist_allocation(buffer: SSAValue, position: Operation) -> None:
+    """Moves the allocation of a buffer before an op."""
+    if isinstance(buffer.owner, Operation):
+        buffer.owner.detach()
+        Rewriter.insert_op(buffer.owner, InsertPoint.before(position))
+
+
+def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
+    """ScheduleError for blocks that cannot be moved, and loops that no block can be moved into."""
+    name, target = block.block_name.data, loop.induction_var.name_hint
+    if is_inside(block, loop):
+        raise self.error(f'block "{name}" is already inside of loop "{target}"')
+    for iterator in block.iterators:
+        if iterator.kind not in (IteratorKind.SPATIAL, IteratorKind.REDUCE):
+            raise self.error(
+                f'block "{name}" has an iterator of kind {iterator.kind.value}, expected spatial and reduce ones only'
+            )
+    if block.init is None and not read_buffers(block).isdisjoint(written_buffers(block)):
+        raise self.error(f'block "{name}" updates what it reads, so it may not run more often')
+    for op in ancestors(loop):
+        if is_inside(block, op):
+            break
+        if isinstance(op, IfOp | BlockOp):
+            raise self.error(f'loop "{target}" stands in a \'{op.name}\' without block "{name}"')
+    check_no_branch(self, block)
+    check_plain_conditions(self, block)
+
+
+def insert_point_in(
+    self: ScheduleState, loop: ForOp, index: int, *, after: Sequence[Operation] = (), before: Sequence[Operation] = ()
+) -> InsertPoint:
+    """The position for a block in a loop: the last one that there is for -1, the first one for -2, or after `index`
+    ops.
+
+    It is after the ops that hold `after`, and before those that hold `before`; refuses another `index`.
+    """
+    ops = [op for op in statements(loop.body.block) if not isinstance(op, AllocBufferOp)]
+    first = max((number + 1 for number, op in enumerate(ops) if _holds_any(op, after)), default=0)
+    last = min((number for number, op in enumerate(ops) if _holds_any(op, before)), default=len(ops))
+    number = {-1: last, -2: first}.get(index, index)
+    if not first <= number <= last:
+        name = loop.induction_var.name_hint
+        raise self.error(f'expected an index of {first} to {last}, or -1 or -2, in loop "{name}", got {index}')
+    return InsertPoint.at_end(loop.body.block) if number == len(ops) else InsertPoint.before(ops[number])
+
+
+def _holds_any(op: Operation, others: Sequence[Operation]) -> bool:
+    return any(is_inside(other, op) for other in others)

@@ -10,8 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tir_dialect.dtypes import ElementType, lookup, numpy_dtype
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.schedule.legality.combiner import Combination
-from tir_dialect.schedule.legality.monoid import is_neutral
+from tir_dialect.schedule.legality.monoid import Combination, is_neutral
 from tir_dialect.schedule.rewriting.clones import Cloner
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.te.coerce import integer_range, is_bool, is_float

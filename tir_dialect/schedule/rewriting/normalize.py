@@ -12,8 +12,8 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.rewriting.edits import rebuild_block, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.conditions import Less, conditions_of
-from tir_dialect.schedule.structure.statements import blocks_in
+from tir_dialect.schedule.statements import blocks_in
+from tir_dialect.schedule.structure import Less, conditions_of
 
 
 def simplify_bindings(self: ScheduleState, root: Operation) -> None:

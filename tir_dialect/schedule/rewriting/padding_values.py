@@ -23,7 +23,7 @@ from tir_dialect.schedule.indices.inverse import inverse
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.statements import is_index_op, unique_block_name
+from tir_dialect.schedule.statements import is_index_op, unique_block_name
 from tir_dialect.te.coerce import is_unsigned
 from tir_dialect.te.emit.scalar import emit_constant, value_type
 from tir_dialect.te.expr import DType

@@ -23,7 +23,7 @@ from tir_dialect.schedule.rewriting.edits import set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import emit_less
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.conditions import Less, conjuncts
+from tir_dialect.schedule.structure import Less, conjuncts
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from tir_dialect.schedule.rewriting.edits import erase_idle, rebuild_block
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.schedule.structure.conditions import Less, conditions_of
-from tir_dialect.schedule.structure.statements import users_of
+from tir_dialect.schedule.statements import users_of
+from tir_dialect.schedule.structure import Less, conditions_of
 from tir_dialect.types import IteratorKind
 
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.tir_to_llvm.arithmetic.math_ops import OWN
-from lowering.tir_to_llvm.math.roots import ROOTS
+from lowering.tir_to_llvm.math.power import ROOTS
 from tests.lowering.tir_to_llvm.math.functions import COUNT, EDGES, LOOP, REFERENCES, check, inputs
 from tir_dialect.target import Target
 

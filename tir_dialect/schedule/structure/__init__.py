@@ -1,1 +1,0 @@
-"""What there is to schedule: loops, blocks, conditions and extents, as questions that change nothing."""
