@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 from weakref import WeakKeyDictionary
 
-from xdsl.dialects.builtin import ModuleOp
-
-from xdsl_relax.errors import RelaxError
-
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from relax_dialect.frontend.onnx.parameters import GivenShapes
+    from xdsl_relax.errors import RelaxError
 
 MOST_TEXT = 1 << 30
 """Characters of a text."""
@@ -76,9 +75,9 @@ class Source:
             with open(self.name, encoding="utf-8") as file:
                 text = file.read(MOST_TEXT + 1)
         except UnicodeDecodeError as error:
-            raise RelaxError(no_text(self.name, error)) from error
+            raise _error(no_text(self.name, error)) from error
         if len(text) > MOST_TEXT:
-            raise RelaxError(f"{self.name}: expected a text of at most {MOST_TEXT} characters")
+            raise _error(f"{self.name}: expected a text of at most {MOST_TEXT} characters")
         return text
 
 
@@ -123,9 +122,9 @@ def require_module(path: str) -> FileKind:
     """The kind of a file that holds a module; `RelaxError` for any other."""
     kind = kind_of(path)
     if kind is None:
-        raise RelaxError(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
+        raise _error(f"expected a file that ends in one of {', '.join(suffixes(Holds.MODULE))}, got {path}")
     if kind.read is None:
-        raise RelaxError(f"{path}: expected a module, got {kind.what}, which is compiled: relax-run runs it")
+        raise _error(f"{path}: expected a module, got {kind.what}, which is compiled: relax-run runs it")
     return kind
 
 
@@ -200,7 +199,7 @@ def _script(source: Source, options: ReadOptions) -> ModuleOp:
 
 def _gguf(source: Source, options: ReadOptions) -> ModuleOp:
     if source.data is not None:
-        raise RelaxError("a language model (.gguf) is mapped into memory: give its file, not standard input")
+        raise _error("a language model (.gguf) is mapped into memory: give its file, not standard input")
     from lowering.generation.language_model import program_of
 
     return program_of(source.name, options.context)
@@ -228,10 +227,10 @@ def read_module(path: str, options: ReadOptions | None = None, suffix: str | Non
     given = ReadOptions() if options is None else options
     kind, source = require_module(path) if suffix is None else KINDS[suffix], source_of(path)
     if kind.read is None:
-        raise RelaxError(f"{source.name} holds no module")
+        raise _error(f"{source.name} holds no module")
     if isinstance(given.shapes, Mapping) and given.shapes and kind.suffix != ".onnx":
         which = "the text" if kind.is_text else kind.what
-        raise RelaxError(f"{source.name}: --shape is for ONNX models; {which} says its shapes")
+        raise _error(f"{source.name}: --shape is for ONNX models; {which} says its shapes")
     if source.data is None and not kind.is_text:
         from vm_dialect.files import open_regular
 
@@ -242,9 +241,9 @@ def read_module(path: str, options: ReadOptions | None = None, suffix: str | Non
         if kind.package is None:
             raise
         needs = f"{source.name} needs the package {kind.package}: pip install {kind.package} ({error})"
-        raise RelaxError(needs) from error
+        raise _error(needs) from error
     except ImportError as error:  # what the importers raise
-        raise RelaxError(f"{source.name}: {error}") from error
+        raise _error(f"{source.name}: {error}") from error
 
 
 def suffix_of(path: object) -> str | None:
@@ -253,3 +252,10 @@ def suffix_of(path: object) -> str | None:
         return None
     suffix = os.path.splitext(fspath(cast("PathLike[str]", path)))[1]
     return suffix if suffix in KINDS else None
+
+
+def _error(message: str) -> RelaxError:
+    """An error of the library, which needs xDSL; that is not there where executables and libraries are only run."""
+    from xdsl_relax.errors import RelaxError
+
+    return RelaxError(message)

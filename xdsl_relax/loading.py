@@ -7,12 +7,12 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import ModuleOp
-
 from xdsl_relax.file_kinds import KINDS, Holds, ReadOptions, is_script, suffix_of, suffixes
 from xdsl_relax.file_kinds import Source as FileSource
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from relax_dialect.frontend.onnx.parameters import GivenShapes
     from vm_dialect.executable import Executable
 

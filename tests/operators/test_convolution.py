@@ -174,7 +174,8 @@ def test_windows_that_do_not_fit(mode: str):
         runner("line")(random("f32", 1, 4, 2), random("f32", 6, 4, 3))
     for name in ("line_back", "line_back_few"):
         case = CASES[name]
-        with pytest.raises(ValueError, match="data in each spatial dimension"):
+        # The op says what it wants of the data, the convolution that it becomes what it wants of its window.
+        with pytest.raises(ValueError, match=r"data in each spatial dimension|a window within the padded data"):
             runner(name)(random("f32", 1, case.channels, 0), random("f32", case.channels, case.filters, *case.sizes))
     with pytest.raises(ValueError, match="expected c = 3"):
         runner("line_f64")(random("f64", 1, 3, 5), random("f64", 2, 4, 3))

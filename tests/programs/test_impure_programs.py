@@ -76,8 +76,8 @@ def _all_before(_: object, ops: Iterable[object]) -> Iterable[object]:
 
 
 PLANTED = {
-    "a slice is written before what fills the whole": ("parts._may_come_first", _comes_first),
-    "a result is where an operand is that another result needs": ("inplace.takewhile", _all_before),
+    "a slice is written before what fills the whole": ("write_parts_in_place._may_come_first", _comes_first),
+    "a result is where an operand is that another result needs": ("use_inplace_calls.takewhile", _all_before),
 }
 """Faults that the memory passes had."""
 

@@ -85,7 +85,7 @@ define i32 @real(ptr %self, ptr %args, i32 %count, ptr %ret) {
   ret i32 7
 }
 
-declare void @relax_check_processor()
+declare void @relax_choose()
 declare i32 @entry(ptr, ptr, i32, ptr)
 
 define i32 @run(ptr %caps, ptr %status, ptr %text) {
@@ -95,7 +95,7 @@ define i32 @run(ptr %caps, ptr %status, ptr %text) {
   store i64 %first, ptr @caps
   store i64 %second, ptr getelementptr ([2 x i64], ptr @caps, i64 0, i64 1)
   store ptr %text, ptr @told
-  call void @relax_check_processor()
+  call void @relax_choose()
   %given = call i32 @entry(ptr null, ptr null, i32 0, ptr null)
   store i32 %given, ptr %status
   ret i32 0
@@ -106,9 +106,9 @@ define i32 @run(ptr %caps, ptr %status, ptr %text) {
 @cache
 def objects(required: frozenset[str]) -> list[bytes]:
     """The entry of a library that needs some features, and what it calls."""
-    check = check_text("aarch64", "any", required, {"entry": "real"})
+    check = check_text("aarch64", [("any", required)], {"entry": ["real"]})
     # The linker calls it, which is not here.
-    check = check.replace("define internal void @relax_check_processor", "define void @relax_check_processor")
+    check = check.replace("define internal void @relax_choose", "define void @relax_choose")
     baseline, options = Target.parse("aarch64"), CompileOptions(as_written=True)
     return [compile_object(text, baseline, options) for text in (check, HARNESS)]
 
