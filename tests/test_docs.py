@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import onnx
+import pytest
 
 import xdsl_relax
 
@@ -73,6 +74,7 @@ def test_the_module_of_the_page_on_language_models_runs() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT) == "(3, 64)\n"
 
 
+@pytest.mark.slow  # 20 processes; `tests/tools` has the options
 def test_the_commands_of_the_page_on_the_shell_run(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "howto" / "shell.md").read_text()
     (tmp_path / "examples").symlink_to(ROOT / "examples")

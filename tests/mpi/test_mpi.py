@@ -26,7 +26,13 @@ def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-WELL = [("collectives", 3), ("collectives", 4), ("sharded", 2), ("models", 2), ("named_weights", 2)]
+WELL = [
+    ("collectives", 3),
+    pytest.param("collectives", 4, marks=pytest.mark.slow),
+    ("sharded", 2),
+    ("models", 2),
+    ("named_weights", 2),
+]
 
 
 @pytest.mark.parametrize(("case", "workers"), WELL)

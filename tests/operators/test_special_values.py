@@ -23,7 +23,7 @@ from tests.operators.support import DTYPES, function
 from tests.support.programs import as_arguments, as_plain, run_pipeline
 from vm_dialect import VirtualMachine
 
-FLOATS = ("f32", pytest.param("f64", marks=pytest.mark.slow), "f16", pytest.param("bf16", marks=pytest.mark.slow))
+FLOATS = ("f32", *(pytest.param(each, marks=pytest.mark.slow) for each in ("f64", "f16", "bf16")))
 CANCELS = ("gelu", "gelu_tanh", "log_add_exp")
 """Results that are differences of numbers near 1."""
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "howto" / "watch.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, flags=re.MULTILINE | re.DOTALL)
@@ -18,6 +20,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.slow  # 20 processes; what they do has tests of its own
 def test_the_commands_and_programs_of_the_page(tmp_path: Path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}

@@ -109,6 +109,7 @@ def test_a_pass_alone_is_found(package: Path):
     assert "  smooth    1 ops\n" in listing
 
 
+@pytest.mark.slow
 def test_code_of_an_edited_extension_is_made_anew(package: Path, tmp_path: Path):
     """What is kept on disk is that of its sources, too."""
     command = (sys.executable, "-c", "import numpy, xdsl_relax as xr; print(xr.compile('m.mlir')(numpy.ones(1, 'f4')))")

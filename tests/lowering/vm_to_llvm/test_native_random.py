@@ -58,7 +58,7 @@ def vectors() -> list[tvm_ffi.Tensor]:
     return [tvm_ffi.from_dlpack(np.arange(SIZE, dtype=np.float32) * factor) for factor in (1, 10)]
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(st.integers(0, 1_000_000))
 def test_native_is_bytecode(seed: int):
     module = ModuleOp([RandomFunction(seed).build(), helper()])

@@ -81,7 +81,7 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "rope_scaling": DivisorScaling(np.array([1.0, 2.0, 1.5, 4.0])),
     },
 }
-NATIVE = ("llama 3", "gemma 2", "gpt 2", "interleaved halves")
+NATIVE = ("gemma 2", "interleaved halves")
 """Those that are compiled in the quick run."""
 
 

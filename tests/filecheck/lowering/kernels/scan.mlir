@@ -3,10 +3,14 @@
 
 // A scan: within half a vector lanes are added to those 1 and 2 further on, then the total of the first half to the
 // second; the carry is added last.
-// The remainder of a row is a masked vector.
+// Blocks of 128 vectors are scanned from zero, so that long sums are accurate; what the blocks before have is added at
+// the store. The vectors after the last whole block follow, and the remainder of a row is a masked vector.
 // CHECK-LABEL: tir.prim_func @running
 // CHECK:         tir.for (%row)
 // CHECK:           %carry = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
+// CHECK:           %[[TOTAL:carry_.*]] = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
+// CHECK:           tir.for (%block)
+// CHECK-NEXT:        %[[BEFORE:.*]] = tir.load %[[TOTAL]]
 // CHECK:           tir.for (%v)
 // CHECK:             tir.load %X_1[{{.*}}] : vector<8xf32>
 // CHECK-NEXT:        vector.shuffle {{.*}}[0, 8, 9, 10, 4, 12, 13, 14]
@@ -19,6 +23,9 @@
 // CHECK-NEXT:        arith.addf
 // CHECK-NEXT:        arith.addf
 // CHECK:             tir.store {{.*}}, %carry
+// CHECK:             arith.addf %[[BEFORE]], {{.*}}
+// CHECK-NEXT:        tir.store {{.*}}, %Y_1
+// CHECK:           tir.for (%v{{.*}}
 // CHECK:             tir.store {{.*}}, %Y_1
 // CHECK-NOT:       tir.for
 // CHECK:           %[[LEFT:.*]] = arith.subi
