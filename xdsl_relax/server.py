@@ -168,11 +168,13 @@ def _next(pieces: Generator[str, None, Generation]) -> tuple[str, Generation | N
 
 
 async def _body(request: Request) -> Mapping[str, Any]:
-    length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > LARGEST_REQUEST:
-        raise RequestError(f"expected at most {LARGEST_REQUEST} bytes")
+    data = bytearray()
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > LARGEST_REQUEST:
+            raise RequestError(f"expected at most {LARGEST_REQUEST} bytes")
     try:
-        body: Any = json.loads(await request.body())
+        body: Any = json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
         raise RequestError(f"expected JSON: {error}") from error
     if not isinstance(body, dict):

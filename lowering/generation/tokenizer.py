@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, ModelFolder
-from relax_dialect.frontend.huggingface.folder import read_json
+from relax_dialect.frontend.huggingface.folder import LARGEST_JSON, read_json
 from vm_dialect.files import open_regular
 
 _CONTROL, _USER_DEFINED = 3, 4
@@ -254,7 +255,7 @@ def tokenizer_of_folder(folder: ModelFolder) -> Tokenizer:
     ids = {key: tokenizer.token_to_id(text) for key, text in special.items()}
     starts = tokenizer.encode("").ids[:1] == [ids.get("bos_token")]
     written = folder.path / "chat_template.jinja"
-    template: object = written.read_text(encoding="utf-8") if written.exists() else said.get("chat_template")
+    template: object = _text_in(written) if written.exists() else said.get("chat_template")
     return Tokenizer(
         str(folder.path),
         tokenizer,
@@ -263,6 +264,14 @@ def tokenizer_of_folder(folder: ModelFolder) -> Tokenizer:
         template if isinstance(template, str) else None,
         special,
     )
+
+
+def _text_in(path: Path) -> str:
+    try:
+        with open_regular(path) as file:
+            return file.read(LARGEST_JSON).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise HuggingFaceImportError(f"cannot read {path}: {error}") from error
 
 
 def _token_text(token: object) -> str | None:

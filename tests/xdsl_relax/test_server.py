@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from lowering.generation.language_model import LanguageModel
 from tests.support import decoders
-from xdsl_relax.server import application
+from xdsl_relax.server import LARGEST_REQUEST, application
 
 CONTEXT = 48
 
@@ -91,6 +91,7 @@ def test_sampling_is_that_of_the_request(client: TestClient):
         (b"{", "expected JSON"),
         (b"[1]", "expected a JSON object"),
         (b"[" * 100_000, "expected JSON"),
+        (b" " * (LARGEST_REQUEST + 1), f"expected at most {LARGEST_REQUEST} bytes"),
         ({}, "'prompt' expected a text or a list of tokens"),
         ({"prompt": 3}, "'prompt' expected a text or a list of tokens"),
         ({"prompt": [1, 2**40]}, "expected tokens from 0 to 95"),

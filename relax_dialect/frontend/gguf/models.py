@@ -166,10 +166,12 @@ class _Sizes:
         return self.file.integer(f"{self.name}.{key}", otherwise, 1, most)
 
     def number(self, key: str, otherwise: float | None = None) -> float:
-        """A number that is not zero."""
+        """A positive number."""
         value = self.file.number(f"{self.name}.{key}", otherwise)
-        if not value:
-            raise GGUFImportError(f"{self.file.path}: the metadata {self.name}.{key} expected a number, got 0")
+        if value <= 0:
+            raise GGUFImportError(
+                f"{self.file.path}: the metadata {self.name}.{key} expected a positive number, got {value}"
+            )
         return value
 
     def optional(self, key: str) -> float | None:

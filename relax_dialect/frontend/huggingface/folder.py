@@ -95,6 +95,14 @@ def number(folder: ModelFolder, table: Mapping[str, Any], key: str, otherwise: f
     return value
 
 
+def positive(folder: ModelFolder, table: Mapping[str, Any], key: str, otherwise: float | None = None) -> float:
+    """A positive number of a table of the configuration; `HuggingFaceImportError` if it is none."""
+    value = number(folder, table, key, otherwise)
+    if value <= 0:
+        raise folder.error(f"'{key}' of config.json expected a positive number, got {value}")
+    return value
+
+
 def read_folder(path: str | PathLike[str]) -> ModelFolder:
     """Reads a folder with `config.json` and safetensors; `HuggingFaceImportError` if it is damaged."""
     folder = Path(path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from relax_dialect.frontend.huggingface.folder import ModelFolder, number
+from relax_dialect.frontend.huggingface.folder import ModelFolder, number, positive
 from relax_dialect.nn.decoder import Decoder, DecoderConfig, split_fused
 from relax_dialect.nn.layers import ACTIVATIONS
 from relax_dialect.nn.module import StateError
@@ -73,7 +73,7 @@ def _granite(folder: ModelFolder) -> Fields:
         "embedding_scale": folder.number("embedding_multiplier", 1.0),
         "residual_scale": folder.number("residual_multiplier", 1.0),
         "attention_scale": folder.number("attention_multiplier", 1.0),
-        "logit_scale": 1 / (folder.number("logits_scaling", 1.0) or math.nan),
+        "logit_scale": 1 / positive(folder, folder.config, "logits_scaling", 1.0),
     }
 
 
@@ -100,7 +100,7 @@ def _gemma2(folder: ModelFolder) -> Fields:
     return {
         **_gemma(folder),
         "norms": "both",
-        "attention_scale": folder.number("query_pre_attn_scalar", 256) ** -0.5,
+        "attention_scale": positive(folder, folder.config, "query_pre_attn_scalar", 256) ** -0.5,
         "windows": _windows(folder, lambda layer: layer % 2 == 0),
         "attn_logit_softcapping": folder.optional("attn_logit_softcapping"),
         "final_logit_softcapping": folder.optional("final_logit_softcapping"),
@@ -266,7 +266,7 @@ def config_of(folder: ModelFolder) -> DecoderConfig:
     config = DecoderConfig(vocab_size=folder.integer("vocab_size"), **fields)
     if config.hidden_act not in ACTIVATIONS:
         raise folder.error(f"the activation {config.hidden_act!r} is not supported; known are {', '.join(ACTIVATIONS)}")
-    if config.num_attention_heads % config.num_key_value_heads or config.head_dim % 2:
+    if config.num_attention_heads % config.num_key_value_heads or config.head_dim % 2 or not config.head_dim:
         raise folder.error(
             f"{config.num_attention_heads} heads of {config.head_dim} features cannot share "
             f"{config.num_key_value_heads} heads of keys"
@@ -321,20 +321,20 @@ def _scaling(folder: ModelFolder, table: Mapping[str, Any]) -> RopeScaling | Non
     kind = table.get("rope_type", table.get("type", "default"))
 
     def size(key: str) -> int:
-        return int(number(folder, table, key, folder.integer("max_position_embeddings", 2048)))
+        return int(positive(folder, table, key, folder.integer("max_position_embeddings", 2048)))
 
     match kind:
         case "default" | None:
             return None
         case "linear":
-            return LinearScaling(number(folder, table, "factor"))
+            return LinearScaling(positive(folder, table, "factor"))
         case "llama3":
             low, high = (number(folder, table, f"{end}_freq_factor") for end in ("low", "high"))
-            return Llama3Scaling(number(folder, table, "factor"), low, high, size("original_max_position_embeddings"))
+            return Llama3Scaling(positive(folder, table, "factor"), low, high, size("original_max_position_embeddings"))
         case "yarn" if not table.get("mscale"):
             attention = table.get("attention_factor")
             return YarnScaling(
-                number(folder, table, "factor"),
+                positive(folder, table, "factor"),
                 size("original_max_position_embeddings"),
                 number(folder, table, "beta_fast", 32.0),
                 number(folder, table, "beta_slow", 1.0),
