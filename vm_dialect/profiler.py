@@ -91,7 +91,7 @@ class Profile:
 
     @property
     def layers(self) -> tuple[ProfileRow, ...]:
-        """One row for each place of the source: the names of the model's nodes, or positions in a file."""
+        """One row for each location in the source: the names of the model's nodes, or positions in a file."""
         found: dict[str, ProfileRow] = {}
         for row in self.rows:
             name = row.site.location or "(unknown)"

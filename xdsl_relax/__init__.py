@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from xdsl_relax.loading import load, parse
     from xdsl_relax.model import Model, compile, interpret
     from xdsl_relax.passes import PassContext, PassTiming, PrintIR, list_passes, run_passes
-    from xdsl_relax.pictures import view
     from xdsl_relax.session import Session
+    from xdsl_relax.views import view
 
 __all__ = [
     "BlockBuilder",
@@ -110,7 +110,7 @@ _NAMES = LazyNames(
         "show": "xdsl_relax.display:show",
         "te": "tir_dialect.te",
         "tensor": "relax_dialect.builder:tensor",
-        "view": "xdsl_relax.pictures:view",
+        "view": "xdsl_relax.views:view",
     },
 )
 

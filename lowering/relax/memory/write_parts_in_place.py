@@ -54,7 +54,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Copied:
-    """A parameter of a kernel that it copies to a place of a result, and does nothing else with.
+    """A parameter of a kernel that it copies into a slice of a result, and does nothing else with.
 
     What the kernel does before the copy does not touch the place, so that the copy may as well come first.
     """

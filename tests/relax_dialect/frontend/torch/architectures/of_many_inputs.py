@@ -309,7 +309,7 @@ def _of_sound() -> list[Architecture]:
     ]
 
 
-def _of_pictures() -> list[Architecture]:
+def _of_images() -> list[Architecture]:
     small = {"image_size": 32, "patch_size": 8}
     dpt = {"backbone_out_indices": [0, 1, 1, 1], "neck_hidden_sizes": [16] * 4, "fusion_hidden_size": 16}
     windows = {
@@ -374,4 +374,4 @@ def _of_pictures() -> list[Architecture]:
 
 def architectures() -> list[Architecture]:
     """All of them."""
-    return [*_of_text_and_image(), *_of_series(), *_of_sound(), *_of_pictures()]
+    return [*_of_text_and_image(), *_of_series(), *_of_sound(), *_of_images()]

@@ -1,4 +1,4 @@
-"""Modules as pictures, in notebooks and files."""
+"""Views of modules, in notebooks and files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class View:
 
 
 def view(module: ModuleOp, passes: str | None = None, *, sizes: Mapping[str, int] | None = None) -> View:
-    """A picture of a module; with passes, before and after them, side by side.
+    """A view of a module; with passes, before and after them, side by side.
 
     `sizes` are values of symbols for the plan of the memory. Drawing needs Graphviz (`xdsl-relax[view]`).
     """
