@@ -15,8 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from benchmarks.contestants import Call, Contestant
-from benchmarks.peak import peak
-from benchmarks.roofline import bound
+from benchmarks.roofline import bound, peak
 from benchmarks.timing import measure_in_turns, time_in_turns
 from lowering import build
 from lowering.parsing import parse_module
@@ -59,6 +58,15 @@ class Case:
         """What the peers are called with."""
         return self.arrays if self.peers is None else self.peers
 
+    def program(self) -> str | bytes:
+        """What is compiled: a text, or an ONNX model."""
+        return self.text or _model(self).SerializeToString()
+
+    @property
+    def call_arrays(self) -> tuple[np.ndarray, ...]:
+        """What the compiled function is called with: weights of an ONNX model are constants of it."""
+        return self.arrays[:1] if self.weights and not self.text else self.arrays
+
 
 @cache
 def _compiled(text: str) -> Any:
@@ -67,13 +75,12 @@ def _compiled(text: str) -> Any:
 
 def _ours(case: Case) -> Call:
     if case.text:
-        function, arrays = _compiled(case.text), case.arrays
+        function = _compiled(case.text)
     else:
         from relax_dialect.frontend.onnx import import_model
 
         function = VirtualMachine(build(import_model(_model(case))))["main"]
-        arrays = case.arrays[:1] if case.weights else case.arrays
-    tensors = [from_numpy(array) for array in arrays]
+    tensors = [from_numpy(array) for array in case.call_arrays]
     return lambda: function(*tensors)
 
 

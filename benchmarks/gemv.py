@@ -30,9 +30,14 @@ def _cases() -> Iterator[Case]:
             )
 
 
+def cases() -> list[Case]:
+    """All of them."""
+    return [*_cases()]
+
+
 def table(threads: int) -> None:
     """The table for a number of threads."""
-    run("gemv", "Products with few rows in f32", [*_cases()], threads)
+    run("gemv", "Products with few rows in f32", cases(), threads)
 
 
 def main() -> None:

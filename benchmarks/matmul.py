@@ -72,6 +72,11 @@ def _other_types() -> Iterator[Case]:
         yield Case(name, "", (x, y), 2.0 * m * k * n, onnx="MatMulInteger", weights=True, result="int32")
 
 
+def cases() -> list[Case]:
+    """All of them."""
+    return [*_cases(), *_other_types()]
+
+
 def table(threads: int) -> None:
     """The tables for a number of threads."""
     run("matmul", "Matrix products in f32", [*_cases()], threads)

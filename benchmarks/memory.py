@@ -50,11 +50,18 @@ class Case:
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     opset: int = 17
 
+    @property
+    def text(self) -> str:
+        """The program."""
+        return (
+            f"relax.func @main[%m, %n]({self.signature}) -> !relax.object {{\n  %0 = {self.body}\n  relax.return %0\n}}"
+        )
+
 
 def call_ours(case: Case, arrays: Sequence[np.ndarray]) -> Callable[[], Any]:
     """A call of our function."""
-    text = f"relax.func @main[%m, %n]({case.signature}) -> !relax.object {{\n  %0 = {case.body}\n  relax.return %0\n}}"
-    function, tensors = VirtualMachine(build(parse_module(text)))["main"], [tvm_ffi.from_dlpack(a) for a in arrays]
+    function = VirtualMachine(build(parse_module(case.text)))["main"]
+    tensors = [tvm_ffi.from_dlpack(array) for array in arrays]
     return lambda: function(*tensors)
 
 

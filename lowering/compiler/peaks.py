@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from time import perf_counter
@@ -11,7 +11,7 @@ from time import perf_counter
 import numpy as np
 
 from lowering.llvm.compiler import CompileOptions, compile_object
-from lowering.llvm.loading.loader import load_objects
+from lowering.llvm.loading.loader import LoadedCode, load_objects
 from lowering.llvm.loading.symbols import library_symbol
 from tir_dialect.target import Target
 from vm_dialect.profiler import Peaks
@@ -31,20 +31,41 @@ def machine_peaks(threads: int | None = None) -> Peaks:
     reads of memory that is in no cache. Measured once in a process.
     """
     count = threads or _kernel_threads()
-    target = Target.host()
-    lanes = target.vector_bits // 32
-    code = load_objects([compile_object(_text(lanes), target, CompileOptions(2, as_written=True))])
-    compute = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("relax_peak"))
-    read = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code.address("relax_read"))
-    memory = [aligned_zeros(_BYTES) for _ in range(count)]
+    return Peaks(compute_peak(count), _read_peak(count))
+
+
+def compute_peak(threads: int) -> float:
+    """GFLOP/s in `f32` that so many threads reach together, two for a multiply-add. Measured anew by each call."""
+    memory = [aligned_zeros(_lanes() * 4) for _ in range(threads)]
     for each in memory:
         each.view(np.float32)[...] = 1
+    seconds = _seconds("relax_peak", memory, _TURNS)
+    return threads * _TURNS * _CHAINS * _lanes() * 2 / seconds / 1e9
+
+
+def _read_peak(threads: int) -> float:
+    """GB/s that so many threads read together."""
+    memory = [aligned_zeros(_BYTES) for _ in range(threads)]
+    for each in memory:
+        each.view(np.float32)[...] = 1
+    return threads * _BYTES / _seconds("relax_read", memory, _BYTES) / 1e9
+
+
+@cache
+def _code() -> LoadedCode:
+    return load_objects([compile_object(_text(_lanes()), Target.host(), CompileOptions(2, as_written=True))])
+
+
+def _lanes() -> int:
+    return Target.host().vector_bits // 32
+
+
+def _seconds(function: str, memory: Sequence[np.ndarray], count: int) -> float:
+    """Of the best attempt, in which every thread calls the function on its memory."""
+    call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(_code().address(function))
     addresses = [int(each.ctypes.data) for each in memory]
-    with ThreadPoolExecutor(count) as pool:
-        seconds = _best(lambda: list(pool.map(compute, addresses, [_TURNS] * count)))
-        gflops = count * _TURNS * _CHAINS * lanes * 2 / seconds / 1e9
-        seconds = _best(lambda: list(pool.map(read, addresses, [_BYTES] * count)))
-        return Peaks(gflops, count * _BYTES / seconds / 1e9)
+    with ThreadPoolExecutor(len(memory)) as pool:
+        return _best(lambda: list(pool.map(call, addresses, [count] * len(memory))))
 
 
 def _kernel_threads() -> int:
