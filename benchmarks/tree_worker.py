@@ -38,11 +38,14 @@ def build(program: str | bytes, arrays: Sequence[np.ndarray]) -> Callable[[], An
 
 
 def results_of(call: Callable[[], Any]) -> list[np.ndarray]:
-    """Its results; bits of types that NumPy does not know as integers."""
+    """Its results."""
+    import tvm_ffi
+
     from vm_dialect.tensors import to_numpy
 
     found = call()
-    return [np.array(to_numpy(each)) for each in (found if hasattr(found, "__len__") else [found])]
+    several = isinstance(found, list | tuple | tvm_ffi.Array)
+    return [np.array(to_numpy(each)) for each in (found if several else [found])]
 
 
 def seconds_of(call: Callable[[], Any], seconds: float) -> float:
