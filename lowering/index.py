@@ -38,10 +38,9 @@ INDEX: dict[str, Entry] = {
     "convert-conv1d-to-conv2d": Entry(
         "lowering.relax.layout.convert_conv1d_to_conv2d:ConvertConv1dToConv2dPass", requires=("relax.nn.conv1d",)
     ),
-    "convert-conv3d-layout": Entry(
-        "lowering.relax.layout.convert_conv3d_layout:ConvertConv3dLayoutPass", requires=("relax.nn.conv3d",)
+    "convert-layout": Entry(
+        "lowering.relax.layout.convert_layout:ConvertLayoutPass", requires=("relax.nn.conv2d", "relax.nn.conv3d")
     ),
-    "convert-layout": Entry("lowering.relax.layout.convert_layout:ConvertLayoutPass", requires=("relax.nn.conv2d",)),
     "convert-relax-to-vm": Entry(
         "lowering.relax_to_vm.convert_relax_to_vm:ConvertRelaxToVMPass", removes=("relax.func",)
     ),

@@ -150,7 +150,6 @@ class OptimizeGraphPass(PipelinePass):
         "simplify-permute-dims",
         # Channels in blocks from one convolution to the next.
         "convert-layout",
-        "convert-conv3d-layout",
         "simplify-reshapes",
         # Only now: what patterns recognise is used once.
         "eliminate-common-subexpr",

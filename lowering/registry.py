@@ -27,7 +27,8 @@ DIALECTS: dict[str, str] = {
 
 ALIASES: dict[str, str] = {
     "lines-as-pictures": "convert-conv1d-to-conv2d",
-    "volumes-in-blocks": "convert-conv3d-layout",
+    "convert-conv3d-layout": "convert-layout",
+    "volumes-in-blocks": "convert-layout",
 }
 """From the former name of a pass to its name. Former names still work, with a `DeprecationWarning`."""
 

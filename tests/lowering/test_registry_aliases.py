@@ -20,8 +20,8 @@ def test_a_former_name_warns_and_is_the_same_pass(old: str, new: str):
 
 
 def test_options_are_those_of_the_pass():
-    with pytest.warns(DeprecationWarning, match="convert-conv3d-layout"):
+    with pytest.warns(DeprecationWarning, match="convert-layout"):
         (each,) = PassPipeline.parse_spec(pass_factories(), "volumes-in-blocks{block=16}").passes
-    (new,) = PassPipeline.parse_spec(pass_factories(), "convert-conv3d-layout{block=16}").passes
+    (new,) = PassPipeline.parse_spec(pass_factories(), "convert-layout{block=16}").passes
     assert isinstance(each, type(new))
     assert vars(each) == vars(new)

@@ -15,9 +15,11 @@ from lowering.locations import inherit_location
 from lowering.passes import Pass, pass_target
 from lowering.relax.layout.blocked_steps import Known, Role, Step
 from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_position
+from lowering.relax.layout.conv3d_blocks import BlockConv3d
 from lowering.relax.layout.layout_plan import plan
+from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from lowering.rewriting import IndexedPattern, apply_patterns
-from relax_dialect.ops.convolution import Conv2dOp
+from relax_dialect.ops.convolution import Conv2dOp, Conv3dOp
 from relax_dialect.ops.structure import FuncOp
 from tir_dialect.target import Target
 
@@ -61,11 +63,13 @@ class ConvertLayoutPass(Pass):
     are finite; if a value becomes infinite, the next convolution of such channels gives NaN, where it may have
     given an infinity. With whole blocks there is no such difference.
 
+    3-D convolutions are converted one by one, with changes of layout around each (`BlockConv3d`).
+
     Nothing is converted that somebody may write into while the function runs. Idempotent.
     """
 
     name = "convert-layout"
-    requires = ("relax.nn.conv2d",)
+    requires = ("relax.nn.conv2d", "relax.nn.conv3d")
 
     block: int = 0
     """The channels of a block; 0 for the elements of a vector of the target."""
@@ -82,18 +86,18 @@ class ConvertLayoutPass(Pass):
         return ConvertLayoutPass(block=target.lanes(32))
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Converts each function by itself."""
-        blocking: Blocking | None = None
+        """Converts each function by itself, then 3-D convolutions."""
+        classes = {type(inner) for inner in op.walk()}
+        if classes.isdisjoint((Conv2dOp, Conv3dOp)):
+            return
+        blocking = Blocking(self.block or pass_target(self.target).lanes(32))
         for func in op.ops:
             if isinstance(func, FuncOp) and any(isinstance(inner, Conv2dOp) for inner in func.walk()):
-                blocking = blocking or Blocking(self.block or _lanes(self.target))
                 steps, known = plan(func, blocking)
                 if steps:
                     apply_patterns(func, [ComputeOnBlocks(blocking, steps, known)])
-
-
-def _lanes(target: str) -> int:
-    return pass_target(target).lanes(32)
+        if Conv3dOp in classes:
+            apply_graph_patterns(op, [BlockConv3d(blocking, Conversions(blocking))])
 
 
 class ComputeOnBlocks(IndexedPattern):

@@ -1,7 +1,7 @@
-// RUN: relax-opt %s -p "convert-conv3d-layout{block=16}" --split-input-file | filecheck %s
-// RUN: relax-opt %s -p "convert-conv3d-layout{block=16},convert-conv3d-layout{block=16}" --split-input-file | filecheck %s
+// RUN: relax-opt %s -p "convert-layout{block=16}" --split-input-file | filecheck %s
+// RUN: relax-opt %s -p "convert-layout{block=16},convert-layout{block=16}" --split-input-file | filecheck %s
 // RUN: relax-opt %s -p optimize-graph --split-input-file | filecheck %s --check-prefix GRAPH
-// RUN: relax-opt %s -p "convert-conv3d-layout{block=16}" --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+// RUN: relax-opt %s -p "convert-layout{block=16}" --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
 
 // The same strides, padding and dilation, on channels in blocks.
 // CHECK-LABEL: relax.func @volume

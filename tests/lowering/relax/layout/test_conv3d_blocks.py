@@ -30,7 +30,7 @@ def network():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_values_are_the_same(shape: tuple[int, ...]):
     x = np.random.default_rng(1).uniform(-1, 1, shape).astype(np.float32)
-    check_pass(network(), "convert-conv3d-layout{block=16}", [[x]], tolerance=NEAR)
+    check_pass(network(), "convert-layout{block=16}", [[x]], tolerance=NEAR)
 
 
 def test_compiled():
