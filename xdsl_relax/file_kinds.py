@@ -150,7 +150,7 @@ _READ: WeakKeyDictionary[TextIO, bytes] = WeakKeyDictionary()
 
 
 def no_text(path: str, error: UnicodeDecodeError) -> str:
-    """What is said of a file that holds something else than text."""
+    """What is said about a file that holds something else than text."""
     return f"{path}: expected text in UTF-8, got the byte {error.object[error.start]:#04x} at position {error.start}"
 
 

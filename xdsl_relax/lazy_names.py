@@ -22,10 +22,10 @@ class LazyNames:
 
     def get(self, name: str) -> object:
         """The value of a name, which the module has from then on; `AttributeError` says which names are close."""
-        place = self._names.get(name)
-        if place is None:
+        source = self._names.get(name)
+        if source is None:
             raise AttributeError(f"module '{self._module}' has no attribute '{name}'{self._advice(name)}")
-        module, _, attribute = place.partition(":")
+        module, _, attribute = source.partition(":")
         value: object = import_module(module)
         if attribute:
             value = getattr(value, attribute)

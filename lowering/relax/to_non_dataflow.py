@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
 from lowering.relax.substitution import all_symbols, bindings, substitute_in
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.structure import FuncOp
@@ -49,13 +51,28 @@ class ToNonDataflowPass(Pass):
     removes = ("relax.dataflow", "relax.output")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Dissolves every region; they do not nest."""
         for func in op.ops:
-            regions = [inner for inner in func.walk() if isinstance(inner, DataflowOp)]
-            if regions and isinstance(func, FuncOp):
-                scope = SymbolScopes((func,), all_symbols(func))
-                for dataflow in regions:
-                    dissolve(dataflow, scope)
+            if isinstance(func, FuncOp) and any(isinstance(inner, DataflowOp) for inner in func.walk()):
+                apply_patterns(func, [InlineDataflow(SymbolScopes((func,), all_symbols(func)))])
+
+
+class InlineDataflow(RewritePattern):
+    """A dataflow region is the ops in it: `y = dataflow { v = exp(x); output v }  ->  y = exp(x)`."""
+
+    def __init__(self, scopes: SymbolScopes):
+        self._scopes = scopes
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: DataflowOp, rewriter: PatternRewriter) -> None:
+        self._scopes.open(op)
+        output = op.output
+        values = output.values
+        for result, value in zip(op.results, values, strict=True):
+            value.name_hint = value.name_hint or result.name_hint
+            rewriter.replace_all_uses_with(result, value)
+        rewriter.erase(output)
+        rewriter.inline_block(op.body.block, InsertPoint.before(op))
+        rewriter.erase(op)
 
 
 class SymbolScopes:
@@ -81,15 +98,7 @@ class SymbolScopes:
 
 def dissolve(dataflow: DataflowOp, scopes: SymbolScopes) -> None:
     """Puts the ops of one region instead of it, and its outputs in that of its results."""
-    scopes.open(dataflow)
-    output = dataflow.output
-    values = output.values
-    for result, value in zip(dataflow.results, values, strict=True):
-        value.name_hint = value.name_hint or result.name_hint
-        result.replace_all_uses_with(value)
-    Rewriter.erase_op(output)
-    Rewriter.inline_block(dataflow.body.block, InsertPoint.before(dataflow))
-    Rewriter.erase_op(dataflow)
+    InlineDataflow(scopes).match_and_rewrite(dataflow, PatternRewriter(dataflow))
 
 
 def refuse_pure_regions(ops: Iterable[Operation], why: str) -> None:

@@ -54,8 +54,8 @@ def allocate(func: FuncOp) -> None:
     """Writes the registers of one function."""
     blocks = list(func.body.blocks)
     numbers = _number_values(blocks)
-    places = {block: index for index, block in enumerate(blocks)}
-    allocation = allocate_registers([_plain_block(block, numbers, places) for block in blocks], len(numbers))
+    indices = {block: index for index, block in enumerate(blocks)}
+    allocation = allocate_registers([_plain_block(block, numbers, indices) for block in blocks], len(numbers))
     registers = allocation.registers
     for block in blocks:
         for op in block.ops:
@@ -78,12 +78,12 @@ def _number_values(blocks: Sequence[IRBlock]) -> dict[SSAValue, int]:
     return numbers
 
 
-def _plain_block(block: IRBlock, numbers: dict[SSAValue, int], places: dict[IRBlock, int]) -> Block:
+def _plain_block(block: IRBlock, numbers: dict[SSAValue, int], indices: dict[IRBlock, int]) -> Block:
     def known(values: Iterable[SSAValue]) -> tuple[int, ...]:
         return tuple(numbers[value] for value in values if value in numbers)
 
     def edge(target: IRBlock, values: Iterable[SSAValue]) -> Edge:
-        return Edge(places[target], tuple(numbers.get(value) for value in values))
+        return Edge(indices[target], tuple(numbers.get(value) for value in values))
 
     edges: tuple[Edge, ...] = ()
     last: Operation | None = block.last_op

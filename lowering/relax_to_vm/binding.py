@@ -25,9 +25,9 @@ class ConvertCheckArgs(RewritePattern):
     def match_and_rewrite(self, op: CheckArgsOp, converter: Converter) -> None:
         declared = as_struct_infos(value.type for value in op.values)
         captured = op.captured_count
-        places = messages.describe_parameters([name.data for name in op.arg_names], captured)
+        descriptions = messages.describe_parameters([name.data for name in op.arg_names], captured)
         values = converter.get_all(op.arguments)
-        checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values, captured)
+        checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, descriptions, values, captured)
         registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))
         for value, register in zip(op.values, registers, strict=True):
             converter.set(value, register)
@@ -40,9 +40,9 @@ class ConvertMatchCast(RewritePattern):
     @op_rewrite_pattern
     def match_and_rewrite(self, op: MatchCastOp, converter: Converter) -> None:
         (declared,) = as_struct_infos((op.result.type,))
-        place = converter.at(op.subject)
+        description = converter.at(op.subject)
         values = [converter.get(op.value)]
-        checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [place], values)
+        checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [description], values)
         converter.set(op.result, checks.run(op.match())[0])
         _set_witnesses(converter, op.result_witnesses)
 

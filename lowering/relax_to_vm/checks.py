@@ -1,8 +1,8 @@
 """Run-time checks of structural information: what `match_types` leaves open becomes checks of the machine.
 
 This is the run-time half of the specification's "Evaluating `MatchCast`" and of the checks at the start and end of a
-function. Kinds are checked first, then the sizes that nothing static is known of are read, then symbols are bound, then
-dimensions and bounds are compared.
+function. Kinds are checked first, then the sizes about which nothing static is known are read, then symbols are bound,
+then dimensions and bounds are compared.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TypeChecks:
     function: str
     """What errors begin with."""
     declared: Sequence[StructInfo]
-    places: Sequence[str]
+    descriptions: Sequence[str]
     """What errors call the values, such as `argument #0 (x)`."""
     values: list[SSAValue]
     """The values as registers; after `run`, with their declared types."""
@@ -62,9 +62,9 @@ class TypeChecks:
         """Emits the checks of `match`; its symbols are bound in `sizes` afterwards."""
         for kind in match.kind_checks:
             self._check_kind(kind.path, kind.expected)
-        for name, place in match.slots.items():
+        for name, access in match.slots.items():
             self._slots[name] = symbol(f"slot{next(_numbers)}.{name}")
-            self.sizes.bind(self._slots[name], self._read(place))
+            self.sizes.bind(self._slots[name], self._read(access))
         divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
         for placed in divisible:  # before the quotient is used
             self._check_dim(placed, match)
@@ -89,54 +89,56 @@ class TypeChecks:
             self._fields[root, fields] = found
         return found
 
-    def _read(self, place: AccessPath) -> SSAValue:
-        value = self._value(place.root, place.fields)
-        axis = place.dim or 0
-        declared = self._declared(place)
+    def _read(self, access: AccessPath) -> SSAValue:
+        value = self._value(access.root, access.fields)
+        axis = access.dim or 0
+        declared = self._declared(access)
         if isinstance(declared, PrimType):
-            return value if value.type == vm.I64 else self._set(place, CheckIntOp(value, self._subject(place)))
+            return value if value.type == vm.I64 else self._set(access, CheckIntOp(value, self._subject(access)))
         if isinstance(declared, ShapeType):
             if not isinstance(value.type, vm.ShapeType):
-                value = self._set(place, CheckShapeOp(value, declared.rank, self._subject(place)))
+                value = self._set(access, CheckShapeOp(value, declared.rank, self._subject(access)))
             return self._emit(ShapeDimOp(value, axis))
         if not isinstance(value.type, vm.TensorType):
-            value = self._set(place, CheckTensorOp(value, vm.TensorType(declared_rank(declared)), self._subject(place)))
+            value = self._set(
+                access, CheckTensorOp(value, vm.TensorType(declared_rank(declared)), self._subject(access))
+            )
         return self._emit(TensorDimOp(value, axis))
 
-    def _declared(self, place: AccessPath) -> StructInfo:
-        info = self.declared[place.root]
-        for index in place.fields:
+    def _declared(self, access: AccessPath) -> StructInfo:
+        info = self.declared[access.root]
+        for index in access.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
         return info
 
-    def _set(self, place: AccessPath, op: Operation) -> SSAValue:
+    def _set(self, access: AccessPath, op: Operation) -> SSAValue:
         value = self._emit(op)
-        if place.fields:
-            self._fields[place.root, place.fields] = value
+        if access.fields:
+            self._fields[access.root, access.fields] = value
         else:
-            self.values[place.root] = value
+            self.values[access.root] = value
         return value
 
     # Conditions
 
-    def _check_kind(self, place: AccessPath, expected: StructInfo) -> None:
-        value, subject = self._value(place.root, place.fields), self._subject(place)
+    def _check_kind(self, access: AccessPath, expected: StructInfo) -> None:
+        value, subject = self._value(access.root, access.fields), self._subject(access)
         match expected:
             case TensorType():
-                self._set(place, CheckTensorOp(value, vm.TensorType(expected.rank, expected.dtype), subject))
+                self._set(access, CheckTensorOp(value, vm.TensorType(expected.rank, expected.dtype), subject))
             case ShapeType():
-                self._set(place, CheckShapeOp(value, expected.rank, subject))
+                self._set(access, CheckShapeOp(value, expected.rank, subject))
             case PrimType():
                 scalar = scalar_type(expected.dtype)
                 check = CheckFloatOp if scalar == vm.F64 else CheckBoolOp if scalar == vm.I1 else CheckIntOp
-                self._check_range(subject, expected, self._set(place, check(value, subject)))
+                self._check_range(subject, expected, self._set(access, check(value, subject)))
             case TupleType():
-                self._set(place, CheckTupleOp(value, len(expected.fields), subject))
+                self._set(access, CheckTupleOp(value, len(expected.fields), subject))
                 for index, part in enumerate(expected.fields):
                     if not isinstance(part, ObjectType):
-                        self._check_kind(AccessPath(place.root, (*place.fields, index)), part)
+                        self._check_kind(AccessPath(access.root, (*access.fields, index)), part)
             case _:
-                self._set(place, CheckFuncOp(value, subject))
+                self._set(access, CheckFuncOp(value, subject))
 
     def _check_range(self, subject: str, expected: PrimType, value: SSAValue) -> None:
         """A number of 64 bits is one of fewer, or of no sign, only within limits."""
@@ -188,25 +190,25 @@ class TypeChecks:
 
     # Wording
 
-    def _expression(self, place: AccessPath) -> str:
+    def _expression(self, access: AccessPath) -> str:
         """The declared dimension, as the program writes it."""
-        declared = self._declared(place)
+        declared = self._declared(access)
         if isinstance(declared, PrimType):
             return str(declared.value)
         if isinstance(declared, TensorType | ShapeType) and declared.dims is not None:
-            return str(declared.dims[place.dim or 0])
+            return str(declared.dims[access.dim or 0])
         return str(declared)
 
-    def _described(self, place: AccessPath) -> str:
-        text = self.places[place.root]
-        for index in place.fields:
+    def _described(self, access: AccessPath) -> str:
+        text = self.descriptions[access.root]
+        for index in access.fields:
             text = messages.describe_field(text, index)
-        if place.dim is None or isinstance(self._declared(place), PrimType):
+        if access.dim is None or isinstance(self._declared(access), PrimType):
             return text
-        return messages.describe_dimension(text, place.dim)
+        return messages.describe_dimension(text, access.dim)
 
-    def _subject(self, place: AccessPath) -> str:
-        return f"{self.function}: {self._described(place)}"
+    def _subject(self, access: AccessPath) -> str:
+        return f"{self.function}: {self._described(access)}"
 
     def _emit(self, op: Operation) -> SSAValue:
         return self.emit(op).results[0]

@@ -163,8 +163,8 @@ def _enter_loop(converter: Converter, op: LoopOp, block: Block, leading: Sequenc
 def _bind_carried(converter: Converter, op: LoopOp, block: Block, registers: Sequence[SSAValue]) -> None:
     """The symbols of an iteration, bound from what is carried into it."""
     declared = as_struct_infos(argument.type for argument in op.carried(block))
-    places = [converter.at(f"carried value #{index}") for index in range(len(declared))]
-    checks = TypeChecks(converter.emit, converter.sizes, converter.function, declared, places, list(registers))
+    descriptions = [converter.at(f"carried value #{index}") for index in range(len(declared))]
+    checks = TypeChecks(converter.emit, converter.sizes, converter.function, declared, descriptions, list(registers))
     known = declared if _is_proved(op) else [erase_static(info) for info in declared]
     checked = checks.run(match_types(declared, known, op.symbols))
     for argument, register in zip(op.carried(block), checked, strict=True):

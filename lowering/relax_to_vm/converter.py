@@ -43,7 +43,7 @@ class Converter(ConversionRewriter):
     # Emission
 
     def emit(self, op: Operation) -> Operation:
-        """Inserts an op at the current place, with the location of the op that is being converted."""
+        """Inserts an op at the insertion point, with the location of the op that is being converted."""
         if self._current is not None:
             op.location = self._current.location
         return self.insert(op)
@@ -104,7 +104,7 @@ class Converter(ConversionRewriter):
         return checks.run(match_types([info], [known]))[0]
 
     def at(self, what: str) -> str:
-        """`what` with the place in the source of the op that is being converted."""
+        """`what` with the location in the source of the op that is being converted."""
         where = str(source_position(self._current.location)) if self._current is not None else ""
         return f"{what} at {where}" if where else what
 

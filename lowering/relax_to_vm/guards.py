@@ -27,7 +27,7 @@ class ConvertGuard(RewritePattern):
 
 
 def check(converter: Converter, op: GuardOp) -> None:
-    """Makes the check of a guard at the current place, if it is not made yet."""
+    """Makes the check of a guard at the insertion point, if it is not made yet."""
     if op not in converter.checked:
         converter.checked.add(op)
         with converter.converting(op):

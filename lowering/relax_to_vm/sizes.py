@@ -44,7 +44,7 @@ class Sizes:
     """The dimensions whose values are known in the current scope."""
 
     def __init__(self, emit: Callable[[Operation], Operation]):
-        """`emit` inserts an op at the current place."""
+        """`emit` inserts an op at the insertion point."""
         self._emit = emit
         self._values: ScopedDict[Dim, SSAValue] = ScopedDict()
         self._capacities: ScopedDict[Dim, SSAValue] = ScopedDict()

@@ -25,7 +25,7 @@ from vm_dialect.executable.model import split_list
 def vm_type(info: Attribute) -> Attribute:
     """The type of the register that holds a value of this structural information.
 
-    Numbers are unboxed (`i64`, `i1`, `f64`), tensors and shapes keep what is known of rank and dtype, and everything
+    Numbers are unboxed (`i64`, `i1`, `f64`), tensors and shapes keep what is known about rank and dtype, and everything
     else is `!vm.object`.
     """
     match info:

@@ -13,11 +13,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.tir.access_assertions import assert_in_bounds, valid_starts
-from lowering.tir.lower_blocks import lower_block
+from lowering.tir.lower_blocks import LowerBlock
 from lowering.tir.lower_init_blocks import LowerInitBlocksPass
 from lowering.tir.vectorize import vectorize_checks
 from tir_dialect.analysis.conditions import facts
@@ -157,7 +158,7 @@ def _reduce(op: Operation) -> None:
             if _is_empty(op.body.block):
                 Rewriter.erase_op(op)
             else:
-                lower_block(op)
+                LowerBlock().match_and_rewrite(op, PatternRewriter(op))
         case StoreOp() | ReadsOp() | WritesOp():
             Rewriter.erase_op(op)
         case ForOp():

@@ -9,12 +9,13 @@ from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from lowering.tir.lower_init_blocks import LowerInitBlocksPass
-from tir_dialect.analysis.structure import blocks_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
@@ -48,43 +49,44 @@ class LowerBlocksPass(Pass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Innermost blocks first, so that each op moves once for every block around it."""
         LowerInitBlocksPass().apply(ctx, op)
-        for block in reversed(blocks_in(op.body)):
-            lower_block(block)
+        apply_patterns(op, [LowerBlock()], reverse=True)
 
 
-def lower_block(op: BlockOp) -> None:
-    """Replaces a block without nested blocks by its body."""
-    for inner in list(op.body.block.ops):
-        if isinstance(inner, ReadsOp | WritesOp):
-            Rewriter.erase_op(inner)
-    init = op.init
-    if init is not None:
-        _lower_init(op, init)
-    if op.condition is None:
+class LowerBlock(RewritePattern):
+    """A block without nested blocks is its body: `block (v = spatial i) where c { f(v) }  ->  if c { f(i) }`."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: BlockOp, rewriter: PatternRewriter) -> None:
+        for inner in list(op.body.block.ops):
+            if isinstance(inner, ReadsOp | WritesOp):
+                rewriter.erase(inner)
+        init = op.init
+        if init is not None:
+            _lower_init(op, init, rewriter)
         point = InsertPoint.before(op)
-    else:
-        guard = IfOp(op.condition)
-        guard.location = op.location
-        Rewriter.insert_op(guard, InsertPoint.before(op))
-        point = InsertPoint.at_end(guard.then_body.block)
-    Rewriter.inline_block(op.body.block, point, list(op.bindings))
-    Rewriter.erase_op(op)
+        if op.condition is not None:
+            guard = IfOp(op.condition)
+            guard.location = op.location
+            rewriter.insert(guard, point)
+            point = InsertPoint.at_end(guard.then_body.block)
+        rewriter.inline_block(op.body.block, point, list(op.bindings))
+        rewriter.erase(op)
 
 
-def _lower_init(op: BlockOp, init: InitOp) -> None:
+def _lower_init(op: BlockOp, init: InitOp, rewriter: PatternRewriter) -> None:
     """Guards the init by a branch that is taken if all reduce and scan iterators are 0."""
     at_zero = [iterator.binding for iterator in op.iterators if iterator.kind.is_reduced]
     conditions = [binding for binding in at_zero if not _is_zero(binding)]
     if not conditions:
-        Rewriter.inline_block(init.body.block, InsertPoint.before(init))
-        Rewriter.erase_op(init)
+        rewriter.inline_block(init.body.block, InsertPoint.before(init))
+        rewriter.erase(init)
         return
     ops = _all_zero(conditions)
     body = Region(Block())
-    Rewriter.inline_block(init.body.block, InsertPoint.at_end(body.block))
+    rewriter.inline_block(init.body.block, InsertPoint.at_end(body.block))
     branch = IfOp(ops[-1], body)
     inherit_location(init, [*ops, branch])
-    Rewriter.replace_op(init, [*ops, branch], [])
+    rewriter.replace(init, [*ops, branch], [])
 
 
 def _is_zero(value: SSAValue) -> bool:

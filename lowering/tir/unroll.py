@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.locations import inherit_location
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from lowering.tir.bounds import constant_bounds
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import LoopKind
@@ -40,22 +41,27 @@ class UnrollPass(ModulePass):
     """The limit on the number of ops after unrolling one loop."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Unrolls in place."""
-        for loop in reversed([inner for inner in op.walk() if isinstance(inner, ForOp)]):
-            bounds = constant_bounds(loop)
-            if loop.kind.data is LoopKind.UNROLLED and bounds is not None:
-                size = sum(1 for _ in loop.body.walk())
-                if size * (bounds[1] - bounds[0]) <= self.max_ops:
-                    _unroll(loop, *bounds)
+        apply_patterns(op, [UnrollLoop(self.max_ops)], reverse=True)
 
 
-def _unroll(loop: ForOp, lower: int, upper: int) -> None:
-    for number in range(lower, upper):
-        index = arith.ConstantOp(IntegerAttr(number, IndexType()))
-        index.result.name_hint = loop.induction_var.name_hint
-        inherit_location(loop, index)
-        Rewriter.insert_op(index, InsertPoint.before(loop))
-        values: dict[SSAValue, SSAValue] = {loop.induction_var: index.result}
-        for op in loop.body.block.ops:
-            Rewriter.insert_op(op.clone(values), InsertPoint.before(loop))
-    Rewriter.erase_op(loop)
+@dataclass(frozen=True)
+class UnrollLoop(RewritePattern):
+    """A loop of constant extent is its body for each index: `for unrolled (i) in (2) { f(i) }  ->  f(0); f(1)`."""
+
+    max_ops: int
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ForOp, rewriter: PatternRewriter) -> None:
+        bounds = constant_bounds(op)
+        if op.kind.data is not LoopKind.UNROLLED or bounds is None:
+            return
+        if sum(1 for _ in op.body.walk()) * (bounds[1] - bounds[0]) > self.max_ops:
+            return
+        copies: list[Operation] = []
+        for number in range(*bounds):
+            index = arith.ConstantOp(IntegerAttr(number, IndexType()))
+            index.result.name_hint = op.induction_var.name_hint
+            inherit_location(op, index)
+            values: dict[SSAValue, SSAValue] = {op.induction_var: index.result}
+            copies += [index, *(inner.clone(values) for inner in op.body.block.ops)]
+        rewriter.replace(op, copies, [])

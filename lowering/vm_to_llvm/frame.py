@@ -19,7 +19,7 @@ from tir_dialect.new_ops import new_op
 class ArenaSlot:
     """Where a function keeps the block of one `vm.alloc_storage`."""
 
-    place: SSAValue
+    pointer: SSAValue
     """Stack slot with the block's address, null before it is taken."""
 
     cache: SSAValue
@@ -61,11 +61,11 @@ class Frame:
     def new_arena(self) -> ArenaSlot:
         """A cache in the module, and a stack slot that is null at the start of a call."""
         emit = self._emit
-        place = emit.stack(PTR).at_least(1)
+        pointer = emit.stack(PTR).at_least(1)
         null = new_op(llvm.ZeroOp, (), (PTR,))
         cache = llvm.GEPOp(emit.address(ARENAS), [self._shared.new_arena() * 8], I8, inbounds=True)
-        emit.entry.add_ops([null, llvm.StoreOp(null.res, place), cache])
-        self._arenas.append(ArenaSlot(place, cache.result))
+        emit.entry.add_ops([null, llvm.StoreOp(null.res, pointer), cache])
+        self._arenas.append(ArenaSlot(pointer, cache.result))
         return self._arenas[-1]
 
     def release(self) -> None:
@@ -77,7 +77,7 @@ class Frame:
         call = call_op(shared.runtime("vmrt_release"), (self._slots.at_least(1), emit.integer(0)), None)
         self._releases.append(emit.insert(call))
         for arena in self._arenas:
-            emit.call(shared.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)
+            emit.call(shared.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.pointer, PTR)], None)
 
     def finish(self) -> None:
         """Emits the code that empties every slot, at the end of the prologue, where emission goes on."""

@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 
 from lowering.diagnostics import fail
 from lowering.vm_to_llvm.abi import ANY_BYTES, I32, I64, PAYLOAD
-from lowering.vm_to_llvm.globals import PLACES, ModuleGlobals
+from lowering.vm_to_llvm.globals import LOCATIONS, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.patterns import PATTERNS
 from lowering.vm_to_llvm.plan import is_number
@@ -70,11 +70,11 @@ def _leave(state: FunctionState) -> None:
     if not state.may_fail:
         emit.return_(emit.integer(0, I32))
         return
-    (place,) = state.exit.args
+    (source,) = state.exit.args
     failed, done = emit.new_block(), emit.new_block()
-    emit.branch_if(emit.compare("sge", place, emit.integer(0)), failed, done)
+    emit.branch_if(emit.compare("sge", source, emit.integer(0)), failed, done)
     emit.start(failed)
-    line = emit.displaced(emit.address(PLACES), place)
+    line = emit.displaced(emit.address(LOCATIONS), source)
     emit.call(state.runtime("vmrt_trace"), [line], None)
     emit.return_(emit.integer(-1, I32))
     emit.start(done)
@@ -96,16 +96,16 @@ def _bind_parameters(state: FunctionState) -> None:
             state.values[parameter] = state.object_at(given, parameter, owned=False, is_argument=True)
 
 
-def _take_parameter(state: FunctionState, place: SSAValue, parameter: SSAValue) -> None:
+def _take_parameter(state: FunctionState, source: SSAValue, parameter: SSAValue) -> None:
     """Out of the array of arguments, which a tail call of this function fills anew, into the frame."""
     emit = state.emit
     if is_number(parameter):
-        state.values[parameter] = Number(emit.number(place, parameter.type))
+        state.values[parameter] = Number(emit.number(source, parameter.type))
         state.name_register(parameter)
         return
     slot = state.frame.new_slot()
-    emit.store(emit.load(place, I64), slot)
-    emit.store(emit.load(place, I64, PAYLOAD), slot, PAYLOAD)
+    emit.store(emit.load(source, I64), slot)
+    emit.store(emit.load(source, I64, PAYLOAD), slot, PAYLOAD)
     state.values[parameter] = state.object_at(slot, parameter, owned=False, is_argument=True)
 
 

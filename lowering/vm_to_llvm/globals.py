@@ -21,7 +21,7 @@ OBJECTS = "module.objects"
 ARENAS = "module.arenas"
 """A cached block, or null, for each `vm.alloc_storage`."""
 
-PLACES = "module.places"
+LOCATIONS = "module.locations"
 """The lines that backtraces consist of, each ended by a zero byte."""
 
 _SMALL_STRING_BYTES = 7
@@ -38,7 +38,7 @@ class ModuleGlobals:
     """Of each call that does: the function it is in, what it calls, and what it was made from."""
 
     constants: dict[str, int] = field(default_factory=dict[str, int])
-    """Constant tensors by symbol, with their places among the objects."""
+    """Constant tensors by symbol, with their indices among the objects."""
 
     strings: dict[bytes, int] = field(default_factory=dict[bytes, int])
     """Strings that are objects."""
@@ -49,7 +49,7 @@ class ModuleGlobals:
     arenas: int = 0
     """How many there are."""
 
-    _places: dict[str, int] = field(default_factory=dict[str, int])
+    _locations: dict[str, int] = field(default_factory=dict[str, int])
     _locations_size: int = 0
     _declarations: dict[str, llvm.LLVMFunctionType] = field(default_factory=dict[str, llvm.LLVMFunctionType])
     _kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
@@ -80,29 +80,29 @@ class ModuleGlobals:
         """The symbol of a C string."""
         return self._texts.setdefault(data, f"module.text.{len(self._texts)}")
 
-    def place(self, line: str) -> int:
+    def location_offset(self, line: str) -> int:
         """Where a line of backtraces begins in the table of them."""
-        if line not in self._places:
-            self._places[line] = self._locations_size
+        if line not in self._locations:
+            self._locations[line] = self._locations_size
             self._locations_size += len(line.encode()) + 1
-        return self._places[line]
+        return self._locations[line]
 
     def literal(self, head: int, payload: int) -> str:
         """The symbol of a constant `TVMFFIAny`, from its first and second eight bytes."""
         return self._literals.setdefault((head, payload), f"module.literal.{len(self._literals)}")
 
     def string(self, data: bytes) -> str | int:
-        """A string: the symbol of a literal if it is short, else its place among the objects."""
+        """A string: the symbol of a literal if it is short, else its index among the objects."""
         if len(data) <= _SMALL_STRING_BYTES:
             return self.literal(SMALL_STRING | len(data) << 32, int.from_bytes(data, "little"))
         return self.strings.setdefault(data, self.object_count)
 
     def constant(self, symbol: str) -> int:
-        """The place of a constant tensor."""
+        """The index of a constant tensor."""
         return self.constants.setdefault(symbol, self.object_count)
 
     def packed_function(self, name: str) -> int:
-        """The place of a function of the registry."""
+        """The index of a function of the registry."""
         return self.packed.setdefault(name, self.object_count)
 
     def site(self, caller: str, callee: str, location: str) -> int:
@@ -111,7 +111,7 @@ class ModuleGlobals:
         return len(self.sites) - 1
 
     def new_arena(self) -> int:
-        """The place of a new arena."""
+        """The index of a new arena."""
         self.arenas += 1
         return self.arenas - 1
 
@@ -123,8 +123,8 @@ class ModuleGlobals:
     def operations(self, defined: set[str]) -> list[Operation]:
         """Globals, and declarations of functions that the module does not define itself."""
         ops: list[Operation] = [_string(name, data) for data, name in self._texts.items()]
-        if self._places:
-            ops.append(_string(PLACES, b"\0".join(line.encode() for line in self._places)))
+        if self._locations:
+            ops.append(_string(LOCATIONS, b"\0".join(line.encode() for line in self._locations)))
         ops += [_literal(name, *words) for words, name in self._literals.items()]
         if self.object_count:
             ops.append(_table(OBJECTS, I64, self.object_count * ANY_BYTES // 8))

@@ -61,7 +61,7 @@ def _init(shared: ModuleGlobals, guarded: bool) -> llvm.FuncOp:
 def _load_objects(emit: RuntimeBuilder, shared: ModuleGlobals, step: Callable[[str, Sequence[SSAValue]], None]) -> None:
     _, args, count, _ = emit.arguments
 
-    def place(index: int) -> SSAValue:
+    def slot(index: int) -> SSAValue:
         return emit.offset(emit.address(OBJECTS), index * ANY_BYTES)
 
     def text(data: bytes) -> SSAValue:
@@ -69,12 +69,12 @@ def _load_objects(emit: RuntimeBuilder, shared: ModuleGlobals, step: Callable[[s
 
     for number, (name, index) in enumerate(shared.constants.items(), 1):
         given = [args, count, emit.integer(number, I32)]
-        step("vmrt_bind_constant", [place(index), *given, text(library_name(name).encode())])
+        step("vmrt_bind_constant", [slot(index), *given, text(library_name(name).encode())])
     for data, index in shared.strings.items():
-        step("vmrt_load_string", [place(index), text(data), emit.integer(len(data))])
+        step("vmrt_load_string", [slot(index), text(data), emit.integer(len(data))])
     for number, (name, index) in enumerate(shared.packed.items(), len(shared.constants) + 1):
         given = [args, count, emit.integer(number, I32)]
-        step("vmrt_bind_packed", [place(index), *given, text(name.encode()), emit.integer(len(name.encode()))])
+        step("vmrt_bind_packed", [slot(index), *given, text(name.encode()), emit.integer(len(name.encode()))])
 
 
 def _shutdown(shared: ModuleGlobals) -> llvm.FuncOp:

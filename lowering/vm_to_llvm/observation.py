@@ -76,15 +76,15 @@ def _told(
     for index, value in enumerate((0, site, 0, 0)):
         _put(state, base, index, emit.integer(value))
     for index, value in enumerate(arguments, _HEADER):
-        place, found = emit.offset(base, index * ANY_BYTES), state.values[value]
+        element, found = emit.offset(base, index * ANY_BYTES), state.values[value]
         match found:
             case Number():
-                state.write_number(found.ssa, place)
+                state.write_number(found.ssa, element)
             case Boxed():
-                _copy(state, found.address, place)
+                _copy(state, found.address, element)
             case Unboxed():
                 _lend(state, value, found, lent[value])
-                _copy(state, lent[value], place)
+                _copy(state, lent[value], element)
             case Storage():
                 raise ValueError("a storage is no argument")
     return base

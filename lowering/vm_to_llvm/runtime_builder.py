@@ -89,11 +89,11 @@ class RuntimeBuilder(FunctionBuilder):
 
     def offset(self, base: SSAValue, offset: int) -> SSAValue:
         """The address `offset` bytes behind `base`."""
-        return base if offset == 0 else self.make(llvm.GEPOp, (base,), PTR, _bytes_behind(offset))
+        return base if offset == 0 else self.make(llvm.GEPOp, (base,), PTR, _byte_offset(offset))
 
     def displaced(self, base: SSAValue, offset: SSAValue) -> SSAValue:
         """The address `offset` bytes behind `base`."""
-        return self.make(llvm.GEPOp, (base, offset), PTR, _bytes_behind(llvm.GEP_USE_SSA_VAL))
+        return self.make(llvm.GEPOp, (base, offset), PTR, _byte_offset(llvm.GEP_USE_SSA_VAL))
 
     def load(self, address: SSAValue, type_: Attribute, offset: int = 0) -> SSAValue:
         """The value at `address` plus `offset` bytes."""
@@ -151,7 +151,7 @@ class RuntimeBuilder(FunctionBuilder):
 
 
 @cache
-def _bytes_behind(offset: int) -> dict[str, Attribute]:
+def _byte_offset(offset: int) -> dict[str, Attribute]:
     """The properties of an address so many bytes behind another."""
     return {
         "rawConstantIndices": i32_array(offset),

@@ -66,7 +66,7 @@ class FunctionState(ConversionRewriter):
         self.told = self.emit.stack(ANY)
         """What an observer gets."""
         self.exit = Block(arg_types=[I64])
-        """The one way out; it takes the place of an error in the table of places, or -1."""
+        """The one way out; it takes the offset of an error in the table of locations, or -1."""
         self._placed: tuple[LocationAttr, SSAValue] | None = None
         self.blocks = {block: self._block(block) for block in self.plan.order[1:]}
         self.frame = Frame(self.emit, shared, self.plan.kept)
@@ -117,7 +117,7 @@ class FunctionState(ConversionRewriter):
         return self.known_number(value).ssa
 
     def known_number(self, value: SSAValue) -> Number:
-        """A number, with what is known of it."""
+        """A number, with what is known about it."""
         found = self.values[value]
         if not isinstance(found, Number):
             raise ValueError(f"expected a number, got a value of type {value.type}")
@@ -193,11 +193,11 @@ class FunctionState(ConversionRewriter):
         """The address of a C string."""
         return self.emit.address(self.shared.text(text.encode()))
 
-    def object_address(self, place: str | int) -> SSAValue:
+    def object_address(self, location_offset: str | int) -> SSAValue:
         """The address of a literal, or of an object that is made at load."""
-        if isinstance(place, str):
-            return self.emit.address(place)
-        return self.emit.offset(self.emit.address(OBJECTS), place * ANY_BYTES)
+        if isinstance(location_offset, str):
+            return self.emit.address(location_offset)
+        return self.emit.offset(self.emit.address(OBJECTS), location_offset * ANY_BYTES)
 
     # Errors.
 
@@ -206,18 +206,18 @@ class FunctionState(ConversionRewriter):
         """Whether an error may be raised in the function, as far as it has been lowered."""
         return self._placed is not None
 
-    def place(self) -> SSAValue:
-        """The place of the op that is being lowered, for the backtrace of an error; it is an operand of the way out."""
+    def location_offset(self) -> SSAValue:
+        """The location of the op that is being lowered, for the backtrace of an error; an operand of the exit."""
         location = self.emit.location
         if self._placed is None or self._placed[0] is not location:
-            self._placed = location, self.emit.integer(self.shared.place(backtrace_line(location, self.name)))
+            self._placed = location, self.emit.integer(self.shared.location_offset(backtrace_line(location, self.name)))
         return self._placed[1]
 
     def check(self, failed: SSAValue) -> None:
         """Leaves the function with status -1 if `failed`; an error has been raised."""
         emit = self.emit
         following = emit.new_block()
-        emit.branch_if(failed, self.exit, following, self.place())
+        emit.branch_if(failed, self.exit, following, self.location_offset())
         emit.start(following)
 
     def call(self, name: str, arguments: Sequence[SSAValue]) -> None:
@@ -239,7 +239,7 @@ class FunctionState(ConversionRewriter):
         emit.branch_if(condition, failing, following)
         emit.start(failing)
         emit.call(self.runtime(callee), arguments, None)
-        emit.branch(self.exit, self.place())
+        emit.branch(self.exit, self.location_offset())
         emit.start(following)
 
 

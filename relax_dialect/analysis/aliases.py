@@ -74,7 +74,7 @@ def _is_reader(kind: type[Operation]) -> bool:
 
 
 def access_of(use: Use, summaries: Summaries | None = None) -> Access:
-    """What a use does; `summaries` is what has been found out about functions, if much is asked of one program."""
+    """What a use does; `summaries` are those of functions, kept if one program is analysed many times."""
     op = use.operation
     if op.has_trait(AliasesOperand):
         return Access.PASS if use.index == 0 else Access.READ

@@ -52,7 +52,7 @@ def may_write(op: Operation) -> bool:
 
 
 def _may_write(op: Operation, seen: set[FuncOp]) -> bool:
-    """`may_write`, for what is not said of the functions `seen`."""
+    """`may_write`, for what the functions do not say `seen`."""
     if op.has_trait(AliasesOperand) or only_reads(op) or (op.has_trait(OnlyReadsTensors) and not op.regions):
         return False
     if isinstance(op, MayBeImpure):

@@ -12,7 +12,7 @@ from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.interpreter.frame import Frame, where
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor
 from relax_dialect.interpreter.sizes import evaluate
-from relax_dialect.misfit import kind_of_misfit
+from relax_dialect.operand_errors import operand_error_class
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, symbol
@@ -92,7 +92,7 @@ def _require_sizes(frame: Frame, op: InfersResultTypes, values: Sequence[Value])
     except Refuted as error:
         _require(frame, op, [error.check], frame.symbols)
     except VerifyException as error:
-        kind = kind_of_misfit(type(op), types, op.properties)
+        kind = operand_error_class(type(op), types, op.properties)
         raise kind(f"{frame.function}: {error}{where(op)}") from error
     _require(frame, op, inference.checks, frame.symbols)
 

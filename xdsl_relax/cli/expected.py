@@ -71,8 +71,8 @@ class Expectations:
             here = [one for one in self.expected if not one.is_met and one.line == each.line]
             match = next((one for one in here if one.matches(each.message)), None)
             if match is None:
-                place = self.name if each.line is None else f"{self.name}:{each.line}"
-                self.failures.append(f"{place}: error: unexpected error: {each.message}")
+                source = self.name if each.line is None else f"{self.name}:{each.line}"
+                self.failures.append(f"{source}: error: unexpected error: {each.message}")
             else:
                 match.is_met = True
         for one in self.expected:

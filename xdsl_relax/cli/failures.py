@@ -83,7 +83,7 @@ def _end_by_signal() -> None:
 def _show_warnings(tool: str) -> None:
     """Prints each warning as a line, without the location in the compiler's sources."""
 
-    def show(message: Warning | str, *place: object) -> None:
+    def show(message: Warning | str, *location: object) -> None:
         print(f"{tool}: warning: {message}", file=sys.stderr)
 
     warnings.showwarning = show

@@ -54,7 +54,7 @@ class PassMonitor:
     running: ModulePass | None = field(default=None, init=False)
     """The pass that runs now, or that just ran if its result is being verified."""
     position: int = field(default=-1, init=False)
-    """The place of `running` in the pipeline, from 0."""
+    """The index of `running` in the pipeline, from 0."""
     before_text: str | None = field(default=None, init=False)
     """The module before `running`, in generic form."""
     timings: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]], init=False)

@@ -66,7 +66,7 @@ class Program:
     entry: str = "main"
     """The function."""
     signature: Signature | None = None
-    """What is known of its parameters; `None` for a kernel with a convention of its own."""
+    """What is known about its parameters; `None` for a kernel with a convention of its own."""
 
 
 def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:

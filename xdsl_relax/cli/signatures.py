@@ -1,4 +1,4 @@
-"""What is known of functions before they are called: `--signature`, and arguments that are made up from it."""
+"""What is known about functions before they are called: `--signature`, and arguments that are made up from it."""
 
 from __future__ import annotations
 

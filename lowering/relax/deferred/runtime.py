@@ -13,7 +13,15 @@ from lowering.compiler.build import build
 from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
 from lowering.relax.deferred.options import Options
-from lowering.relax.deferred.specialize import Key, for_kinds, for_values, kind_key, misfit, needs_values, value_key
+from lowering.relax.deferred.specialize import (
+    Key,
+    for_kinds,
+    for_values,
+    kind_key,
+    needs_values,
+    run_time_error,
+    value_key,
+)
 from lowering.verify.module import verify_module
 from relax_dialect.ops.structure import FuncOp
 from vm_dialect import VirtualMachine
@@ -67,7 +75,7 @@ def _machine_code(func: FuncOp, options: Options) -> Callable[..., Any]:
         built = build(module, target=options.target, opt_level=options.opt_level)
         return VirtualMachine(built)[func.sym_name.data]
     except InvalidModule as error:
-        raise misfit(error) from error
+        raise run_time_error(error) from error
 
 
 _finding = RLock()

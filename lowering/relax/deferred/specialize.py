@@ -18,7 +18,7 @@ from lowering.relax.result_types import ResultTypes
 from lowering.relax.substitution import all_symbols
 from relax_dialect.inference import Refuted
 from relax_dialect.interfaces import InfersResultTypes
-from relax_dialect.misfit import kind_of_misfit
+from relax_dialect.operand_errors import operand_error_class
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.functions import FuncType
@@ -131,7 +131,7 @@ def for_values(template: FuncOp, arguments: Sequence[Any]) -> FuncOp:
         if func.symbols:
             bind_symbols(func, {name: values[name] for name in func.function_type.symbol_names})
     except InvalidModule as error:
-        raise misfit(error) from error
+        raise run_time_error(error) from error
     _infer(func)
     return func
 
@@ -141,14 +141,16 @@ def needs_values(func: FuncOp) -> bool:
     return any(is_deferred(op) for op in func.body.block.ops)
 
 
-def misfit(error: InvalidModule) -> ValueError | TypeError:
+def run_time_error(error: InvalidModule) -> ValueError | TypeError:
     """The first finding of a report, as an error at run time."""
     found = error.findings[0]
-    return _kind(found.op)(_at(found.op, found.message))
+    return _error_class(found.op)(_at(found.op, found.message))
 
 
-def _kind(op: Operation) -> type[ValueError | TypeError]:
-    return kind_of_misfit(type(op), op.operand_types, op.properties) if isinstance(op, InfersResultTypes) else TypeError
+def _error_class(op: Operation) -> type[ValueError | TypeError]:
+    if not isinstance(op, InfersResultTypes):
+        return TypeError
+    return operand_error_class(type(op), op.operand_types, op.properties)
 
 
 def _at(op: Operation, message: str) -> str:
@@ -184,6 +186,6 @@ def _infer(func: FuncOp) -> None:
             types.infer(op)
         except Refuted as error:
             facts, dims = error.check.facts
-            raise _kind(op)(f"{_at(op, error.check.message)}: {facts.format(*dims)}") from error
+            raise _error_class(op)(f"{_at(op, error.check.message)}: {facts.format(*dims)}") from error
         except (VerifyException, ValueError) as error:
-            raise _kind(op)(_at(op, str(error))) from error
+            raise _error_class(op)(_at(op, str(error))) from error

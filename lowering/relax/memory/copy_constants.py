@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue, Use
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
+from xdsl.rewriter import InsertPoint
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass
+from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.aliases import Summaries, leaking_uses
 from relax_dialect.analysis.effects import may_be_written
 from relax_dialect.ops.manipulation import BroadcastToOp
@@ -54,30 +54,34 @@ class CopyConstantsPass(Pass):
     requires = ("relax.constant",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        apply_patterns(op, [CopyLeakingConstant()])
+
+
+class CopyLeakingConstant(RewritePattern):
+    """Who may write into a constant or keep it gets a copy: `return c  ->  return broadcast_to(c, shape of c)`."""
+
+    def __init__(self) -> None:
+        self._summaries = Summaries()
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: ConstantOp, rewriter: PatternRewriter) -> None:
         """Copies at each use, so that what only reads goes on with the constant."""
-        constants = [inner for inner in op.walk() if isinstance(inner, ConstantOp)]
-        if constants:
-            summaries = Summaries()
-            for constant in constants:
-                _copy_where_it_leaks(constant, list(leaking_uses(constant.result, summaries)))
-
-
-def _copy_where_it_leaks(constant: ConstantOp, uses: Sequence[Use]) -> None:
-    if uses and may_be_written(constant.result):
-        uses = list(constant.result.uses)
-        copy = _copy(constant, InsertPoint.after(constant))
+        uses = list(leaking_uses(op.result, self._summaries))
+        if uses and may_be_written(op.result):
+            uses = list(op.result.uses)
+            copy = _copy(op, InsertPoint.after(op), rewriter)
+            for use in uses:
+                use.operation.operands[use.index] = copy
+            return
         for use in uses:
-            use.operation.operands[use.index] = copy
-        return
-    for use in uses:
-        use.operation.operands[use.index] = _copy(constant, InsertPoint.before(use.operation))
+            use.operation.operands[use.index] = _copy(op, InsertPoint.before(use.operation), rewriter)
 
 
-def _copy(constant: ConstantOp, where: InsertPoint) -> SSAValue:
+def _copy(constant: ConstantOp, where: InsertPoint, rewriter: PatternRewriter) -> SSAValue:
     shape = ShapeOp(constant.result.type.known_dims or ())
     copy = BroadcastToOp(constant.result, shape)
     copy.result.name_hint = constant.result.name_hint
     made: list[Operation] = [shape, copy]
     inherit_location(constant, made)
-    Rewriter.insert_op(made, where)
+    rewriter.insert(made, where)
     return copy.result

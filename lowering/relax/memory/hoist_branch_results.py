@@ -93,7 +93,7 @@ def _hoist(op: IfOp) -> None:
 
 
 def _made(op: IfOp, result: OpResult) -> tuple[AllocTensorOp, AllocTensorOp] | None:
-    """The tensors that the branches make for a result, if it may be made in front of them."""
+    """The tensors that the branches make for a result, if it may be made before them."""
     if leaves(result, past_branches=True):
         return None
     found = [_alloc(region, result) for region in (op.then_region, op.else_region)]

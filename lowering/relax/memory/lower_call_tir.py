@@ -137,7 +137,9 @@ def _check_apart(call: CallTIRInplaceOp) -> None:
     for index in sorted(shared):
         for other in sorted(shared):
             if other < index and not written.isdisjoint((index, other)):
-                message = messages.overlapping(f"{func.sym_name.data}: {_place(func, index)}", _place(func, other))
+                message = messages.overlapping(
+                    f"{func.sym_name.data}: {_described(func, index)}", _described(func, other)
+                )
                 _insert(call, CheckApartOp(call.arguments[index], call.arguments[other], message))
 
 
@@ -148,7 +150,7 @@ def _may_be_shared(value: SSAValue) -> bool:
     return who_else_sees(value) is not None
 
 
-def _place(func: PrimFuncOp, index: int) -> str:
+def _described(func: PrimFuncOp, index: int) -> str:
     return messages.describe_argument(index, func.params[index].name_hint or f"p{index}")
 
 

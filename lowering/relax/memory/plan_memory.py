@@ -42,7 +42,7 @@ class PlanMemoryPass(ModulePass):
     ```
 
     Expects `lower-call-tir`. A tensor escapes if it, or a view of it, is returned, yielded, captured, put into a tuple
-    or passed to anything but a kernel; it keeps memory of its own. There is one storage for each place where the last
+    or passed to anything but a kernel; it keeps memory of its own. There is one storage for each point where the last
     symbol of some sizes becomes known, made right there, so that its size is always computable: as a rule one, at the
     function's entry. Where the function's symbols have upper bounds, sizes are planned at their greatest values.
     Tensors whose shape is a run-time value are not planned. Idempotent.
@@ -74,7 +74,7 @@ def plan_function(func: FuncOp) -> list[Arena]:
     for alloc in _planned(func.body):
         point = witnesses.known_at(alloc, bounded(tensor_bytes(alloc.result.type), prover))
         groups.setdefault(point, []).append(alloc)
-    return [_place(point, allocs, facts, prover) for point, allocs in groups.items()]
+    return [_arena(point, allocs, facts, prover) for point, allocs in groups.items()]
 
 
 def tensor_bytes(tensor: TensorType) -> Dim:
@@ -86,7 +86,7 @@ def tensor_bytes(tensor: TensorType) -> Dim:
 
 @dataclass(frozen=True)
 class InsertPointKey:
-    """After an op, or at the start of a block: a place where symbols become known."""
+    """After an op, or at the start of a block: a point where symbols become known."""
 
     block: Block
     after: Operation | None
@@ -110,7 +110,7 @@ class _Witnesses:
                 self._ops.setdefault((op.parent, symbol), []).append(op)
 
     def known_at(self, alloc: AllocTensorOp, size: Dim) -> InsertPointKey:
-        """The place where the last of the size's symbols is bound: going outwards and upwards from the allocation."""
+        """The point where the last of the size's symbols is bound: going outwards and upwards from the allocation."""
         op: Operation = alloc
         while (block := op.parent) is not None:
             before = [last for symbol in size.symbols if (last := self._last(block, symbol, op)) is not None]
@@ -136,7 +136,7 @@ def _witnessed(values: Sequence[SSAValue]) -> set[str]:
     return {value.type.symbol for value in values if isinstance(value.type, PrimType) and value.type.symbol is not None}
 
 
-def _place(point: InsertPointKey, allocs: Sequence[AllocTensorOp], facts: Lifetimes, prover: Prover) -> Arena:
+def _arena(point: InsertPointKey, allocs: Sequence[AllocTensorOp], facts: Lifetimes, prover: Prover) -> Arena:
     buffers = [
         Buffer(bounded(tensor_bytes(alloc.result.type), prover), facts.steps[alloc], facts.last_use(alloc.result))
         for alloc in allocs

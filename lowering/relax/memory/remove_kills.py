@@ -29,7 +29,7 @@ class RemoveKillsPass(Pass):
     relax.return %y
     ```
 
-    A kill speaks of the values as they are written. Passes let values share memory and put one in the place of another
+    A kill speaks of the values as they are written. Passes let values share memory and put one instead of another
     (here `%x` in that of `%y`), so `insert-kills` ends what is left after them. Idempotent; refuses nothing.
     """
 

@@ -61,10 +61,10 @@ def _pairs_of(func: PrimFuncOp, store: StoreOp, space: IndexSpace) -> Iterator[P
     if not isinstance(target, BlockArgument) or target not in params or not target.has_one_use():
         return
     if covers(block, store) and _has_distinct_instances(block, space):
-        place = [space.dim_of(index) for index in store.indices]
+        position = [space.dim_of(index) for index in store.indices]
         before = set(takewhile(lambda op: op is not store, block.body.block.ops))
         for number, param in enumerate(params):
-            if param is not target and param.type == target.type and _reads_only_at(param, before, place, space):
+            if param is not target and param.type == target.type and _reads_only_at(param, before, position, space):
                 yield number, params.index(target)
 
 
@@ -89,12 +89,12 @@ def _has_one_value(space: IndexSpace, variable: Dim) -> bool:
 
 
 def _reads_only_at(
-    param: BlockArgument, ops: Collection[Operation], place: list[Dim | None], space: IndexSpace
+    param: BlockArgument, ops: Collection[Operation], position: list[Dim | None], space: IndexSpace
 ) -> bool:
-    """Whether all loads of a parameter are among some ops, and at one place."""
+    """Whether all loads of a parameter are among some ops, and at one position."""
     loads = [use.operation for use in param.uses]
     return all(
-        isinstance(load, LoadOp) and load in ops and [space.dim_of(index) for index in load.indices] == place
+        isinstance(load, LoadOp) and load in ops and [space.dim_of(index) for index in load.indices] == position
         for load in loads
     )
 
@@ -135,7 +135,7 @@ class UseInplaceCallsPass(ModulePass):
     relax.return %a
     ```
 
-    The kernel computes each element of the result from the element of the operand at the same place, and reads it
+    The kernel computes each element of the result from the element of the operand at the same position, and reads it
     nowhere else; both have the same type. The operand is memory that the function made in the same block, that nobody
     else may keep, and that no other operand of the call shares: never a parameter or a constant. Values are the same
     bit for bit.

@@ -34,7 +34,7 @@ from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True)
-class Place:
+class Region:
     """Where a part is in a whole: from `start` on along an axis of `total` elements; all of the other axes."""
 
     axis: int
@@ -42,8 +42,8 @@ class Place:
     total: int
     length: Dim
 
-    def is_apart(self, other: Place) -> bool:
-        """Whether two places in the same whole have no element in common."""
+    def is_apart(self, other: Region) -> bool:
+        """Whether two regions of the same whole have no element in common."""
         if self.axis != other.axis:
             return False
         one, two = self.length.constant_value, other.length.constant_value
@@ -56,12 +56,12 @@ class Place:
 class Copied:
     """A parameter of a kernel that it copies into a slice of a result, and does nothing else with.
 
-    What the kernel does before the copy does not touch the place, so that the copy may as well come first.
+    What the kernel does before the copy does not touch the region, so that the copy may as well come first.
     """
 
     operand: int
     result: int
-    place: Place
+    region: Region
     store: StoreOp
 
 
@@ -72,13 +72,13 @@ def copied_parts(func: PrimFuncOp) -> Iterator[Copied]:
         load = store.value.owner if isinstance(store, StoreOp) else None
         if not isinstance(store, StoreOp) or not isinstance(load, LoadOp) or load.buffer not in params:
             continue
-        whole, place = store.buffer, _place(store, load, space)
-        if place is None or whole not in params or not load.buffer.has_one_use():
+        whole, region = store.buffer, _region(store, load, space)
+        if region is None or whole not in params or not load.buffer.has_one_use():
             continue
         if whole not in stores:
             stores[whole] = _stores_to(whole)
-        if (others := stores[whole]) is not None and _may_come_first(store, place, others, space):
-            yield Copied(params.index(load.buffer), params.index(whole), place, store)
+        if (others := stores[whole]) is not None and _may_come_first(store, region, others, space):
+            yield Copied(params.index(load.buffer), params.index(whole), region, store)
 
 
 def _stores_to(buffer: SSAValue) -> Sequence[StoreOp] | None:
@@ -93,13 +93,13 @@ def _stores_to(buffer: SSAValue) -> Sequence[StoreOp] | None:
     return [op for op in func.body.walk() if isinstance(op, StoreOp) and op in users]
 
 
-def _may_come_first(copy: StoreOp, place: Place, stores: Sequence[StoreOp], space: IndexSpace) -> bool:
-    """Whether no store that may run before one of a copy touches the place: one before it, or in a common loop."""
+def _may_come_first(copy: StoreOp, region: Region, stores: Sequence[StoreOp], space: IndexSpace) -> bool:
+    """Whether no store that may run before one of a copy touches the region: one before it, or in a common loop."""
     statement, is_before = _statement(copy), True
     for store in stores:
         if store is copy:
             is_before = False
-        elif (is_before or _statement(store) is statement) and not _keeps_off(store, place, space):
+        elif (is_before or _statement(store) is statement) and not _keeps_off(store, region, space):
             return False
     return True
 
@@ -111,13 +111,13 @@ def _statement(op: Operation) -> Operation:
     return op
 
 
-def _keeps_off(store: StoreOp, place: Place, space: IndexSpace) -> bool:
-    """Whether a store provably never touches a place in the buffer that it writes."""
-    found = _reach(store, place.axis, space)
+def _keeps_off(store: StoreOp, region: Region, space: IndexSpace) -> bool:
+    """Whether a store provably never touches a region of the buffer that it writes."""
+    found = _reach(store, region.axis, space)
     if found is None:
         return False
-    end = place.length + place.start
-    return space.less_equal(end, found.low) is True or space.less_equal(found.high + 1, place.start) is True
+    end = region.length + region.start
+    return space.less_equal(end, found.low) is True or space.less_equal(found.high + 1, region.start) is True
 
 
 def _reach(store: StoreOp, axis: int, space: IndexSpace) -> Extremes | None:
@@ -128,7 +128,7 @@ def _reach(store: StoreOp, axis: int, space: IndexSpace) -> Extremes | None:
     return None if dim is None else extremes(dim, variables, space.prover)
 
 
-def _place(store: StoreOp, load: LoadOp, space: IndexSpace) -> Place | None:
+def _region(store: StoreOp, load: LoadOp, space: IndexSpace) -> Region | None:
     """Where a copy of all of a buffer goes; `None` if it is no such copy."""
     block, part, whole = store.parent_op(), load.buffer_type.shape, store.buffer_type.shape
     if not isinstance(block, BlockOp) or block.condition is not None or load.parent_op() is not block:
@@ -146,7 +146,7 @@ def _place(store: StoreOp, load: LoadOp, space: IndexSpace) -> Place | None:
     start = starts[changed[0]] if total is not None else None
     if total is None or start is None or any(step != 0 for axis, step in enumerate(starts) if axis != changed[0]):
         return None
-    return Place(changed[0], start, total, part[changed[0]])
+    return Region(changed[0], start, total, part[changed[0]])
 
 
 def only_copies(func: PrimFuncOp, operands: Collection[int]) -> bool:
@@ -197,7 +197,7 @@ def can_be_part(func: PrimFuncOp, number: int) -> bool:
     return max(patterns) <= OpPattern.INJECTIVE and all(isinstance(user, LoadOp) for user in users)
 
 
-def in_place_of(func: PrimFuncOp, number: int, place: Place, name: str) -> PrimFuncOp:
+def in_place_of(func: PrimFuncOp, number: int, region: Region, name: str) -> PrimFuncOp:
     """The same kernel, one of whose parameters is the whole of which it was given a part."""
     made = func.clone()
     made.sym_name = StringAttr(name)
@@ -205,9 +205,9 @@ def in_place_of(func: PrimFuncOp, number: int, place: Place, name: str) -> PrimF
     kind = param.type
     assert isinstance(kind, BufferType)  # as asked before
     shape = [*kind.shape]
-    shape[place.axis] = constant(place.total)
+    shape[region.axis] = constant(region.total)
     for use in list(param.uses):
-        _shift(use.operation, use.index + 1 + place.axis, place.start)
+        _shift(use.operation, use.index + 1 + region.axis, region.start)
     Rewriter.replace_value_with_new_type(param, BufferType(shape, kind.dtype))
     return made
 
@@ -250,7 +250,7 @@ class WritePartsInPlacePass(ModulePass):
     place that is known when the program is compiled, and has written nothing there before; that is its last use. The
     others are by kernels, which get a variant whose parameter is the whole: maps, products that write it, and copies.
     None of them may use another part, since two parameters are never the same memory. Before the copy nobody uses the
-    whole but at the places of other parts. A joined tensor may be a part of another. The whole lives from when the
+    whole but at the regions of other parts. A joined tensor may be a part of another. The whole lives from when the
     first of its parts does, so that the function may need more memory for some time.
 
     Expects `lower-call-tir`, before `use-inplace-calls`. Idempotent.
@@ -296,8 +296,8 @@ class _Function:
         self._kernels = kernels
         self._steps = lifetimes(func.body).steps
         self._calls = {step: op for op, step in self._steps.items() if isinstance(op, CallKernelOp)}
-        self._places: dict[tuple[Operation, SSAValue], Place] = {}
-        """The places of parts, by the call that uses one and the whole that it is in."""
+        self._regions: dict[tuple[Operation, SSAValue], Region] = {}
+        """The regions of parts, by the call that uses one and the whole that it is in."""
 
     def rewrite(self) -> None:
         """All calls, from the last to the first."""
@@ -307,15 +307,15 @@ class _Function:
                 self._join(call, kernel)
 
     def _join(self, call: CallKernelOp, kernel: PrimFuncOp) -> None:
-        """Moves the parts that a call copies to their places, and leaves out the copies."""
+        """Moves the parts that a call copies to their regions, and leaves out the copies."""
         moved = dict[int, Operation]()
         for copied in self._kernels.copied(kernel):
             part, whole = (call.arguments[number].owner for number in (copied.operand, copied.result))
             if not isinstance(part, AllocTensorOp) or not isinstance(whole, AllocTensorOp) or part is whole:
                 continue
             uses = self._other_uses(call, part, whole)
-            if uses is not None and self._is_free(call, whole, copied.place):
-                self._move(part, whole, copied.place, uses)
+            if uses is not None and self._is_free(call, whole, copied.region):
+                self._move(part, whole, copied.region, uses)
                 moved[copied.operand] = part
         if not moved:
             return
@@ -327,15 +327,15 @@ class _Function:
         for part in moved.values():
             Rewriter.erase_op(part)
 
-    def _is_free(self, call: CallKernelOp, whole: AllocTensorOp, place: Place) -> bool:
-        """Whether nobody uses a place of a whole before a call, which has the whole as one argument only."""
+    def _is_free(self, call: CallKernelOp, whole: AllocTensorOp, region: Region) -> bool:
+        """Whether nobody uses a region of a whole before a call, which has the whole as one argument only."""
         if list(call.arguments).count(whole.result) != 1:
             return False
         for use in whole.result.uses:
             user = use.operation
             if user is not call and self._steps[user] < self._steps[call]:
-                other = self._places.get((user, whole.result))
-                if other is None or not other.is_apart(place):
+                other = self._regions.get((user, whole.result))
+                if other is None or not other.is_apart(region):
                     return False
         return True
 
@@ -362,18 +362,18 @@ class _Function:
             return None
         return _Use(user, kernel, use.index)
 
-    def _move(self, part: AllocTensorOp, whole: AllocTensorOp, place: Place, uses: Sequence[_Use]) -> None:
-        """Lets all who use a part use its place in the whole, which is made in time."""
+    def _move(self, part: AllocTensorOp, whole: AllocTensorOp, region: Region, uses: Sequence[_Use]) -> None:
+        """Lets all who use a part use its region of the whole, which is made in time."""
         if self._steps[part] < self._steps[whole]:
             whole.detach()
             Rewriter.insert_op(whole, InsertPoint.before(part))
             self._steps[whole] = self._steps[part]
         for use in uses:
-            make = partial(in_place_of, use.kernel, use.number, place)
-            variant = self._kernels.of(use.kernel, (use.number, place), "part", make)
+            make = partial(in_place_of, use.kernel, use.number, region)
+            variant = self._kernels.of(use.kernel, (use.number, region), "part", make)
             values = [whole.result if value is part.result else value for value in use.call.arguments]
             made = self._replace(use.call, variant, values)
-            self._places[made, whole.result] = place
+            self._regions[made, whole.result] = region
 
     def _replace(self, call: CallKernelOp, kernel: PrimFuncOp, values: Sequence[SSAValue]) -> CallKernelOp:
         made = CallKernelOp(kernel.sym_name.data, values, [size.data for size in call.sizes])
@@ -382,8 +382,8 @@ class _Function:
         step = self._steps[made] = self._steps[call]
         self._calls[step] = made
         for value in set(values):
-            if (place := self._places.get((call, value))) is not None:
-                self._places[made, value] = place
+            if (region := self._regions.get((call, value))) is not None:
+                self._regions[made, value] = region
         Rewriter.replace_op(call, made, [])
         return made
 

@@ -2,7 +2,7 @@
 LLVM.
 
 A quotient by `1 + e**x`, as silu has it, is part of an elementary function: its divisor is a number from 1 on or
-infinite, so that an estimate of the reciprocal and a step of Newton's take the place of a division, which takes as long
+infinite, so that an estimate of the reciprocal and a step of Newton's replace a division, which takes as long
 as sixteen multiplications. It is at most 2 units in the last place off. Extrema are exact.
 """
 

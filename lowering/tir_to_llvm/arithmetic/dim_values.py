@@ -109,7 +109,7 @@ class DimValues:
                 raise ValueError(f"dimension {atom} has no lowering")
 
     def _floordiv(self, lhs: Dim, rhs: Dim) -> tuple[SSAValue, int]:
-        """With what is known of the signs: for any signs it takes fourteen instructions."""
+        """With what is known about the signs: for any signs it takes fourteen instructions."""
         b = self._b
         if self._safe_ranges.of(-rhs)[0] > 0:
             lhs, rhs = -lhs, -rhs

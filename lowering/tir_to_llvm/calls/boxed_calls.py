@@ -32,7 +32,7 @@ from tir_dialect.calling_conventions import TENSOR_BYTES, Kind
 from tir_dialect.ops.boxed_calls import CallBoxedOp
 
 _HEADER = llvm.LLVMStructType.from_type_list([i32, i32, POINTER, POINTER, i64])
-"""What lies in front of the tensor in a `DLManagedTensorVersioned`: version, context, deleter, flags."""
+"""What lies before the tensor in a `DLManagedTensorVersioned`: version, context, deleter, flags."""
 _WORDS = (MANAGED_BYTES - TENSOR_BYTES) // 8, TENSOR_BYTES // 8
 
 

@@ -34,9 +34,11 @@ def check_overlaps(e: Emitter, call: CallOp, callee: PrimFuncOp) -> None:
         shared = e.state.may_alias or root_buffer(call.arguments[index]) is root_buffer(call.arguments[other])
         if shared and not written.isdisjoint((params[index], params[other])):
             apart = _apart(e, call.arguments[index], call.arguments[other])
-            places = [messages.describe_argument(each, params[each].name_hint or f"p{each}") for each in (index, other)]
+            subjects = [
+                messages.describe_argument(each, params[each].name_hint or f"p{each}") for each in (index, other)
+            ]
             if apart is not None:
-                message = messages.overlapping(f"{callee.sym_name.data}: {places[0]}", places[1])
+                message = messages.overlapping(f"{callee.sym_name.data}: {subjects[0]}", subjects[1])
                 e.fail_unless(apart, "ValueError", message)
 
 
@@ -74,8 +76,8 @@ def _meet(e: Emitter, axes: Sequence[tuple[Dim, tuple[Dim, Dim]]], distance: SSA
     stride = e.dim(step)
     stride = b.select(b.compare("sgt", stride, zero), stride, one)  # it is 0 where there are no elements
     rest = b.make(llvm.SRemOp, (distance, stride), i64)
-    is_behind = b.compare("slt", rest, zero)
-    rest = b.select(is_behind, b.add(rest, stride), rest)
+    is_before = b.compare("slt", rest, zero)
+    rest = b.select(is_before, b.add(rest, stride), rest)
     steps = b.make(llvm.SDivOp, (b.sub(distance, rest), stride), i64)
     near = _both(e, _is_within(e, steps, extents), _meet(e, inner, rest))
     far = _both(e, _is_within(e, b.add(steps, one), extents), _meet(e, inner, b.sub(rest, stride)))

@@ -106,7 +106,7 @@ def extremum(f: Floats, left: SSAValue, right: SSAValue, greatest: bool) -> SSAV
 
 
 def bounded(f: Floats, value: SSAValue, limit: float) -> SSAValue:
-    """The number that is nearest of those from `-limit` to `limit`; the limit in the place of NaN."""
+    """The number that is nearest of those from `-limit` to `limit`; the limit instead of NaN."""
 
     def least(parts: Sequence[SSAValue]) -> SSAValue:
         rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)

@@ -73,8 +73,8 @@ def _by_table(f: Floats, x: SSAValue) -> SSAValue:
     n, _ = _third(f, exponent, 0)
     # The units of what n leaves stand above the last three digits, which say the eighth.
     rest = f.fused(n, f.number(-3.0), f.add(exponent, f.number(f.format.rounding / 8)))
-    place = b.make(llvm.OrOp, (f.bits(rest), b.make(llvm.AndOp, (eighth, f.integer(7)), f.integers)), f.integers)
-    root = chosen(f, _ROOTS, place)
+    index = b.make(llvm.OrOp, (f.bits(rest), b.make(llvm.AndOp, (eighth, f.integer(7)), f.integers)), f.integers)
+    root = chosen(f, _ROOTS, index)
     return f.with_sign(scaled(f, f.fused(root, f.mul(f.polynomial(r, _ROOT), r), root), n), x)
 
 

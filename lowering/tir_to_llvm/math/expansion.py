@@ -35,10 +35,10 @@ def _powers_of_two(f: Floats, rounded: SSAValue) -> tuple[SSAValue, SSAValue]:
 
     The upper bits of `rounded` are lost when the lowest ones go to where a float has its exponent.
     """
-    bits, place = f.bits(rounded), f.format.fraction
-    halved = f.b.make(llvm.ShlOp, (bits, f.integer(place - 1)), f.integers)
+    bits, shift = f.bits(rounded), f.format.fraction
+    halved = f.b.make(llvm.ShlOp, (bits, f.integer(shift - 1)), f.integers)
     first = f.b.make(llvm.AndOp, (halved, f.integer(f.format.infinity_bits)), f.integers)
-    whole = f.b.make(llvm.ShlOp, (bits, f.integer(place)), f.integers)
+    whole = f.b.make(llvm.ShlOp, (bits, f.integer(shift)), f.integers)
     return f.from_bits(first), f.from_bits(f.integers_op(llvm.SubOp, whole, first))
 
 

@@ -103,7 +103,7 @@ def _root(f: Floats, x: SSAValue) -> SSAValue:
 
 
 def power(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
-    """`x**y = 2**(y * log2 |x|)`; what is asked of signs, zeros and infinities only where a lane has one."""
+    """`x**y = 2**(y * log2 |x|)`; what is required of signs, zeros and infinities only where a lane has one."""
     b, result, infinity = f.b, _power_of_size(f, f.magnitude(x), y), f.format.infinity_bits
     # In bits: floating-point comparisons become tests of classes, which take LLVM more instructions.
     from_zero = f.integers_op(llvm.SubOp, f.bits(x), f.integer(1))

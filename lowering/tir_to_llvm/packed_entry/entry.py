@@ -113,7 +113,7 @@ class _PackedEntry:
         layout = self.layouts[source - len(self.patterns)]
         return self.b.integer(0) if layout.axis is None else self._tensor(layout.param).strides[layout.axis]
 
-    def _place(self, source: int) -> str:
+    def _described(self, source: int) -> str:
         if source < len(self.patterns):
             index, axis, _ = self.patterns[source]
             return messages.describe_dimension(self.subjects[index], axis)
@@ -166,12 +166,12 @@ class _PackedEntry:
         """Unlike extents, strides that bind a symbol may be negative, where kernels rely on what a symbol is."""
         intervals = dict(self.signature.symbols)
         for source, layout in enumerate(self.layouts, len(self.patterns)):
-            subject = f"{self.signature.name}: {self._place(source)}"
+            subject = f"{self.signature.name}: {self._described(source)}"
             self._check_interval(subject, layout.name, intervals[layout.name], self._got(source))
 
     def _check(self, check: Check, pattern: Dim, dims: DimValues, solution: Solution) -> None:
         b, got = self.b, self._got(check.source)
-        subject = f"{self.signature.name}: {self._place(check.source)}"
+        subject = f"{self.signature.name}: {self._described(check.source)}"
         match check.kind:
             case CheckKind.EQUAL:
                 self._require_equal(subject, pattern, dims(check.lhs), got, solution.sources)
@@ -205,7 +205,7 @@ class _PackedEntry:
         expected = [dims(dim) for _, _, dim in self.patterns]
         self._require_no_overflow(dims)
         for index, (_, _, dim) in enumerate(self.patterns):
-            subject = f"{self.signature.name}: {self._place(index)}"
+            subject = f"{self.signature.name}: {self._described(index)}"
             self._require_equal(subject, dim, expected[index], self._extent(index), sources)
 
     def _require_no_overflow(self, dims: CheckedDimValues) -> None:
@@ -221,7 +221,7 @@ class _PackedEntry:
             self.errors.require(fine, "ValueError", message, [got])
             return
         source = sources.get(dim.as_symbol or "")
-        origin = None if source is None else self._place(source)
+        origin = None if source is None else self._described(source)
         message = messages.wrong_value(subject, str(dim), origin=origin)
         self.errors.require(fine, "ValueError", message, [expected, got])
 

@@ -63,12 +63,12 @@ def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
     """Copies of the arguments go along in an array; a tail call leaves the frame before, and uses the array it got."""
     emit = state.emit
     copies = state.frame.temporary_slots(len(op.arguments))
-    places = [emit.offset(copies, index * ANY_BYTES) for index in range(len(op.arguments))]
-    for index, (place, value) in enumerate(zip(places, op.arguments, strict=True)):
-        state.call("vmrt_assign", [place, state.any_at(value, index)])
-    words = [(emit.load(place, I64), emit.load(place, I64, PAYLOAD)) for place in places]
-    for place in places:
-        emit.store(emit.integer(0), place)
+    pointers = [emit.offset(copies, index * ANY_BYTES) for index in range(len(op.arguments))]
+    for index, (pointer, value) in enumerate(zip(pointers, op.arguments, strict=True)):
+        state.call("vmrt_assign", [pointer, state.any_at(value, index)])
+    words = [(emit.load(pointer, I64), emit.load(pointer, I64, PAYLOAD)) for pointer in pointers]
+    for pointer in pointers:
+        emit.store(emit.integer(0), pointer)
     if op in state.facts.tail_calls:
         state.give_back()
         _fill(state, emit.arguments[1], words)

@@ -130,7 +130,7 @@ class LowerAssert(RewritePattern):
         message = emit.address(state.shared.text(format_string(op.message.data)))
         integers = state.numbers(op.values)
         state.raise_error("ValueError", message, integers)
-        emit.branch(state.exit, state.place())
+        emit.branch(state.exit, state.location_offset())
         emit.start(following)
 
 

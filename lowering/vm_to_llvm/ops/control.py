@@ -60,11 +60,11 @@ def _move_objects(state: FunctionState, moves: Sequence[tuple[SSAValue, SSAValue
             state.call("vmrt_assign", [state.result_slot(argument), state.any_at(value, cell)])
         return
     between = state.frame.temporary_slots(len(moves))
-    places = [emit.offset(between, cell * ANY_BYTES) for cell in range(len(moves))]
-    for cell, (place, (_, value)) in enumerate(zip(places, moves, strict=True)):
-        state.call("vmrt_assign", [place, state.any_at(value, cell)])
-    for place, (argument, _) in zip(places, moves, strict=True):
-        emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), place], None)
+    slots = [emit.offset(between, cell * ANY_BYTES) for cell in range(len(moves))]
+    for cell, (slot, (_, value)) in enumerate(zip(slots, moves, strict=True)):
+        state.call("vmrt_assign", [slot, state.any_at(value, cell)])
+    for slot, (argument, _) in zip(slots, moves, strict=True):
+        emit.call(state.runtime("vmrt_move"), [state.result_slot(argument), slot], None)
 
 
 class LowerReturn(RewritePattern):

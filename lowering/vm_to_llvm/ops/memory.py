@@ -26,11 +26,11 @@ class LowerAllocStorage(RewritePattern):
         emit, arena = state.emit, state.frame.new_arena()
         size = state.number(op.size)
         if op.parent in state.plan.cyclic:
-            emit.call(state.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)
-            emit.store(emit.value(new_op(llvm.ZeroOp, (), (PTR,))), arena.place)
+            emit.call(state.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.pointer, PTR)], None)
+            emit.store(emit.value(new_op(llvm.ZeroOp, (), (PTR,))), arena.pointer)
         block = state.runtime_value("vmrt_arena_take", [arena.cache, size], PTR)
         state.check(emit.is_null(block))
-        emit.store(block, arena.place)
+        emit.store(block, arena.pointer)
         state.values[op.result] = Storage(block, size)
 
 
@@ -43,12 +43,12 @@ class LowerAllocTensor(RewritePattern):
         storage, offset, sizes = state.values[op.storage], state.number(op.offset), state.numbers(op.dims)
         if not isinstance(storage, Storage) or element is None:
             raise ValueError("expected a storage and a known dtype")
-        place = [storage.size, offset, emit.integer(dtype_word(element), I32)]
+        layout = [storage.size, offset, emit.integer(dtype_word(element), I32)]
         if len(sizes) <= _DIRECT_SIZES:
             ones = [emit.integer(1)] * (_DIRECT_SIZES - len(sizes))
-            state.call("vmrt_place", [*place, *sizes, *ones])
+            state.call("vmrt_place", [*layout, *sizes, *ones])
         else:
-            state.call("vmrt_check_placement", [*place, emit.integer(len(sizes)), state.word_array(sizes)])
+            state.call("vmrt_check_placement", [*layout, emit.integer(len(sizes)), state.word_array(sizes)])
         state.values[op.result] = Unboxed(emit.displaced(storage.block, offset), tuple(sizes))
 
 

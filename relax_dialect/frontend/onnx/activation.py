@@ -177,8 +177,8 @@ def _first_greatest(x: te.Tensor, axis: int) -> te.Tensor:
         axes: list[tuple[IterKind, Dim, str]] = [("spatial", extent, f"i{at}") for at, extent in enumerate(rows)]
         with b.block("hardmax", *axes) as i:
 
-            def at(place: te.Expr) -> tuple[te.Expr, ...]:
-                return (*i[:axis], place, *i[axis:])
+            def at(position: te.Expr) -> tuple[te.Expr, ...]:
+                return (*i[:axis], position, *i[axis:])
 
             best = b.alloc((), "i64", "best")
             b.store(best, (), 0)

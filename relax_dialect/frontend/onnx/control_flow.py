@@ -247,8 +247,8 @@ def _unrolled(node: Node, body: GraphProto, trips: int, carried: list[Value]) ->
         if more.elements is None or not bool(more.elements.reshape(-1)[0]):
             return None
         carried = results[: len(carried)]
-        for place, value in zip(collected, results[len(carried) :], strict=True):
-            place.append(value.expr(node.bb))
+        for position, value in zip(collected, results[len(carried) :], strict=True):
+            position.append(value.expr(node.bb))
     return [*carried, *(Value(op.stack(each, 0)) for each in collected)]
 
 
@@ -379,8 +379,8 @@ class Scan:
     def _slice(self, index: int, at: Dim | int) -> Expr:
         """What iteration `at` sees of an input."""
         x, axis = self.inputs[index], self.axes[index]
-        place = self.length - 1 - at if self.reverse[index] else at
-        return op.squeeze(op.strided_slice(x, [axis], [place], [place + 1], assume_inbound=True), [axis])
+        position = self.length - 1 - at if self.reverse[index] else at
+        return op.squeeze(op.strided_slice(x, [axis], [position], [position + 1], assume_inbound=True), [axis])
 
     def _body(self, states: Sequence[Expr], at: Dim | int) -> tuple[list[Expr], list[Expr]]:
         slices = [self._slice(index, at) for index in range(len(self.inputs))]

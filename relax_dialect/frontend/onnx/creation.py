@@ -100,9 +100,9 @@ def one_hot(node: Node) -> Result:
 
     def kernel(indices: te.Tensor, values: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:
-            place = te.cast(indices[(*i[:axis], *i[axis + 1 :])], "i64")
-            place = te.select(place < 0, place + te.cast(te.cast(depth[0], "index"), "i64"), place)
-            return te.select(place == te.cast(i[axis], "i64"), values[1], values[0])
+            position = te.cast(indices[(*i[:axis], *i[axis + 1 :])], "i64")
+            position = te.select(position < 0, position + te.cast(te.cast(depth[0], "index"), "i64"), position)
+            return te.select(position == te.cast(i[axis], "i64"), values[1], values[0])
 
         return te.compute(shape, element, name="one_hot")
 

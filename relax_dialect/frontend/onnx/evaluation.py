@@ -265,7 +265,7 @@ def _range(attributes: Attributes, operands: Operands) -> Array:
     start, stop, step = (each.reshape(()) for each in operands)
     if object in (start.dtype, stop.dtype, step.dtype):
         raise Open
-    # Floats in f64: a rounded difference may end in front of one more. Integers of Python do not overflow.
+    # Floats in f64: a rounded difference may exclude the last one. Integers of Python do not overflow.
     first, last, by = (each.item() for each in (start, stop, step))
     count = len(range(first, last, by)) if isinstance(first, int) else max(math.ceil((last - first) / by), 0)
     if count > MAX_EVALUATED:

@@ -99,11 +99,11 @@ def _type(value: Value | None) -> TypeProto:
     elif value is not None:
         found.tensor_type.elem_type = onnx_type(value.dtype)
         for dim in value.shape:
-            place = found.tensor_type.shape.dim.add()
+            proto_dim = found.tensor_type.shape.dim.add()
             if dim.constant_value is not None:
-                place.dim_value = dim.constant_value
+                proto_dim.dim_value = dim.constant_value
             elif dim.as_symbol is not None:
-                place.dim_param = dim.as_symbol
+                proto_dim.dim_param = dim.as_symbol
     return found
 
 
@@ -179,7 +179,7 @@ def _aligned(node: Node) -> Node:
         axis = 1 if x > 1 else 0
     elif axis is None or not node.integer("broadcast"):
         return node
-    behind = x - int(axis) % max(x, 1) - y
-    if behind <= 0 or node.shape(1) == node.shape(0):
+    trailing = x - int(axis) % max(x, 1) - y
+    if trailing <= 0 or node.shape(1) == node.shape(0):
         return node
-    return replace(node, inputs=[node.value(0), Value(op.expand_dims(node[1], range(y, y + behind)))])
+    return replace(node, inputs=[node.value(0), Value(op.expand_dims(node[1], range(y, y + trailing)))])

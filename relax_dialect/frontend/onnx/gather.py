@@ -35,18 +35,18 @@ def slice_operands(node: Node) -> Result:
     steps = node.dims(4) if node.has(4) else None
     if starts is None or ends is None or axes is None or (node.has(4) and steps is None):
         return _at_run_time(node)
-    starts, ends = [[_within_far(place) for place in each] for each in (starts, ends)]
+    starts, ends = [[_within_far(position) for position in each] for each in (starts, ends)]
     strides = [1] * len(axes) if steps is None else fixed([_within_far(step) for step in steps], "the stride")
-    places = [from_front(axis, node.rank()) for axis in axes]
-    if len(set(places)) < len(places):
+    positions = [from_front(axis, node.rank()) for axis in axes]
+    if len(set(positions)) < len(positions):
         raise Refusal(f"the axes {', '.join(map(str, axes))} name one of them twice")
-    starts = [_start(*each, node.shape()) for each in zip(starts, places, strides, strict=True)]
-    return op.strided_slice(node[0], places, starts, ends, strides)
+    starts = [_start(*each, node.shape()) for each in zip(starts, positions, strides, strict=True)]
+    return op.strided_slice(node[0], positions, starts, ends, strides)
 
 
-def _within_far(place: Dim) -> Dim:
-    number = place.constant_value
-    return place if number is None else constant(max(min(number, FAR), -FAR))
+def _within_far(position: Dim) -> Dim:
+    number = position.constant_value
+    return position if number is None else constant(max(min(number, FAR), -FAR))
 
 
 def _start(start: Dim, axis: int, stride: int, shape: Sequence[Dim]) -> Dim:
@@ -63,10 +63,10 @@ def _at_run_time(node: Node) -> Expr:
     axes = distinct_axes(node.bb, node[3], rank, "'Slice'") if node.has(3) else node.te(_counting, node[1])
     steps = node[4] if node.has(4) else op.full(list(node.shape(1)), node.bb.const(1, "i64"))
 
-    def places(starts: te.Tensor, ends: te.Tensor, axes: te.Tensor, steps: te.Tensor) -> Sequence[te.Tensor]:
+    def positions(starts: te.Tensor, ends: te.Tensor, axes: te.Tensor, steps: te.Tensor) -> Sequence[te.Tensor]:
         return te.extern([((rank,), "i64")] * 3, [starts, ends, axes, steps], _fill(shape), name="slice_places")
 
-    begin, end, strides = node.te_all(places, *given, axes, steps)
+    begin, end, strides = node.te_all(positions, *given, axes, steps)
     return op.dynamic_strided_slice(node[0], begin, end, strides)
 
 
@@ -113,13 +113,13 @@ def gather(node: Node) -> Result:
 
 def _within(node: Node, extents: Sequence[Dim]) -> Expr:
     """The indices, operand 1, each within its extent, of which there are several for the last dimension."""
-    places, lengths = node.ints(1), [extent.constant_value for extent in extents]
-    if places is None or None in lengths:
+    positions, lengths = node.ints(1), [extent.constant_value for extent in extents]
+    if positions is None or None in lengths:
         return indices_within(node.bb, node[1], extents, f"'{node.op_type}' indices")
-    for at, place in enumerate(places):
+    for at, position in enumerate(positions):
         length = lengths[at % len(lengths)]
-        if length is not None and not -length <= place < length:
-            raise Refusal(f"the index {place} is not within a dimension of {length}")
+        if length is not None and not -length <= position < length:
+            raise Refusal(f"the index {position} is not within a dimension of {length}")
     return node[1]
 
 
@@ -168,8 +168,8 @@ def compress(node: Node) -> Result:
     length = x.shape[at] if x.shape is not None else None
     if length is None:
         raise Refusal("the shape of the data is not known while importing")
-    places = node.graph.settled(op.nonzero(op.strided_slice(node[1], [0], [0], [length])), None)
-    return op.take(x, op.flatten(places), at)
+    positions = node.graph.settled(op.nonzero(op.strided_slice(node[1], [0], [0], [length])), None)
+    return op.take(x, op.flatten(positions), at)
 
 
 @converts("ReverseSequence")
@@ -180,8 +180,8 @@ def reverse_sequence(node: Node) -> Result:
     def kernel(x: te.Tensor, lengths: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:
             length = te.cast(lengths[i[batch]], "index")
-            place = te.select(i[time] < length, length - 1 - i[time], i[time])
-            return x[(*i[:time], place, *i[time + 1 :])]
+            position = te.select(i[time] < length, length - 1 - i[time], i[time])
+            return x[(*i[:time], position, *i[time + 1 :])]
 
         return te.compute(x.shape, element, name="reverse_sequence")
 
@@ -211,9 +211,9 @@ def tensor_scatter(node: Node) -> Result:
         def element(*i: te.Expr) -> te.Expr:
             first = te.cast(start[0][i[0]], "index") if start else te.cast(te.const(0, "i64"), "index")
             offset = i[axis] - first
-            place = te.floormod(offset, cache.shape[axis]) if circular else offset
-            inside = te.logical_and(place >= 0, place < update.shape[axis])
-            safe = te.select(inside, place, te.cast(te.const(0, "i64"), "index"))
+            position = te.floormod(offset, cache.shape[axis]) if circular else offset
+            inside = te.logical_and(position >= 0, position < update.shape[axis])
+            safe = te.select(inside, position, te.cast(te.const(0, "i64"), "index"))
             return te.if_then_else(inside, update[(*i[:axis], safe, *i[axis + 1 :])], cache[i])
 
         return te.compute(cache.shape, element, name="tensor_scatter")

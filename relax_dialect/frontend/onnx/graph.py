@@ -33,13 +33,13 @@ def _moved(graph: GraphImporter, proto: NodeProto, operands: Sequence[Value | No
         raise Refusal("operators of strings are not supported, but those that move or encode them")
     lists = [each.vocabulary for each in operands if isinstance(each, Strings)]
     names = tuple(dict.fromkeys(name for each in lists for name in each))
-    places = [_places(each, names, graph) if isinstance(each, Strings) else each for each in operands]
-    made = graph.outputs(proto, places)
+    positions = [_positions(each, names, graph) if isinstance(each, Strings) else each for each in operands]
+    made = graph.outputs(proto, positions)
     return [None if each is None else Strings(each.expr(graph.bb), names) for each in made]
 
 
-def _places(value: Strings, names: tuple[str, ...], graph: GraphImporter) -> Value:
-    """The places of strings in a longer list."""
+def _positions(value: Strings, names: tuple[str, ...], graph: GraphImporter) -> Value:
+    """The indices of strings in a longer list."""
     if names[: len(value.vocabulary)] == value.vocabulary:
         return Value(value.at)
     table = np.array([names.index(each) for each in value.vocabulary], np.int64)

@@ -72,41 +72,41 @@ def resize_axis(
     size = x.shape[axis]
     scale, start, end = (parameters[row, at] for at in range(3))
     resized = Axis(double(size), double(length), scale, scale * double(size), start, end)
-    places = te.compute((length,), lambda *i: resized.source(kind.coordinates, i[0]), name="places")
+    positions = te.compute((length,), lambda *i: resized.source(kind.coordinates, i[0]), name="positions")
     if kind.method == "nearest_neighbor":
-        element = _nearest(x, kind, axis, places)
+        element = _nearest(x, kind, axis, positions)
     else:
-        element = _weighed(x, kind, axis, places, te.minimum(scale, 1.0), length)
+        element = _weighed(x, kind, axis, positions, te.minimum(scale, 1.0), length)
 
     def value(*i: te.Expr) -> te.Expr:
         found = element(i)
         if kind.coordinates == "tf_crop_and_resize":
             found = te.select(
-                resized.is_beyond(places[i[axis]]), te.const(kind.extrapolation_value, found.dtype), found
+                resized.is_beyond(positions[i[axis]]), te.const(kind.extrapolation_value, found.dtype), found
             )
         return te.cast(found, x.dtype)
 
     return te.compute(shape, value, name="resize_axis")
 
 
-def _clamped(place: te.Expr, length: Dim) -> te.Expr:
-    return te.maximum(te.minimum(te.cast(place, "index"), length - 1), 0)
+def _clamped(position: te.Expr, length: Dim) -> te.Expr:
+    return te.maximum(te.minimum(te.cast(position, "index"), length - 1), 0)
 
 
 def _nearest(
-    x: te.Tensor, kind: Interpolation, axis: int, places: te.Tensor
+    x: te.Tensor, kind: Interpolation, axis: int, positions: te.Tensor
 ) -> Callable[[tuple[te.Expr, ...]], te.Expr]:
     rounded = ROUND[kind.rounding]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        place = _clamped(te.cast(rounded(single(places[i[axis]])), "i64"), x.shape[axis])
-        return x[(*i[:axis], place, *i[axis + 1 :])]
+        position = _clamped(te.cast(rounded(single(positions[i[axis]])), "i64"), x.shape[axis])
+        return x[(*i[:axis], position, *i[axis + 1 :])]
 
     return element
 
 
 def _weighed(
-    x: te.Tensor, kind: Interpolation, axis: int, places: te.Tensor, scale: te.Expr, length: Dim
+    x: te.Tensor, kind: Interpolation, axis: int, positions: te.Tensor, scale: te.Expr, length: Dim
 ) -> Callable[[tuple[te.Expr, ...]], te.Expr]:
     """Elements with weights that fall off with their distance, relative to the sum of the weights."""
     reach, size = 1 if kind.method == "linear" else 2, x.shape[axis]
@@ -116,11 +116,11 @@ def _weighed(
     half = te.cast(te.cast(taps // 2, "index"), "i64")
 
     def first(i: te.Expr) -> te.Expr:
-        return te.cast(te.floor(places[i]), "i64") - half + 1
+        return te.cast(te.floor(positions[i]), "i64") - half + 1
 
     def weight(i: te.Expr, tap: te.Expr) -> te.Expr:
         at = first(i) + te.cast(tap, "i64")
-        distance = te.abs(te.cast(at, "f64") - places[i])
+        distance = te.abs(te.cast(at, "f64") - positions[i])
         found = falls_off(kind.method, kind.cubic_alpha, distance * scale if kind.antialias else distance)
         if not kind.exclude_outside:
             return found
@@ -133,9 +133,9 @@ def _weighed(
     tap = te.reduce_axis(taps, "tap")
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        place = _clamped(first(i[axis]) + te.cast(tap, "i64"), size)
+        position = _clamped(first(i[axis]) + te.cast(tap, "i64"), size)
         share = te.cast(weights[i[axis], tap] / totals[i[axis]], wide)
-        return te.sum(te.cast(x[(*i[:axis], place, *i[axis + 1 :])], wide) * share, tap)
+        return te.sum(te.cast(x[(*i[:axis], position, *i[axis + 1 :])], wide) * share, tap)
 
     shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
     sums = te.compute(shape, lambda *i: element(i), name="sums")

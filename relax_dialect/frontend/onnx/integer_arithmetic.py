@@ -32,7 +32,7 @@ def dtype_of_sums(
     whatever the data are; else `i32`.
 
     Data and weights are operands with their zero points. Of these there is one, or several for the filters of a
-    convolution, which are the places of the first axis, or for the columns of a matrix.
+    convolution, which are the indices of the first axis, or for the columns of a matrix.
     """
     known, start = _elements(node, weights[0]), 0 if bias is None else _greatest(node, bias)
     zero = _elements(node, weights[1]) if node.has(weights[1]) else np.zeros((), np.int64)

@@ -28,13 +28,13 @@ def determinant(x: te.Tensor) -> te.Tensor:
             b.store(found, (), te.const(1, x.dtype))
             with b.for_range(0, size, "k") as k:
                 _pivot(b, a, k, pivot)
-                place = b.let(te.cast(pivot[()], "index"), "place")
-                with b.if_(te.logical_not(te.cast(place, "i64") == te.cast(k, "i64"))):
+                position = b.let(te.cast(pivot[()], "index"), "position")
+                with b.if_(te.logical_not(te.cast(position, "i64") == te.cast(k, "i64"))):
                     b.store(found, (), te.const(0, x.dtype) - found[()])
                     with b.for_range(0, size, "j") as j:
                         swapped = b.let(a[(k, j)], "swapped")
-                        b.store(a, (k, j), a[(place, j)])
-                        b.store(a, (place, j), swapped)
+                        b.store(a, (k, j), a[(position, j)])
+                        b.store(a, (position, j), swapped)
                 b.store(found, (), found[()] * a[(k, k)])
                 with b.if_(te.logical_or(a[(k, k)] > 0, a[(k, k)] < 0)), b.for_range(k + 1, size, "i") as i:
                     factor = b.let(a[(i, k)] / a[(k, k)], "factor")

@@ -237,12 +237,12 @@ def _to_hinted_shape(node: Node, added: int) -> Expr:
 def _with_ones(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
     """The sizes in order, and 1 at the places that are marked."""
     marks, sizes = ins
-    place = b.alloc((), "i64", "place")
-    b.store(place, (), 0)
+    position = b.alloc((), "i64", "position")
+    b.store(position, (), 0)
     with b.for_range(0, marks.shape[0], "i") as i:
         with b.if_(marks[i] == 0):
-            b.store(outs[0], i, sizes[te.cast(place[()], "index")])
-            b.store(place, (), place[()] + 1)
+            b.store(outs[0], i, sizes[te.cast(position[()], "index")])
+            b.store(position, (), position[()] + 1)
         with b.else_():
             b.store(outs[0], i, 1)
 
@@ -250,18 +250,18 @@ def _with_ones(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.
 def without_marked(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
     """The sizes that are not marked."""
     marks, sizes = ins
-    place = b.alloc((), "i64", "place")
-    b.store(place, (), 0)
+    position = b.alloc((), "i64", "position")
+    b.store(position, (), 0)
     with b.for_range(0, marks.shape[0], "i") as i, b.if_(marks[i] == 0):
-        b.store(outs[0], te.cast(place[()], "index"), sizes[i])
-        b.store(place, (), place[()] + 1)
+        b.store(outs[0], te.cast(position[()], "index"), sizes[i])
+        b.store(position, (), position[()] + 1)
 
 
 def element_of(dims: Sequence[Dim], at: te.Expr) -> te.Expr:
     """The dimension at a place that is known at run time."""
     value: te.Expr = te.const(1, "i64")
-    for place, dim in enumerate(dims):
-        value = te.select(te.cast(at, "i64") == place, te.cast(te.cast(dim, "index"), "i64"), value)
+    for position, dim in enumerate(dims):
+        value = te.select(te.cast(at, "i64") == position, te.cast(te.cast(dim, "index"), "i64"), value)
     return value
 
 
@@ -335,10 +335,10 @@ def split(node: Node) -> Result:
     rest = length - total(sizes)
     if rest.constant_value or any((size.constant_value or 0) < 0 for size in sizes):
         raise Refusal(f"a dimension of {length} is cut into parts of {', '.join(map(str, sizes))}")
-    places = [total(sizes[:at]) for at in range(1, len(sizes))]
-    if not places:
+    positions = [total(sizes[:at]) for at in range(1, len(sizes))]
+    if not positions:
         return node.value(0)
-    parts = list(op.split(node[0], indices=places, axis=axis))
+    parts = list(op.split(node[0], indices=positions, axis=axis))
     if not rest.is_constant:
         shape = [sizes[-1] if at == axis else dim for at, dim in enumerate(node.shape())]
         parts[-1] = node.bb.match_cast(parts[-1], TensorType(shape, node.dtype()))

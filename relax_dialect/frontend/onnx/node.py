@@ -75,7 +75,7 @@ class Problems:
 
 @dataclass
 class GraphScope(ABC):
-    """What is known of a graph where its nodes are imported: what names stand for, and what the model says of them."""
+    """What is known about a graph where its nodes are imported: values by name, and what the model says about them."""
 
     model: Model
     bb: BlockBuilder

@@ -92,9 +92,9 @@ def lrn(node: Node) -> Result:
         channels = x.shape[1]
 
         def total(n: te.Expr, c: te.Expr, *i: te.Expr) -> te.Expr:
-            place = c + r - (size - 1) // 2
-            inside = te.logical_and(place >= 0, place < channels)
-            element = x[(n, te.maximum(te.minimum(place, channels - 1), 0), *i)]
+            position = c + r - (size - 1) // 2
+            inside = te.logical_and(position >= 0, position < channels)
+            element = x[(n, te.maximum(te.minimum(position, channels - 1), 0), *i)]
             return te.sum(te.select(inside, element * element, te.const(0, x.dtype)), r)
 
         return te.compute(x.shape, total, name="squares")

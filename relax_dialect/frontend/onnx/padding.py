@@ -25,9 +25,9 @@ def full_pads(pads: te.Tensor, axes: te.Tensor, rank: int) -> te.Tensor:
         with b.for_range(0, 2 * rank, "i") as i:
             b.store(outs[0], i, 0)
         with b.for_range(0, count, "i") as i:
-            place = b.let(te.cast(te.floormod(te.cast(named[i], "i64"), rank), "index"), "place")
-            b.store(outs[0], place, te.cast(given[i], "i64"))
-            b.store(outs[0], place + rank, te.cast(given[i + count], "i64"))
+            position = b.let(te.cast(te.floormod(te.cast(named[i], "i64"), rank), "index"), "position")
+            b.store(outs[0], position, te.cast(given[i], "i64"))
+            b.store(outs[0], position + rank, te.cast(given[i + count], "i64"))
 
     return te.extern([((2 * rank,), "i64")], [pads, axes], body, name="full_pads")[0]
 
@@ -73,8 +73,8 @@ def _widths(node: Node) -> list[int] | None:
     if len(given) != 2 * count:
         raise Refusal(f"expected {2 * count} pads, got {len(given)}")
     for at, axis in enumerate(axes):
-        place = from_front(axis, node.rank())
-        widths[2 * place], widths[2 * place + 1] = given[at], given[at + count]
+        position = from_front(axis, node.rank())
+        widths[2 * position], widths[2 * position + 1] = given[at], given[at + count]
     return widths
 
 
@@ -112,7 +112,7 @@ def _at_run_time(node: Node, mode: str) -> Expr:
 
 
 def _before(x: te.Tensor, ends: Sequence[Dim]) -> list[Dim]:
-    """How many elements are in front of data that ends at some places."""
+    """How many elements are before data that ends at some positions."""
     return [end - own for end, own in zip(ends, x.shape, strict=True)]
 
 

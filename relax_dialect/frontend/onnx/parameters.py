@@ -80,8 +80,8 @@ def _alike(node: NodeProto) -> tuple[str, ...]:
 
 
 def _to_and_fro(nodes: Iterable[NodeProto]) -> list[NodeProto]:
-    """Against their order, so that what is asked of a result reaches operands; in order, so that this reaches the other
-    results of these operands; and against it again.
+    """Against their order, so that what is required of a result reaches operands; in order, so that this reaches the
+    other results of these operands; and against it again.
     """
     forward = list(nodes)
     return [*reversed(forward), *forward, *reversed(forward)]

@@ -16,20 +16,20 @@ from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import is_float
 
 
-def _place(windows: WindowAttributes, at: Sequence[te.Expr], r: Sequence[te.Expr]) -> list[te.Expr]:
+def _position(windows: WindowAttributes, at: Sequence[te.Expr], r: Sequence[te.Expr]) -> list[te.Expr]:
     """The place in the data, perhaps outside, of a place of a window."""
     return [
         i * windows.strides[axis] + r[axis] * windows.dilations[axis] - windows.pads[axis] for axis, i in enumerate(at)
     ]
 
 
-def _inside(place: Sequence[te.Expr], lengths: Sequence[Dim]) -> te.Expr:
-    tests = [test for each, length in zip(place, lengths, strict=True) for test in (each >= 0, each < length)]
+def _inside(position: Sequence[te.Expr], lengths: Sequence[Dim]) -> te.Expr:
+    tests = [test for each, length in zip(position, lengths, strict=True) for test in (each >= 0, each < length)]
     return te.logical_and(*tests)
 
 
-def _clamped(place: Sequence[te.Expr], lengths: Sequence[Dim]) -> list[te.Expr]:
-    return [te.maximum(te.minimum(each, length - 1), 0) for each, length in zip(place, lengths, strict=True)]
+def _clamped(position: Sequence[te.Expr], lengths: Sequence[Dim]) -> list[te.Expr]:
+    return [te.maximum(te.minimum(each, length - 1), 0) for each, length in zip(position, lengths, strict=True)]
 
 
 def power_pool(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], p: int) -> te.Tensor:
@@ -38,9 +38,11 @@ def power_pool(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], 
     lengths, wide = x.shape[2:], "f64" if str(x.dtype) == "f64" else "f32"
 
     def total(n: te.Expr, c: te.Expr, *at: te.Expr) -> te.Expr:
-        place = _place(windows, at, over)
-        element = te.abs(te.cast(x[(n, c, *_clamped(place, lengths))], wide))
-        return te.sum(te.select(_inside(place, lengths), te.pow(element, te.const(p, wide)), te.const(0, wide)), over)
+        position = _position(windows, at, over)
+        element = te.abs(te.cast(x[(n, c, *_clamped(position, lengths))], wide))
+        return te.sum(
+            te.select(_inside(position, lengths), te.pow(element, te.const(p, wide)), te.const(0, wide)), over
+        )
 
     shape = (*x.shape[:2], *extents)
     totals = te.compute(shape, total, name="totals")
@@ -48,7 +50,7 @@ def power_pool(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], 
 
 
 def max_pool_indices(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], by_column: bool) -> te.Tensor:
-    """The place of the greatest element of each window in the flattened data; `by_column` counts columns first."""
+    """The index of the greatest element of each window in the flattened data; `by_column` counts columns first."""
     shape = (*x.shape[:2], *extents)
     lowest = te.min_value(x.dtype) if not is_float(x.dtype) else te.const(float("-inf"), x.dtype)
 
@@ -77,13 +79,13 @@ def _search(
     (best, found), lengths = state, x.shape[2:]
     with ExitStack() as stack:
         r = [stack.enter_context(b.for_range(0, size, f"r{at}")) for at, size in enumerate(windows.sizes)]
-        place = _place(windows, index[2:], r)
-        stack.enter_context(b.if_(_inside(place, lengths)))
-        element = x[(*index[:2], *_clamped(place, lengths))]
+        position = _position(windows, index[2:], r)
+        stack.enter_context(b.if_(_inside(position, lengths)))
+        element = x[(*index[:2], *_clamped(position, lengths))]
         stack.enter_context(b.if_(te.logical_or(element > best[()], found[()] < 0)))
         b.store(best, (), element)
         flat = index[0] * x.shape[1] + index[1]
-        pairs = list(zip(place, lengths, strict=True))
+        pairs = list(zip(position, lengths, strict=True))
         volume = te.cast(te.const(0, "i64"), "index")
         for each, length in reversed(pairs) if by_column else pairs:
             volume = volume * length + each
@@ -186,8 +188,8 @@ def _enlarged(x: te.Tensor, shape: Sequence[Dim]) -> te.Tensor:
 
     def element(*i: te.Expr) -> te.Expr:
         inside = te.logical_and(*(each < length for each, length in zip(i, x.shape, strict=True)))
-        place = [te.minimum(each, length - 1) for each, length in zip(i, x.shape, strict=True)]
-        return te.if_then_else(inside, x[tuple(place)], te.const(0, x.dtype))
+        position = [te.minimum(each, length - 1) for each, length in zip(i, x.shape, strict=True)]
+        return te.if_then_else(inside, x[tuple(position)], te.const(0, x.dtype))
 
     return te.compute(shape, element, name="enlarged")
 

@@ -80,10 +80,10 @@ def extreme_along(x: te.Tensor, axes: Sequence[int], kind: str) -> te.Tensor:
     shape = [constant(1) if axis in over else dim for axis, dim in enumerate(x.shape)]
 
     def extreme(*i: te.Expr) -> te.Expr:
-        places = list(i)
-        for axis, place in over.items():
-            places[axis] = place
-        return _REDUCERS[kind](x[tuple(places)], list(over.values()))
+        positions = list(i)
+        for axis, position in over.items():
+            positions[axis] = position
+        return _REDUCERS[kind](x[tuple(positions)], list(over.values()))
 
     return te.compute(shape, extreme, name=f"reduce_{kind}")
 

@@ -11,7 +11,7 @@ from tir_dialect.dims import Dim, constant
 
 @converts("ArgMax", "ArgMin")
 def arg(node: Node) -> Result:
-    """The place of the greatest or least element, the first or the last one."""
+    """The index of the greatest or least element, the first or the last one."""
     function = op.argmax if node.op_type == "ArgMax" else op.argmin
     axis, keep = node.axis(), bool(node.integer("keepdims", 1))
     if not node.integer("select_last_index"):
@@ -48,7 +48,7 @@ def _count(node: Node, axis: int) -> Dim:
 
 @converts("NonZero")
 def nonzero(node: Node) -> Result:
-    """The places of elements that are not zero: one row per dimension."""
+    """The indices of elements that are not zero: one row per dimension."""
     return op.nonzero(node[0])
 
 

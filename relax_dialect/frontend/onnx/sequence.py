@@ -50,9 +50,9 @@ def length(node: Node) -> Result:
 @converts("SequenceAt")
 def at(node: Node) -> Result:
     """One item; a negative place counts from the end."""
-    items, place = _list(node).items, node.ints(1)
-    if items is not None and place is not None:
-        return items[from_front(place[0], len(items))]
+    items, position = _list(node).items, node.ints(1)
+    if items is not None and position is not None:
+        return items[from_front(position[0], len(items))]
     index = node[1] if node.rank(1) == 0 else op.reshape(node[1], [])
     return op.take(node[0], index, 0)
 
@@ -60,11 +60,11 @@ def at(node: Node) -> Result:
 @converts("SequenceInsert")
 def insert(node: Node) -> Result:
     """One more item before a place, or at the end."""
-    known, place, new = _list(node), node.ints(2), node.value(1)
-    if known.items is not None and (not node.has(2) or place is not None):
+    known, position, new = _list(node), node.ints(2), node.value(1)
+    if known.items is not None and (not node.has(2) or position is not None):
         items = list(known.items)
         count = len(items) + 1
-        items.insert(count - 1 if place is None else from_front(place[0] + (place[0] < 0), count), new)
+        items.insert(count - 1 if position is None else from_front(position[0] + (position[0] < 0), count), new)
         return TensorList(items)
     added = op.expand_dims(node[1], [0])
     if not node.has(2):
@@ -76,10 +76,10 @@ def insert(node: Node) -> Result:
 @converts("SequenceErase")
 def erase(node: Node) -> Result:
     """One item fewer: that at a place, or the last one."""
-    known, place = _list(node), node.ints(1)
-    if known.items is not None and (not node.has(1) or place is not None):
+    known, position = _list(node), node.ints(1)
+    if known.items is not None and (not node.has(1) or position is not None):
         items = list(known.items)
-        del items[from_front(-1 if place is None else place[0], len(items))]
+        del items[from_front(-1 if position is None else position[0], len(items))]
         return TensorList(items, dtype=known.dtype if not items else None)
     if not node.has(1):
         return TensorList.of_stack(op.strided_slice(node[0], [0], [0], [known.length - 1]))
@@ -87,11 +87,11 @@ def erase(node: Node) -> Result:
 
 
 def _around(node: Node, index: int, gap: int) -> tuple[Expr, Expr]:
-    """The items before a place that is data, and those from `gap` behind it on."""
+    """The items before an index that is data, and those from `gap` after it on."""
     whole, count = node[0], _list(node).length
-    place = op.astype(op.reshape(node[index], [1]), i64)
-    behind = op.add(place, op.shape_to_tensor([count]))
-    (at,) = node.run_time_dims(op.where(op.less(place, node.const(0, i64)), behind, place))
+    position = op.astype(op.reshape(node[index], [1]), i64)
+    following = op.add(position, op.shape_to_tensor([count]))
+    (at,) = node.run_time_dims(op.where(op.less(position, node.const(0, i64)), following, position))
     return op.strided_slice(whole, [0], [0], [at]), op.strided_slice(whole, [0], [at + gap], [count])
 
 
@@ -110,10 +110,10 @@ def split(node: Node) -> Result:
             keeps = node.has(1) or bool(node.integer("keepdims", 1))
             return TensorList.of_stack(_parts(node, axis, size[0], keeps=keeps))
         size = _sizes(total, size[0])
-    places = [sum(size[1:at], size[0]) for at in range(1, len(size))]
-    if not places:
+    positions = [sum(size[1:at], size[0]) for at in range(1, len(size))]
+    if not positions:
         return TensorList([node.value(0)])
-    return TensorList([Value(part) for part in op.split(node[0], indices=places, axis=axis)])
+    return TensorList([Value(part) for part in op.split(node[0], indices=positions, axis=axis)])
 
 
 def _sizes(total: Dim, size: Dim) -> Sequence[Dim]:

@@ -70,8 +70,8 @@ def _part(x: te.Tensor, kind: Transform, i: Sequence[te.Expr], r: te.Expr, which
         return te.const(0.0, "f64")
     half = te.cast(_integer(floordiv(kind.length, constant(2)) + 1), "index")
     mirrored = te.select(r < half, r, te.cast(kind.length, "index") - r) if kind.inverse and kind.onesided else r
-    place = te.maximum(te.minimum(mirrored, size - 1), 0)
-    value = te.cast(x[(*i[:axis], place, *i[axis + 1 : -1], which)], "f64")
+    position = te.maximum(te.minimum(mirrored, size - 1), 0)
+    value = te.cast(x[(*i[:axis], position, *i[axis + 1 : -1], which)], "f64")
     if kind.inverse and kind.onesided and which:
         turned = te.select(r < half, value, te.const(0.0, "f64") - value)
         edge = te.logical_or(_integer(r) == 0, _integer(r) * 2 == _integer(kind.length))
@@ -84,10 +84,10 @@ def frames(tensors: Sequence[te.Tensor], count: Dim, size: Dim, step: Dim) -> te
     x, window = tensors[0], tensors[1] if len(tensors) > 1 else None
     parts = x.shape[2] if x.ndim == 3 else constant(1)
 
-    def element(n: te.Expr, frame: te.Expr, place: te.Expr, part: te.Expr) -> te.Expr:
-        at = te.minimum(frame * step + place, x.shape[1] - 1)
+    def element(n: te.Expr, frame: te.Expr, position: te.Expr, part: te.Expr) -> te.Expr:
+        at = te.minimum(frame * step + position, x.shape[1] - 1)
         value = x[n, at, part] if x.ndim == 3 else x[n, at]
-        return value if window is None else value * window[place]
+        return value if window is None else value * window[position]
 
     return te.compute((x.shape[0], count, size, parts), element, name="frames")
 
@@ -238,9 +238,9 @@ def _grams(pool: Sequence[int], starts: Sequence[int], least: int, most: int) ->
     number = 0
     for at, start in enumerate(starts):
         end, size = starts[at + 1] if at + 1 < len(starts) else len(pool), at + 1
-        for place in range(start, end - size + 1, size):
+        for position in range(start, end - size + 1, size):
             if least <= size <= most:
-                found.append((number, pool[place : place + size]))
+                found.append((number, pool[position : position + size]))
             number += 1
     return found
 

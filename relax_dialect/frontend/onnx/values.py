@@ -136,8 +136,8 @@ def as_strings(array: Array, bb: BlockBuilder) -> Strings | None:
     if array.dtype != object or any(not isinstance(each, str) for each in array.reshape(-1).tolist()):
         return None
     names = list(dict.fromkeys(array.reshape(-1).tolist()))
-    places = np.array([names.index(each) for each in array.reshape(-1).tolist()], np.int64)
-    return Strings(bb.const(places.reshape(array.shape)), tuple(names))
+    positions = np.array([names.index(each) for each in array.reshape(-1).tolist()], np.int64)
+    return Strings(bb.const(positions.reshape(array.shape)), tuple(names))
 
 
 class ClassMap(Value):

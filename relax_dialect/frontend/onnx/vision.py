@@ -48,16 +48,16 @@ def columns_to_image(x: te.Tensor, image: Sequence[Dim], blocks: Blocks) -> te.T
                 b.store(made, (n, c, *index), te.const(0, x.dtype))
             with ExitStack() as stack:
                 tap = [stack.enter_context(b.for_range(0, size, f"k{at}")) for at, size in enumerate(blocks.sizes)]
-                place = [stack.enter_context(b.for_range(0, count, f"l{at}")) for at, count in enumerate(counts)]
+                position = [stack.enter_context(b.for_range(0, count, f"l{at}")) for at, count in enumerate(counts)]
                 target = [
-                    place[at] * blocks.strides[at] + tap[at] * blocks.dilations[at] - blocks.pads[at]
+                    position[at] * blocks.strides[at] + tap[at] * blocks.dilations[at] - blocks.pads[at]
                     for at in range(len(image))
                 ]
                 tests = [t for at, length in zip(target, image, strict=True) for t in (at >= 0, at < length)]
                 stack.enter_context(b.if_(te.logical_and(*tests)))
                 row = c * product(blocks.sizes) + _flat(tap, blocks.sizes)
                 old = made[(n, c, *target)]
-                b.store(made, (n, c, *target), old + columns[n, row, _flat(place, counts)])
+                b.store(made, (n, c, *target), old + columns[n, row, _flat(position, counts)])
 
     return te.extern([((x.shape[0], blocks.channels, *image), x.dtype)], [x], body, name="col2im")[0]
 
@@ -74,7 +74,7 @@ def deform_conv(tensors: Sequence[te.Tensor], windows: WindowAttributes, groups:
     x, w, offsets = tensors[:3]
     mask = tensors[3] if len(tensors) > 3 else None
     rows, columns = windows.sizes
-    places = constant(rows * columns)
+    positions = constant(rows * columns)
     filters, inner = w.shape[0], w.shape[1]
     spatial = offsets.shape[2:]
 
@@ -82,14 +82,14 @@ def deform_conv(tensors: Sequence[te.Tensor], windows: WindowAttributes, groups:
         group = te.floordiv(c, x.shape[1] // offset_groups)
         base = group * (2 * rows * columns) + 2 * tap
         row, column = te.floordiv(tap, constant(columns)), te.floormod(tap, constant(columns))
-        y = _place(i, row, windows, 0, offsets[n, base, i, j])
-        z = _place(j, column, windows, 1, offsets[n, base + 1, i, j])
+        y = _position(i, row, windows, 0, offsets[n, base, i, j])
+        z = _position(j, column, windows, 1, offsets[n, base + 1, i, j])
         value = _bilinear(x, n, c, y, z)
         return value if mask is None else value * mask[n, group * (rows * columns) + tap, i, j]
 
-    shape = (x.shape[0], x.shape[1], places, *spatial)
+    shape = (x.shape[0], x.shape[1], positions, *spatial)
     samples = te.compute(shape, sampled, name="samples")
-    c, tap = te.reduce_axis(inner, "c"), te.reduce_axis(places, "tap")
+    c, tap = te.reduce_axis(inner, "c"), te.reduce_axis(positions, "tap")
 
     def element(n: te.Expr, o: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         channel = te.floordiv(o, filters // groups) * inner + c
@@ -99,7 +99,7 @@ def deform_conv(tensors: Sequence[te.Tensor], windows: WindowAttributes, groups:
     return te.compute((x.shape[0], filters, *spatial), element, name="deform_conv")
 
 
-def _place(at: te.Expr, tap: te.Expr, windows: WindowAttributes, axis: int, offset: te.Expr) -> te.Expr:
+def _position(at: te.Expr, tap: te.Expr, windows: WindowAttributes, axis: int, offset: te.Expr) -> te.Expr:
     whole = at * windows.strides[axis] + tap * windows.dilations[axis] - windows.pads[axis]
     return te.cast(te.cast(whole, "i64"), offset.dtype) + offset
 
@@ -124,8 +124,8 @@ def _at(x: te.Tensor, n: te.Expr, c: te.Expr, row: te.Expr, column: te.Expr) -> 
     return te.select(inside, x[n, c, _clamped(i, height), _clamped(j, width)], te.const(0, x.dtype))
 
 
-def _clamped(place: te.Expr, length: Dim) -> te.Expr:
-    return te.maximum(te.minimum(place, length - 1), 0)
+def _clamped(position: te.Expr, length: Dim) -> te.Expr:
+    return te.maximum(te.minimum(position, length - 1), 0)
 
 
 @converts("NonMaxSuppression")
@@ -201,11 +201,11 @@ def _part(
     boxes: te.Tensor, r: te.Expr, axis: int, part: te.Expr, parts: int, size: Dim, scale: float
 ) -> tuple[te.Expr, te.Expr]:
     """Where a part of a region begins and ends along an axis of the image; 0 is that of rows."""
-    first, last = (te.round_away(boxes[r, place] * scale) for place in (2 - axis, 4 - axis))
+    first, last = (te.round_away(boxes[r, position] * scale) for position in (2 - axis, 4 - axis))
     step = te.maximum(last - first + 1, 1) / te.const(parts, boxes.dtype)
-    place = te.cast(te.cast(part, "i64"), boxes.dtype)
+    position = te.cast(te.cast(part, "i64"), boxes.dtype)
     limit = te.cast(te.cast(size, "index"), "i64")
-    ends = te.floor(place * step) + first, te.ceil((place + 1) * step) + first
+    ends = te.floor(position * step) + first, te.ceil((position + 1) * step) + first
     begin, end = (te.minimum(te.maximum(te.cast(each, "i64"), 0), limit) for each in ends)
     return begin, end
 

@@ -93,10 +93,10 @@ def attend_in_parts(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr, *, softca
     scores = op.add(scores, bias)
     if sink is None:
         return merged_heads_first(op.matmul(op.nn.softmax(scores, 3), values))
-    places = dims_of(scores, 4)
-    spread = op.broadcast_to(op.reshape(sink, (1, heads, 1, 1)), (*places[:3], 1))
+    positions = dims_of(scores, 4)
+    spread = op.broadcast_to(op.reshape(sink, (1, heads, 1, 1)), (*positions[:3], 1))
     weights = op.nn.softmax(op.concat([scores, spread], 3), 3)
-    return merged_heads_first(op.matmul(op.strided_slice(weights, [3], [0], [places[3]]), values))
+    return merged_heads_first(op.matmul(op.strided_slice(weights, [3], [0], [positions[3]]), values))
 
 
 def merged_heads_first(x: Expr) -> Expr:
@@ -134,8 +134,8 @@ def rotary_embedding(node: Node) -> Result:
     heads = _heads(node, half)
     x = node[0] if heads is None else split_heads(node[0], heads)
     batch, _, length, _ = dims_of(x, 4)
-    places = _places(node, node[1], batch, length)
-    turned = rotated(node, x, places, node[2], node[3], interleaved=interleaved)
+    positions = _positions(node, node[1], batch, length)
+    turned = rotated(node, x, positions, node[2], node[3], interleaved=interleaved)
     if scale != 1.0:
         turned = op.multiply(turned, node.like(scale))
     return turned if heads is None else op.reshape(op.permute_dims(turned, [0, 2, 1, 3]), node.shape())
@@ -149,21 +149,21 @@ def _heads(node: Node, half: int) -> int | None:
     return given if given else fixed(node.shape()[2:], "the number of features")[0] // (2 * half)
 
 
-def _places(node: Node, ids: Expr, batch: Dim, length: Dim) -> Expr:
-    """The place of each token; one number is the place of the first."""
+def _positions(node: Node, ids: Expr, batch: Dim, length: Dim) -> Expr:
+    """The position of each token; one number is the position of the first."""
     if ids.ndim == 2:
         return ids
 
     def from_first(first: te.Tensor) -> te.Tensor:
-        def place(_: te.Expr, i: te.Expr) -> te.Expr:
+        def position(_: te.Expr, i: te.Expr) -> te.Expr:
             return first[0] + te.cast(i, first.dtype)
 
-        return te.compute((batch, length), place, name="places")
+        return te.compute((batch, length), position, name="positions")
 
-    return node.te(from_first, op.reshape(ids, [1]), name="places")
+    return node.te(from_first, op.reshape(ids, [1]), name="positions")
 
 
-def rotated(node: Node, x: Expr, places: Expr, cos: Expr, sin: Expr, *, interleaved: bool) -> Expr:
+def rotated(node: Node, x: Expr, positions: Expr, cos: Expr, sin: Expr, *, interleaved: bool) -> Expr:
     """`x` by batch, head, place and feature, with as many first features turned as twice the angles are.
 
     Pairs are neighbours if they are interleaved, else each of the first half with one of the second.
@@ -175,7 +175,7 @@ def rotated(node: Node, x: Expr, places: Expr, cos: Expr, sin: Expr, *, interlea
         a, b = (op.strided_slice(turned, [3], [at], [2 * half], [2]) for at in range(2))
     else:
         a, b = op.split(turned, sections=2, axis=3)
-    c, s = (op.expand_dims(op.take(each, places, 0), [1]) for each in (cos, sin))
+    c, s = (op.expand_dims(op.take(each, positions, 0), [1]) for each in (cos, sin))
     real = op.subtract(op.multiply(a, c), op.multiply(b, s))
     imaginary = op.add(op.multiply(a, s), op.multiply(b, c))
     if interleaved:
@@ -264,7 +264,7 @@ def _refuse_operands(node: Node, indices: Sequence[int]) -> None:
         raise Refusal("caches that share their memory with older ones are not supported")
 
 
-PAST_KEY, PAST_VALUE, LAST, TOTAL, COS, SIN, PLACES, BIAS = range(3, 11)
+PAST_KEY, PAST_VALUE, LAST, TOTAL, COS, SIN, POSITIONS, BIAS = range(3, 11)
 QUERY_SCALE, KEY_SCALE = 14, 15
 SINK, CACHE_SCALES = 11, (12, 13)
 
@@ -280,8 +280,8 @@ def group_query_attention(node: Node) -> Result:
         q, k = rms_norm(q, node[QUERY_SCALE], [-1], epsilon), rms_norm(k, node[KEY_SCALE], [-1], epsilon)
     if node.integer("do_rotary"):
         interleaved = bool(node.integer("rotary_interleaved"))
-        places = node[PLACES] if node.has(PLACES) else cache.places()
-        q, k = (rotated(node, each, places, node[COS], node[SIN], interleaved=interleaved) for each in (q, k))
+        positions = node[POSITIONS] if node.has(POSITIONS) else cache.positions()
+        q, k = (rotated(node, each, positions, node[COS], node[SIN], interleaved=interleaved) for each in (q, k))
     keys, values = cache.written(PAST_KEY, k), cache.written(PAST_VALUE, v)
     return [_attended(node, q, keys, values, cache.seen()), keys, values]
 
@@ -327,11 +327,11 @@ class _Cache:
     new: Dim
     """The number of new tokens."""
     past: Dim
-    """The places of the old cache."""
+    """The positions of the old cache."""
     length: Dim
-    """The places of the new cache."""
+    """The positions of the new cache."""
     first: Expr
-    """The place of the first new token of each sequence."""
+    """The position of the first new token of each sequence."""
     count: Expr
     """The number of tokens of each sequence that are valid, new ones included."""
 
@@ -345,20 +345,20 @@ class _Cache:
         count = op.add(op.astype(op.reshape(node[LAST], [node.shape()[0]]), i64), 1)
         whole = op.reshape(op.shape_to_tensor([total]), [])
         is_prompt = op.equal(whole, op.reshape(op.shape_to_tensor([new]), []))
-        behind = op.subtract(count, op.reshape(op.shape_to_tensor([new]), []))
-        first = op.where(is_prompt, node.const(0, i64), behind)
+        after = op.subtract(count, op.reshape(op.shape_to_tensor([new]), []))
+        first = op.where(is_prompt, node.const(0, i64), after)
         return _Cache(node, node.shape()[0], new, past, length, first, count)
 
-    def places(self) -> Expr:
-        """The places of the new tokens."""
+    def positions(self) -> Expr:
+        """The positions of the new tokens."""
 
         def kernel(first: te.Tensor) -> te.Tensor:
-            def place(b: te.Expr, i: te.Expr) -> te.Expr:
+            def position(b: te.Expr, i: te.Expr) -> te.Expr:
                 return first[b] + te.cast(i, "i64")
 
-            return te.compute((self.batch, self.new), place, name="places")
+            return te.compute((self.batch, self.new), position, name="positions")
 
-        return self.node.te(kernel, self.first, name="places")
+        return self.node.te(kernel, self.first, name="positions")
 
     def written(self, past: int, x: Expr) -> Expr:
         """The new cache: what is valid of the old one, and `x` behind it."""
@@ -388,9 +388,9 @@ class _Cache:
             def element(b: te.Expr, _h: te.Expr, query: te.Expr, key: te.Expr) -> te.Expr:
                 if not causal:
                     return key < te.cast(count[b], "index")
-                place = te.cast(first[b], "index") + query
-                near = key <= place
-                return near if window < 0 else te.logical_and(near, key > place - window)
+                position = te.cast(first[b], "index") + query
+                near = key <= position
+                return near if window < 0 else te.logical_and(near, key > position - window)
 
             return te.compute((self.batch, 1, self.new, self.length), element, name="seen")
 

@@ -79,7 +79,7 @@ def _inverse(node: Node, x: Expr, axes: list[int], epsilon: float) -> Expr:
     return op.rsqrt(op.add(op.mean(op.multiply(x, x), axes, keepdims=True), node.like(epsilon)))
 
 
-SEGMENTS, MASK, PLACES = 1, 7, 8
+SEGMENTS, MASK, POSITIONS = 1, 7, 8
 
 
 @converts("EmbedLayerNormalization", domain=MICROSOFT)
@@ -87,8 +87,8 @@ def embed_layer_norm(node: Node) -> Result:
     """The sum of the embeddings of words, places and segments, normalised; the lengths of sequences; and the sum."""
     _, length = node.shape()
     total = op.take(node[2], node[0], 0)
-    if node.has(PLACES):
-        total = op.add(total, op.take(node[3], node[PLACES], 0))
+    if node.has(POSITIONS):
+        total = op.add(total, op.take(node[3], node[POSITIONS], 0))
     else:
         total = op.add(total, op.strided_slice(node[3], [0], [0], [length], assume_inbound=True))
     if node.has(SEGMENTS):

@@ -70,8 +70,8 @@ def dynamically_quantized(node: Node, x: Expr, extremes: Expr | None = None) -> 
     low, high = op.minimum(op.min(among), zero), op.maximum(op.max(among), zero)
     spread = op.divide(op.subtract(high, low), highest)
     scale = op.where(op.equal(spread, zero), node.const(1, f32), spread)
-    place = op.round(op.minimum(op.maximum(op.divide(op.negative(low), scale), zero), highest))
-    point = op.astype(place, parse_dtype("ui8"))
+    position = op.round(op.minimum(op.maximum(op.divide(op.negative(low), scale), zero), highest))
+    point = op.astype(position, parse_dtype("ui8"))
     return requantized(node, op.divide(x, scale), point), scale, point
 
 
@@ -221,8 +221,8 @@ def matmul_bnb4(node: Node) -> Result:
     bytes_ = op.flatten(node[1])
     high = op.right_shift(bytes_, node.const(4, parse_dtype("ui8")))
     low = op.bitwise_and(bytes_, node.const(15, parse_dtype("ui8")))
-    places = op.flatten(op.stack([high, low], 1))
-    numbers = op.take(node.const(table, node.dtype()), op.astype(places, i32), 0)
+    positions = op.flatten(op.stack([high, low], 1))
+    numbers = op.take(node.const(table, node.dtype()), op.astype(positions, i32), 0)
     numbers, scales = (op.strided_slice(each, [0], [0], [n * k]) for each in (numbers, op.repeat(node[2], size, 0)))
     weights = op.reshape(op.multiply(numbers, scales), (n, k))
     return op.matmul(node[0], op.permute_dims(weights, [1, 0]) if node.integer("transB", 1) else weights)
@@ -252,7 +252,7 @@ def gather_block_quantized(node: Node) -> Result:
 
 
 def _by_element(x: Expr, size: int, axis: int, length: Dim) -> Expr:
-    """What is said of blocks, for each element of them."""
+    """A value of each block, repeated for each of its elements."""
     whole = op.repeat(x, size, axis)
     shape = whole.shape or ()
     return whole if shape[axis] is length else op.strided_slice(whole, [axis], [0], [length])

@@ -52,9 +52,9 @@ def _looked_up(x: te.Tensor, keys: te.Tensor, values: te.Tensor, lone: te.Tensor
     last = found
 
     def value(*i: te.Expr) -> te.Expr:
-        place = te.cast(last[i], "index")
+        position = te.cast(last[i], "index")
         other = lone[te.cast(te.cast(te.isnan(x[i]), "i64"), "index")] if _is_float(x) else lone[0]
-        return te.select(keys[place] == x[i], values[place], other)
+        return te.select(keys[position] == x[i], values[position], other)
 
     return te.compute(x.shape, value, name="looked_up")
 
@@ -100,7 +100,7 @@ def label_encoder(node: Node) -> Result:
 
 @converts("LabelEncoder", domain=ML)
 def old_label_encoder(node: Node) -> Result:
-    """The strings of a list by their places, or the places of strings."""
+    """The strings of a list by their indices, or the indices of strings."""
     names = node.strings("classes_strings")
     if isinstance(node.value(0), Strings):
         return _encoded(node, names, range(len(names)), node.integer("default_int64", -1), i64)

@@ -11,10 +11,10 @@ from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.struct_info.types import ShapeType, TensorType
 
 
-def kind_of_misfit(
+def operand_error_class(
     op: type[InfersResultTypes], operand_types: Sequence[Attribute], properties: Mapping[str, Attribute]
 ) -> type[ValueError | TypeError]:
-    """The kind of an error of `op.infer` for these operands: `TypeError` if no dimensions would make them fit, since
+    """The class of an error of `op.infer` for these operands: `TypeError` if no dimensions would make them fit, since
     ranks or dtypes are wrong, else `ValueError`.
     """
     try:
