@@ -249,7 +249,10 @@ TORCH: Mapping[str, str] = {
         aten.randint_like.low_dtype aten.randn.default aten.randn_like.default aten.randperm.default
         aten.rrelu_with_noise_functional.default aten.uniform.default
     """,
-    "recurrent": "aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input",
+    "recurrent": """
+        aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
+        xdsl_relax.lstm.default xdsl_relax.rnn_relu.default xdsl_relax.rnn_tanh.default
+    """,
     "reduction": """
         aten._is_all_true.default aten._is_any_true.default aten.all.default aten.all.dim aten.all.dims
         aten.amax.default aten.amin.default aten.any.default aten.any.dim aten.any.dims aten.cumprod.default
