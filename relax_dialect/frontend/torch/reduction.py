@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import i64
 
@@ -159,17 +159,13 @@ def running_extreme(node: Node) -> Result:
 
     def kernel(x: te.Tensor) -> tuple[te.Tensor, ...]:
         values, places = te.placeholder(x.shape, x.dtype), te.placeholder(x.shape, "i64")
-        taken = te.compute(
-            x.shape,
-            lambda t, *i: _is_taken(x[(t, *i)], values[(t - 1, *i)], greatest),
-            name="taken",
-        )
+        taken = te.compute(x.shape, lambda *i: _is_taken(x[i], values[_before(i)], greatest), name="taken")
         firsts = [1, *x.shape[1:]]
         made = te.scan(
-            [te.compute(firsts, lambda t, *i: x[(t, *i)]), te.compute(firsts, lambda *_: te.const(0, "i64"))],
+            [te.compute(firsts, lambda *i: x[i]), te.compute(firsts, lambda *_: te.const(0, "i64"))],
             [
-                te.compute(x.shape, lambda t, *i: te.select(taken[(t, *i)], x[(t, *i)], values[(t - 1, *i)])),
-                te.compute(x.shape, lambda t, *i: te.select(taken[(t, *i)], te.cast(t, "i64"), places[(t - 1, *i)])),
+                te.compute(x.shape, lambda *i: te.select(taken[i], x[i], values[_before(i)])),
+                te.compute(x.shape, lambda *i: te.select(taken[i], te.cast(i[0], "i64"), places[_before(i)])),
             ],
             [values, places],
         )
@@ -177,6 +173,11 @@ def running_extreme(node: Node) -> Result:
         return made
 
     return along_first(node, kernel, node.tensor("self"))
+
+
+def _before(index: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+    """The index of the element before along the first axis."""
+    return index[0] - 1, *index[1:]
 
 
 def _is_taken(value: te.Expr, before: te.Expr, greatest: bool) -> te.Expr:
@@ -195,8 +196,8 @@ def logcumsumexp(node: Node) -> Result:
 
     def kernel(x: te.Tensor) -> te.Tensor:
         state = te.placeholder(x.shape, x.dtype)
-        first = te.compute([1, *x.shape[1:]], lambda t, *i: x[(t, *i)])
-        update = te.compute(x.shape, lambda t, *i: te.logaddexp(state[(t - 1, *i)], x[(t, *i)]))
+        first = te.compute([1, *x.shape[1:]], lambda *i: x[i])
+        update = te.compute(x.shape, lambda *i: te.logaddexp(state[_before(i)], x[i]))
         made = te.scan(first, update, state)
         assert isinstance(made, te.Tensor)
         return made

@@ -134,6 +134,6 @@ def special(node: Node) -> Result:
         raise Refusal("erfinv of f64 is not supported: take f32")
 
     def kernel(x: te.Tensor) -> te.Tensor:
-        return te.compute(x.shape, lambda *i: te.cast(function(te.cast(x[i], f64)), dtype), name=node.name)
+        return te.compute(x.shape, lambda *i: te.cast(function(te.cast(x[i], f64)), x.dtype), name=node.name)
 
     return node.te(kernel, node.tensor("self", dtype), name=node.name)
