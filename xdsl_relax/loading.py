@@ -138,14 +138,15 @@ def _load_text(text: str, name: str = "<text>") -> ModuleOp:
 def _load_torch(
     source: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, entry: str
 ) -> ModuleOp:
-    from relax_dialect.frontend.torch import from_exported_program
+    from relax_dialect.frontend.torch import from_exported_program, whole_recurrent_layers
     from relax_dialect.frontend.torch.library import torch
 
     if isinstance(source, torch().nn.Module):
         if args is None and kwargs is None:
             raise TypeError("a module of PyTorch is traced with an example: load(module, (x,))")
         given = None if kwargs is None else dict(kwargs)
-        source = torch().export.export(source.eval(), tuple(args or ()), given, dynamic_shapes=dynamic_shapes)
+        with whole_recurrent_layers():
+            source = torch().export.export(source.eval(), tuple(args or ()), given, dynamic_shapes=dynamic_shapes)
     return from_exported_program(source, entry=entry)
 
 

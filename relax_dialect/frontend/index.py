@@ -116,19 +116,21 @@ TORCH: Mapping[str, str] = {
         aten.__and__.Scalar aten.__and__.Tensor aten.__lshift__.Scalar aten.__lshift__.Tensor aten.__or__.Scalar
         aten.__or__.Tensor aten.__rshift__.Scalar aten.__rshift__.Tensor aten.__xor__.Scalar aten.__xor__.Tensor
         aten.add.Scalar aten.add.Tensor aten.arctan2.default aten.atan2.default aten.bitwise_and.Scalar
-        aten.bitwise_and.Tensor aten.bitwise_left_shift.Tensor aten.bitwise_left_shift.Tensor_Scalar
-        aten.bitwise_or.Scalar aten.bitwise_or.Tensor aten.bitwise_right_shift.Tensor
-        aten.bitwise_right_shift.Tensor_Scalar aten.bitwise_xor.Scalar aten.bitwise_xor.Tensor aten.copysign.Scalar
-        aten.copysign.Tensor aten.div.Scalar aten.div.Scalar_mode aten.div.Tensor aten.div.Tensor_mode
-        aten.divide.Scalar aten.divide.Tensor aten.eq.Scalar aten.eq.Tensor aten.floor_divide.Scalar
-        aten.floor_divide.default aten.fmax.default aten.fmin.default aten.fmod.Scalar aten.fmod.Tensor
-        aten.ge.Scalar aten.ge.Tensor aten.gt.Scalar aten.gt.Tensor aten.hypot.default aten.le.Scalar aten.le.Tensor
+        aten.bitwise_and.Scalar_Tensor aten.bitwise_and.Tensor aten.bitwise_left_shift.Scalar_Tensor
+        aten.bitwise_left_shift.Tensor aten.bitwise_left_shift.Tensor_Scalar aten.bitwise_or.Scalar
+        aten.bitwise_or.Scalar_Tensor aten.bitwise_or.Tensor aten.bitwise_right_shift.Scalar_Tensor
+        aten.bitwise_right_shift.Tensor aten.bitwise_right_shift.Tensor_Scalar aten.bitwise_xor.Scalar
+        aten.bitwise_xor.Scalar_Tensor aten.bitwise_xor.Tensor aten.copysign.Scalar aten.copysign.Tensor
+        aten.div.Scalar aten.div.Scalar_mode aten.div.Tensor aten.div.Tensor_mode aten.divide.Scalar
+        aten.divide.Tensor aten.eq.Scalar aten.eq.Tensor aten.floor_divide.Scalar aten.floor_divide.default
+        aten.fmax.default aten.fmin.default aten.fmod.Scalar aten.fmod.Tensor aten.ge.Scalar aten.ge.Tensor
+        aten.gt.Scalar aten.gt.Tensor aten.hypot.default aten.ldexp.Tensor aten.le.Scalar aten.le.Tensor
         aten.logaddexp.default aten.logical_and.default aten.logical_or.default aten.logical_xor.default
         aten.lt.Scalar aten.lt.Tensor aten.max.other aten.maximum.default aten.min.other aten.minimum.default
-        aten.mul.Scalar aten.mul.Tensor aten.ne.Scalar aten.ne.Tensor aten.pow.Scalar aten.pow.Tensor_Scalar
-        aten.pow.Tensor_Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor aten.remainder.Tensor
-        aten.rsub.Scalar aten.rsub.Tensor aten.sub.Scalar aten.sub.Tensor aten.subtract.Scalar aten.subtract.Tensor
-        aten.true_divide.Scalar aten.true_divide.Tensor
+        aten.mul.Scalar aten.mul.Tensor aten.ne.Scalar aten.ne.Tensor aten.nextafter.default aten.pow.Scalar
+        aten.pow.Tensor_Scalar aten.pow.Tensor_Tensor aten.remainder.Scalar aten.remainder.Scalar_Tensor
+        aten.remainder.Tensor aten.rsub.Scalar aten.rsub.Tensor aten.sub.Scalar aten.sub.Tensor aten.subtract.Scalar
+        aten.subtract.Tensor aten.true_divide.Scalar aten.true_divide.Tensor
     """,
     "control_flow": """
         torch.ops.higher_order.associative_scan torch.ops.higher_order.cond torch.ops.higher_order.map_impl
@@ -249,15 +251,19 @@ TORCH: Mapping[str, str] = {
         aten.randint_like.low_dtype aten.randn.default aten.randn_like.default aten.randperm.default
         aten.rrelu_with_noise_functional.default aten.uniform.default
     """,
-    "recurrent": "aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input",
+    "recurrent": """
+        aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
+        xdsl_relax.lstm.default xdsl_relax.rnn_relu.default xdsl_relax.rnn_tanh.default
+    """,
     "reduction": """
         aten._is_all_true.default aten._is_any_true.default aten.all.default aten.all.dim aten.all.dims
-        aten.amax.default aten.amin.default aten.any.default aten.any.dim aten.any.dims aten.cumprod.default
-        aten.cumsum.default aten.linalg_vector_norm.default aten.logsumexp.default aten.max.default aten.max.dim
-        aten.mean.default aten.mean.dim aten.min.default aten.min.dim aten.norm.Scalar aten.norm.ScalarOpt_dim
-        aten.prod.default aten.prod.dim_int aten.std.correction aten.std.default aten.std.dim
-        aten.std_mean.correction aten.sum.default aten.sum.dim_IntList aten.var.correction aten.var.default
-        aten.var.dim aten.var_mean.correction
+        aten.amax.default aten.amin.default aten.any.default aten.any.dim aten.any.dims aten.cummax.default
+        aten.cummin.default aten.cumprod.default aten.cumsum.default aten.dist.default
+        aten.linalg_vector_norm.default aten.logcumsumexp.default aten.logsumexp.default aten.max.default
+        aten.max.dim aten.mean.default aten.mean.dim aten.min.default aten.min.dim aten.norm.Scalar
+        aten.norm.ScalarOpt_dim aten.prod.default aten.prod.dim_int aten.std.correction aten.std.default
+        aten.std.dim aten.std_mean.correction aten.sum.default aten.sum.dim_IntList aten.var.correction
+        aten.var.default aten.var.dim aten.var_mean.correction
     """,
     "scalars": """
         aten._assert_async.default aten._assert_async.msg aten._assert_scalar.default
@@ -266,7 +272,7 @@ TORCH: Mapping[str, str] = {
     """,
     "search": """
         aten.argmax.default aten.argmin.default aten.bucketize.Scalar aten.bucketize.Tensor
-        aten.masked_select.default aten.nonzero.default aten.searchsorted.Tensor
+        aten.masked_select.default aten.nonzero.default aten.searchsorted.Scalar aten.searchsorted.Tensor
     """,
     "set": """
         aten._unique2.default aten.isin.Tensor_Tensor aten.unique_consecutive.default aten.unique_dim.default
@@ -279,7 +285,12 @@ TORCH: Mapping[str, str] = {
     """,
     "sorting": """
         aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
-        aten.msort.default aten.sort.default aten.sort.stable aten.topk.default
+        aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.sort.default aten.sort.stable
+        aten.topk.default
+    """,
+    "special": """
+        aten.digamma.default aten.erfinv.default aten.i0.default aten.lgamma.default aten.special_i0e.default
+        aten.special_i1.default aten.special_i1e.default
     """,
     "ternary": """
         aten.addcdiv.default aten.addcmul.default aten.clamp.Tensor aten.clamp.default aten.clamp_max.Tensor
@@ -288,15 +299,16 @@ TORCH: Mapping[str, str] = {
         aten.where.ScalarOther aten.where.ScalarSelf aten.where.self
     """,
     "unary": """
-        aten.abs.default aten.acos.default aten.acosh.default aten.asin.default aten.asinh.default aten.atan.default
-        aten.atanh.default aten.bitwise_not.default aten.ceil.default aten.cos.default aten.cosh.default
-        aten.deg2rad.default aten.erf.default aten.erfc.default aten.exp.default aten.exp2.default
-        aten.expm1.default aten.fix.default aten.floor.default aten.frac.default aten.isfinite.default
-        aten.isinf.default aten.isnan.default aten.log.default aten.log10.default aten.log1p.default
-        aten.log2.default aten.logical_not.default aten.neg.default aten.rad2deg.default aten.reciprocal.default
-        aten.round.decimals aten.round.default aten.rsqrt.default aten.sgn.default aten.sigmoid.default
-        aten.sign.default aten.sin.default aten.sinc.default aten.sinh.default aten.sqrt.default aten.square.default
-        aten.tan.default aten.tanh.default aten.trunc.default
+        aten.abs.default aten.acos.default aten.acosh.default aten.angle.default aten.asin.default
+        aten.asinh.default aten.atan.default aten.atanh.default aten.bitwise_not.default aten.ceil.default
+        aten.cos.default aten.cosh.default aten.deg2rad.default aten.erf.default aten.erfc.default aten.exp.default
+        aten.exp2.default aten.expm1.default aten.fix.default aten.floor.default aten.frac.default
+        aten.isfinite.default aten.isinf.default aten.isnan.default aten.log.default aten.log10.default
+        aten.log1p.default aten.log2.default aten.logical_not.default aten.neg.default aten.rad2deg.default
+        aten.reciprocal.default aten.round.decimals aten.round.default aten.rsqrt.default aten.sgn.default
+        aten.sigmoid.default aten.sign.default aten.signbit.default aten.sin.default aten.sinc.default
+        aten.sinh.default aten.sqrt.default aten.square.default aten.tan.default aten.tanh.default
+        aten.trunc.default
     """,
     "vision": """
         torchvision.deform_conv2d.default torchvision.nms.default torchvision.roi_align.default

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from relax_dialect.frontend.torch.errors import Refusal, TorchImportError, UnsupportedOperator
 from relax_dialect.frontend.torch.registry import converts
+from relax_dialect.frontend.torch.tracing import recurrent_operators, whole_recurrent_layers
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -24,6 +25,7 @@ __all__ = [
     "converts",
     "from_exported_program",
     "import_file",
+    "whole_recurrent_layers",
 ]
 
 
@@ -58,4 +60,5 @@ def import_file(
     """
     from relax_dialect.frontend.torch.library import load_program
 
+    recurrent_operators()  # a program that was exported with them is read only where PyTorch has them
     return from_exported_program(load_program(path), decompose=decompose, entry=entry, seed=seed)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f32, f64, i1
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -54,7 +54,7 @@ _OF_BOOL: dict[str, Function] = {"mul": op.logical_and, "maximum": op.logical_or
     *(
         f"aten.bitwise_{side}_shift.{overload}"
         for side in ("left", "right")
-        for overload in ("Tensor", "Tensor_Scalar")
+        for overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
     ),
 )
 def binary(node: Node) -> Result:
@@ -107,7 +107,10 @@ _LOGIC: dict[str, tuple[Function, Function]] = {
 }
 
 
-@converts(*overloads(*(f"bitwise_{name}" for name in _LOGIC), *(f"__{name}__" for name in _LOGIC)))
+@converts(
+    *overloads(*(f"bitwise_{name}" for name in _LOGIC), *(f"__{name}__" for name in _LOGIC)),
+    *(f"aten.bitwise_{name}.Scalar_Tensor" for name in _LOGIC),
+)
 def bitwise(node: Node) -> Result:
     """Bit by bit."""
     dtype = node.out_dtype()
@@ -217,3 +220,23 @@ def extreme_number(node: Node) -> Result:
     if not is_float(node.out_dtype()):
         return made
     return op.where(op.isnan(x), y, op.where(op.isnan(y), x, made))
+
+
+@converts("aten.nextafter.default")
+def nextafter(node: Node) -> Result:
+    """The next number from one towards the other."""
+    x, y = (op.broadcast_to(each, node.out_dims()) for each in operands(node, node.out_dtype()))
+    if node.out_dtype() not in (f32, f64):
+        raise Refusal("nextafter is supported of f32 and f64")
+
+    def kernel(x: te.Tensor, y: te.Tensor) -> te.Tensor:
+        return te.compute(x.shape, lambda *i: te.nextafter(x[i], y[i]), name="nextafter")
+
+    return node.te(kernel, x, y, name="nextafter")
+
+
+@converts("aten.ldexp.Tensor")
+def ldexp(node: Node) -> Result:
+    """`x * 2 ** y`."""
+    x, y = operands(node, node.out_dtype())
+    return op.multiply(x, op.power(node.like(2, y), y))

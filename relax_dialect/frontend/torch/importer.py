@@ -94,8 +94,11 @@ class Importer:
             with bb.function(entry, params, bounds=bounds, result_names=self._result_names()) as values:
                 importer.environment |= zip(params, values, strict=True)
                 for node in self._placeholders():
-                    if is_complex(node.meta.get("val")) and node.name in params:
+                    said = node.meta.get("val")
+                    if is_complex(said) and node.name in params:
                         importer.environment[node.name] = separated(importer.environment[node.name])
+                    elif is_symbolic(said):  # a size, whose symbol the parameter's type binds
+                        importer.environment[node.name] = said
                 importer.seed = importer.environment.get(SEED) if self.seed is None else bb.prim(self.seed)
                 loops = any(map(is_projected, nodes))
                 flat = not loops and not any(inner_graphs(self.program.graph_module))

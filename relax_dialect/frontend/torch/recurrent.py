@@ -16,6 +16,7 @@ from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.program import FxNode
 from relax_dialect.frontend.torch.random import kept
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.tracing import LAYERS, NAMESPACE
 from tir_dialect.dims import to_dim
 
 _LAYERS: dict[str, Any] = {"lstm": op.nn.lstm, "gru": op.nn.gru, "rnn_tanh": op.nn.rnn, "rnn_relu": op.nn.rnn}
@@ -23,7 +24,7 @@ _GATES = {"lstm": [0, 3, 1, 2], "gru": [1, 0, 2], "rnn_tanh": [0], "rnn_relu": [
 """Where the gates of the operators are in PyTorch's weights."""
 
 
-@converts(*(f"aten.{name}.input" for name in _LAYERS))
+@converts(*(f"aten.{name}.input" for name in LAYERS), *(f"{NAMESPACE}.{name}.default" for name in LAYERS))
 def recurrent(node: Node) -> Result:
     """Layers over sequences, one after the other: the outputs, and the last states."""
     dropped = node.number("dropout") if node.flag("train") else 0
@@ -45,7 +46,7 @@ def recurrent(node: Node) -> Result:
 
 def is_projected(node: FxNode) -> bool:
     """Whether a node is an LSTM whose hidden states are projected, which is imported as a loop."""
-    if name_of(node.target) != "aten.lstm.input":
+    if name_of(node.target) not in ("aten.lstm.input", f"{NAMESPACE}.lstm.default"):
         return False
     hidden, cell = (each.meta["val"].shape[-1] for each in node.args[1])
     return hidden != cell

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.binary import truth
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect import te
 from tir_dialect.dims import product
-from tir_dialect.dtypes import is_bool
+from tir_dialect.dtypes import is_bool, is_float
 
 Reduction = Callable[..., Expr]
 
@@ -104,17 +107,28 @@ def _variance(node: Node) -> Expr:
 def norm(node: Node) -> Result:
     """The `p`-norm of vectors."""
     name = "ord" if "ord" in node.arguments else "p"
-    p = node.number(name, 2.0)
     x = op.abs(node.tensor("self", node.out_dtype()))
+    return _p_norm(node, node.number(name, 2.0), x, lambda function, x: over(node, function, x))
+
+
+def _p_norm(node: Node, p: float, x: Expr, reduced: Callable[[Reduction, Expr], Expr]) -> Expr:
+    """The `p`-norm of magnitudes, which `reduced` reduces."""
     if math.isinf(p):
-        return over(node, op.max if p > 0 else op.min, x)
+        return reduced(op.max if p > 0 else op.min, x)
     if p == 0:
-        return over(node, op.sum, op.astype(op.not_equal(x, node.like(0, x)), node.out_dtype()))
+        return reduced(op.sum, op.astype(op.not_equal(x, node.like(0, x)), node.out_dtype()))
     if p == 1:
-        return over(node, op.sum, x)
+        return reduced(op.sum, x)
     if p == 2:
-        return op.sqrt(over(node, op.sum, op.multiply(x, x)))
-    return op.power(over(node, op.sum, op.power(x, node.like(p, x))), node.like(1 / p, x))
+        return op.sqrt(reduced(op.sum, op.multiply(x, x)))
+    return op.power(reduced(op.sum, op.power(x, node.like(p, x))), node.like(1 / p, x))
+
+
+@converts("aten.dist.default")
+def dist(node: Node) -> Result:
+    """The `p`-norm of a difference."""
+    x, y = node.tensor("self", node.out_dtype()), node.tensor("other", node.out_dtype())
+    return _p_norm(node, node.number("p", 2.0), op.abs(op.subtract(x, y)), lambda function, x: function(x))
 
 
 @converts("aten.logsumexp.default")
@@ -134,3 +148,68 @@ def cumulative(node: Node) -> Result:
     """Running sums or products along an axis."""
     x = node.tensor("self", node.out_dtype())
     return (op.cumsum if node.name == "cumsum" else op.cumprod)(x, node.axis()) if node.rank() else x
+
+
+@converts("aten.cummax.default", "aten.cummin.default")
+def running_extreme(node: Node) -> Result:
+    """The greatest or least element so far along an axis, and where the last such is; after one that is NaN all are."""
+    if not node.rank():
+        return [node.tensor("self"), op.zeros([], i64)]
+    greatest = node.name == "cummax"
+
+    def kernel(x: te.Tensor) -> tuple[te.Tensor, ...]:
+        values, places = te.placeholder(x.shape, x.dtype), te.placeholder(x.shape, "i64")
+        taken = te.compute(x.shape, lambda *i: _is_taken(x[i], values[_before(i)], greatest), name="taken")
+        firsts = [1, *x.shape[1:]]
+        made = te.scan(
+            [te.compute(firsts, lambda *i: x[i]), te.compute(firsts, lambda *_: te.const(0, "i64"))],
+            [
+                te.compute(x.shape, lambda *i: te.select(taken[i], x[i], values[_before(i)])),
+                te.compute(x.shape, lambda *i: te.select(taken[i], te.cast(i[0], "i64"), places[_before(i)])),
+            ],
+            [values, places],
+        )
+        assert isinstance(made, tuple)
+        return made
+
+    return along_first(node, kernel, node.tensor("self"))
+
+
+def _before(index: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
+    """The index of the element before along the first axis."""
+    return index[0] - 1, *index[1:]
+
+
+def _is_taken(value: te.Expr, before: te.Expr, greatest: bool) -> te.Expr:
+    """Whether an element is the extreme one of all so far."""
+    is_beyond = value >= before if greatest else value <= before
+    if not is_float(value.dtype):
+        return is_beyond
+    return te.any(te.isnan(value), te.all(te.logical_not(te.isnan(before)), is_beyond))
+
+
+@converts("aten.logcumsumexp.default")
+def logcumsumexp(node: Node) -> Result:
+    """`log(cumsum(exp(x)))`, without overflow."""
+    if not node.rank():
+        return node.tensor("self")
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        state = te.placeholder(x.shape, x.dtype)
+        first = te.compute([1, *x.shape[1:]], lambda *i: x[i])
+        update = te.compute(x.shape, lambda *i: te.logaddexp(state[_before(i)], x[i]))
+        made = te.scan(first, update, state)
+        assert isinstance(made, te.Tensor)
+        return made
+
+    return along_first(node, kernel, node.tensor("self"))[0]
+
+
+def along_first(node: Node, kernel: Callable[[te.Tensor], te.Tensor | tuple[te.Tensor, ...]], x: Expr) -> list[Expr]:
+    """The results of a kernel that works along the first axis, for which that of the node is put."""
+    rank, axis = node.rank(), node.axis()
+    order = [axis, *(each for each in range(rank) if each != axis)]
+    back = [order.index(each) for each in range(rank)]
+    made = node.bb.emit_te(kernel, op.permute_dims(x, order) if axis else x, name_hint=node.name)
+    results = [made] if isinstance(made, Expr) else list(made)
+    return [op.permute_dims(each, back) if axis else each for each in results]

@@ -27,7 +27,7 @@ def argmax(node: Node) -> Result:
     return op.reshape(found, node.out_dims()) if node.flag("keepdim") else found
 
 
-@converts("aten.bucketize.Tensor", "aten.searchsorted.Tensor", "aten.bucketize.Scalar")
+@converts("aten.bucketize.Tensor", "aten.searchsorted.Tensor", "aten.bucketize.Scalar", "aten.searchsorted.Scalar")
 def bucketize(node: Node) -> Result:
     """The interval between ascending boundaries in which each element lies."""
     name = "boundaries" if node.has("boundaries") else "sorted_sequence"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
-from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import to_dim
 from tir_dialect.dtypes import is_float
 
 
@@ -44,38 +43,38 @@ def topk(node: Node) -> Result:
 @converts("aten.kthvalue.default")
 def kthvalue(node: Node) -> Result:
     """The element that is at place `k`, counted from 1, when they are in order, and where it is."""
-    return _at(node, node.integer("k") - 1)
+    x, axis = node.tensor("self"), node.axis()
+    place = op.strided_slice(op.argsort(x, axis), [axis], [node.integer("k") - 1], [node.integer("k")])
+    return _found(node, x, axis, place)
 
 
-@converts("aten.median.dim", "aten.median.default")
+@converts("aten.median.dim", "aten.median.default", "aten.nanmedian.dim", "aten.nanmedian.default")
 def median(node: Node) -> Result:
-    """The middle element, of two the lesser, and along an axis also where it is."""
-    if node.name == "median" and not node.has("dim"):
-        x = op.flatten(node.tensor("self"))
-        length = math.prod(_fixed(node, axis) for axis in range(node.rank()))
-        ordered = op.sort(x, 0)
-        found = op.squeeze(op.strided_slice(ordered, [0], [(length - 1) // 2], [(length - 1) // 2 + 1]), [0])
-        if not is_float(node.dtype()):
-            return found
-        last = op.squeeze(op.strided_slice(ordered, [0], [length - 1], [length]), [0])
-        return op.where(op.isnan(last), last, found)
-    return _at(node, (_fixed(node, node.axis()) - 1) // 2, is_median=True)
+    """The middle element, of two the lesser, and along an axis also where it is; `nanmedian` is that of the numbers."""
+    is_whole = "dim" not in node.arguments
+    x, axis = (op.flatten(node.tensor("self")), 0) if is_whole else (node.tensor("self"), node.axis())
+    where = op.gather_elements(op.argsort(x, axis), _middle(node, x, axis), axis)
+    return op.squeeze(op.gather_elements(x, where, 0), [0]) if is_whole else _found(node, x, axis, where)
 
 
-def _fixed(node: Node, axis: int) -> int:
-    length = node.shape()[axis].constant_value
-    if length is None:
-        raise Refusal("the middle of a dimension that is symbolic is not supported")
-    return length
+def _middle(node: Node, x: Expr, axis: int) -> Expr:
+    """The index of the median when elements are in order, in which NaN are last; a median is NaN if an element is."""
+    assert x.shape is not None
+    length = x.shape[axis]
+    assert length is not None
+    ones = [to_dim(1 if at == axis else each) for at, each in enumerate(x.shape) if each is not None]
+    count = op.broadcast_to(node.graph.dimension(to_dim(length), i64), ones)
+    one, two = node.const(1, i64), node.const(2, i64)
+    numbers = count
+    if is_float(node.dtype()):
+        numbers = op.subtract(count, op.sum(op.astype(op.isnan(x), i64), [axis], keepdims=True))
+    half = op.floor_divide(op.subtract(op.maximum(numbers, one), one), two)
+    if node.name == "nanmedian" or numbers is count:
+        return half
+    return op.where(op.equal(numbers, count), half, numbers)  # the first NaN
 
 
-def _at(node: Node, place: int, is_median: bool = False) -> Result:
-    """The element at a place in order along an axis, and where it was; a median is no number if an element is none."""
-    x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")
-    where = op.strided_slice(op.argsort(x, axis), [axis], [place], [place + 1])
-    if is_median and is_float(node.dtype()):
-        is_nan = op.astype(op.isnan(x), "i32")
-        first = op.astype(op.argmax(is_nan, axis, keepdims=True), "i64")
-        where = op.where(op.greater(op.max(is_nan, [axis], keepdims=True), node.const(0, i32)), first, where)
+def _found(node: Node, x: Expr, axis: int, where: Expr) -> Result:
+    """The elements at indices along an axis, and the indices."""
     found = op.gather_elements(x, where, axis)
-    return [found, where] if keep else [op.squeeze(found, [axis]), op.squeeze(where, [axis])]
+    return [found, where] if node.flag("keepdim") else [op.squeeze(found, [axis]), op.squeeze(where, [axis])]

@@ -143,9 +143,9 @@ def erfc(x: te.Expr) -> te.Expr:
 _OF_ONE: dict[str, Callable[[Expr, Node], Expr]] = {
     "aten.expm1.default": lambda x, node: _elementwise(node, te.expm1, x),
     "aten.log1p.default": lambda x, node: _elementwise(node, te.log1p, x),
-    "aten.log2.default": lambda x, node: op.multiply(op.log(x), node.like(1 / math.log(2), x)),
-    "aten.log10.default": lambda x, node: op.multiply(op.log(x), node.like(1 / math.log(10), x)),
-    "aten.exp2.default": lambda x, node: op.power(node.like(2, x), x),
+    "aten.log2.default": lambda x, node: _elementwise(node, te.log2, x),
+    "aten.log10.default": lambda x, node: _elementwise(node, te.log10, x),
+    "aten.exp2.default": lambda x, node: _elementwise(node, te.exp2, x),
     "aten.erfc.default": lambda x, node: _elementwise(node, erfc, x),
     "aten.frac.default": lambda x, _: op.subtract(x, op.trunc(x)),
     "aten.deg2rad.default": lambda x, node: op.multiply(x, node.like(math.pi / 180, x)),
@@ -165,3 +165,22 @@ def sinc(node: Node) -> Result:
     x = node.tensor("self", node.out_dtype())
     scaled = op.multiply(x, node.like(math.pi, x))
     return op.where(op.equal(x, node.like(0, x)), node.like(1, x), op.divide(op.sin(scaled), scaled))
+
+
+@converts("aten.signbit.default")
+def signbit(node: Node) -> Result:
+    """Whether a number has a minus sign, which a zero and what is no number may have, too."""
+    x = node.tensor("self")
+    if is_bool(node.dtype()):
+        return op.zeros(node.out_dims(), node.out_dtype())
+    if not is_float(node.dtype()):
+        return op.less(x, node.like(0, x))
+    return op.less(_elementwise(node, lambda value: te.copysign(te.const(1, value.dtype), value), x), node.like(0, x))
+
+
+@converts("aten.angle.default")
+def angle(node: Node) -> Result:
+    """The angle of real numbers: half a turn of those below zero."""
+    x = node.tensor("self", node.out_dtype())
+    zero = node.like(0, x)
+    return op.where(op.isnan(x), x, op.where(op.less(x, zero), node.like(math.pi, x), zero))

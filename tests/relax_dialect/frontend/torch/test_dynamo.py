@@ -102,6 +102,20 @@ def test_arguments_that_are_written_and_branches_on_data():
 
 
 @torch.no_grad()
+def test_sizes_are_arguments_of_operators():
+    """PyTorch passes a size of one graph, of two inputs, or of a later call as a number."""
+    table = torch.arange(40).reshape(1, 40)
+
+    def function(x: Any) -> Any:
+        return table[:, : x.shape[1]] + x, x.new_ones(x.shape[1]), table.narrow(1, 0, x.shape[1] - 1)
+
+    fast = compiled(function, dynamic=None)
+    for size in (7, 5, 16):
+        x = torch.randn(2, size)
+        torch.testing.assert_close(fast(x), function(x))
+
+
+@torch.no_grad()
 def test_a_convolution_network():
     model = torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.export import Dim
 from torch.nn import functional as F
 
 from relax_dialect.interpreter import run
@@ -113,6 +114,19 @@ def conversions(x: Tensor, i: Tensor, b: Tensor) -> Any:
     ]
 
 
+def special_functions(x: Tensor, i: Tensor) -> Any:
+    """Gamma and Bessel functions (at infinity PyTorch's `i0` and `i1` are no numbers), and the inverse of `erf`."""
+    return [
+        *(torch.lgamma(x), torch.lgamma(i), torch.digamma(x), torch.i0(x[:-3]), torch.special.i1(x[:-3])),
+        *(torch.special.i0e(x), torch.special.i1e(x), torch.erfinv(x / 10), torch.erfinv(x.clamp(-0.999999, 1))),
+        *(torch.signbit(x), torch.signbit(i), torch.angle(x), torch.nextafter(x, i[0]), torch.ldexp(x, i[:1])),
+        *(5 & i, 7 | i, 6 ^ i, 1 << i.abs(), torch.dist(x[1:9], x[9:17]), torch.dist(x[1:9], x[9:17], 1.0)),
+        torch.searchsorted(x[1:9], 0.2),
+    ]
+
+
+POINTS = [-100.0, -7.0, -3.5, -2.0, -1.0, -0.7, -1e-5, -0.0, 0.0, 1e-6, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 9.9, 10.0, 30.0]
+
 CASES = [
     (unary, (X, INTS)),
     (unary_on_domain, (POSITIVE,)),
@@ -122,6 +136,7 @@ CASES = [
     (activations, (X, torch.rand(3))),
     (reductions, (X, INTS)),
     (conversions, (X, INTS, MASK)),
+    (special_functions, (torch.tensor([*POINTS, 80.0, inf, -inf, nan]), torch.arange(-3, 5))),
 ]
 
 
@@ -153,6 +168,28 @@ def test_special_values():
     for ours, theirs in zip(found[1:4], special(FIRST, SECOND)[1:4], strict=True):
         np.testing.assert_array_equal(np.signbit(ours[~np.isnan(ours)]), torch.signbit(theirs)[~theirs.isnan()].numpy())
     assert_same(small, (torch.tensor([1e-20, -1e-20, 1e-10, 0.5, inf, nan]),))
+
+
+def running(x: Tensor, i: Tensor) -> Any:
+    of_floats = [*torch.cummax(x, 1), *torch.cummin(x, 0), torch.logcumsumexp(x, 1), torch.logcumsumexp(x.double(), 2)]
+    return [*of_floats, *torch.cummax(i, -1), *torch.cummin(x[0, 0, 0], 0)]
+
+
+def numbers_in_the_middle(x: Tensor, i: Tensor) -> Any:
+    of_floats = [torch.nanmedian(x), torch.median(x), *torch.median(x, 0), x.kthvalue(2, 0).values]
+    return [*of_floats, torch.nanmedian(x, 1).values, torch.median(i), i.median(1, True).values, torch.nanmedian(i)]
+
+
+@pytest.mark.parametrize("function", [running, numbers_in_the_middle])
+def test_an_order_along_axes_of_any_length(function: Any):
+    x = torch.randn(4, 5, 3).round(decimals=1)
+    x[1, 2, 1], x[0, 0], x[3, :, 2] = nan, -inf, nan
+    inputs = [(part, torch.randint(0, 4, (len(part), 6))) for part in (x, x[:2, :3], x[1:, :1])]
+    assert_same(function, inputs[0], ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO}), *inputs[1:])
+
+
+def test_a_logarithm_of_a_power_of_two_is_whole():
+    assert_same(lambda x: torch.log2(x).floor(), (2.0 ** torch.arange(-40, 41),))
 
 
 def test_a_median_of_what_is_no_number():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
 
-from tests.relax_dialect.frontend.torch.programs import assert_same
+from lowering import build
+from relax_dialect.frontend.torch import import_file, whole_recurrent_layers
+from tests.relax_dialect.frontend.torch.programs import assert_close, assert_same, export
+from vm_dialect import VirtualMachine
 
 Tensor = torch.Tensor
 BATCH, TIME = Dim("batch", min=0, max=64), Dim("time", min=1, max=32)
@@ -175,3 +179,21 @@ def test_model(name: str):
     torch.manual_seed(0)
     make, dynamic, inputs = MODELS[name]
     assert_same(make().eval(), [inputs[0]], (dynamic,), *([each] for each in inputs[1:]))
+
+
+@pytest.mark.parametrize("make", [Recurrent, Projected])
+def test_the_length_of_recurrent_layers_stays_open(make: type[nn.Module]):
+    torch.manual_seed(0)
+    inputs = [torch.randn(*size, 6) for size in ((3, 7), (1, 2), (2, 1))]
+    with whole_recurrent_layers():
+        assert_same(make().eval(), [inputs[0]], ({0: Dim.AUTO, 1: Dim.AUTO},), *([each] for each in inputs[1:]))
+
+
+def test_a_file_with_whole_recurrent_layers(tmp_path: Path):
+    model, path = nn.GRU(3, 4, batch_first=True).eval(), tmp_path / "gru.pt2"
+    with whole_recurrent_layers():
+        program = export(model, (torch.randn(2, 7, 3),), ({0: BATCH, 1: TIME},))
+    torch.export.save(program, path)
+    main = VirtualMachine(build(import_file(path), mode="bytecode"))["main"]
+    x = torch.randn(1, 3, 3)
+    assert_close(main(x), list(model(x)))
