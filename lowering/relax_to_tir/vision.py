@@ -12,7 +12,7 @@ from lowering.relax_to_tir.indices import axes, clamped
 from lowering.relax_to_tir.kernel import Kernel
 from lowering.relax_to_tir.scalars import narrowed, number, wide_dtype, widen
 from lowering.relax_to_tir.sorting import descending, merge_sort
-from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
+from relax_dialect.ops.vision import FARTHEST, NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
 from tir_dialect import te
 from tir_dialect.dims import Dim
 
@@ -118,7 +118,8 @@ def _grid(
     length = end - start if op.aligned is not None else te.maximum(end - start, 1)
     part = b.let(length / te.cast(te.cast(count, "index"), length.dtype), "part")
     ratio = op.sampling_ratio.value.data
-    points = te.const(ratio, "i64") if ratio else te.cast(te.ceil(part), "i64")
+    whole = te.select(te.isfinite(part), te.ceil(part), number(0, part))
+    points = te.const(ratio, "i64") if ratio else te.cast(whole, "i64")
     return (start + te.cast(at, part.dtype) * part, part), te.cast(b.let(points, "points"), "index")
 
 
@@ -130,16 +131,16 @@ def _at(position: tuple[te.Expr, te.Expr], index: te.Expr, count: te.Expr) -> te
 def _neighbours(
     b: te.ExternBuilder, x: te.Tensor, outer: tuple[te.Expr, te.Expr], y: te.Expr, across: te.Expr
 ) -> list[te.Expr]:
-    """The four weighted neighbours of a point; zeros far outside."""
+    """The four weighted neighbours of a point; zeros far outside, or where it is NaN."""
     (row, below, dy), (column, right, dx) = (
         _pair(b, position, length) for position, length in zip((y, across), x.shape[2:], strict=True)
     )
     height, width = (te.cast(te.cast(length, "index"), y.dtype) for length in x.shape[2:])
-    beyond = te.logical_or(y < -1, y > height, across < -1, across > width)
+    near = te.logical_and(y >= -1, y <= height, across >= -1, across <= width)
     weights = ((row, column, (1 - dy) * (1 - dx)), (row, right, (1 - dy) * dx))
     weights += ((below, column, dy * (1 - dx)), (below, right, dy * dx))
     zero = number(0, y)
-    return [te.select(beyond, zero, widen(x[(*outer, r, c)]) * te.cast(w, y.dtype)) for r, c, w in weights]
+    return [te.select(near, widen(x[(*outer, r, c)]) * te.cast(w, y.dtype), zero) for r, c, w in weights]
 
 
 def _pair(b: te.ExternBuilder, position: te.Expr, length: Dim) -> tuple[te.Expr, te.Expr, te.Expr]:
@@ -189,7 +190,8 @@ def _part(
     for corner in (0, 2):
         value = widen(rois[region, axis + corner])
         position = te.round_away(value * number(op.spatial_scale.value.data, value))
-        corners.append(b.let(te.cast(position, "i64"), "corner"))
+        limited = te.maximum(te.minimum(position, FARTHEST), -FARTHEST)
+        corners.append(b.let(te.cast(limited, "i64"), "corner"))
     size = b.let(te.maximum(corners[1] - corners[0] + 1, 1), "size")
     index, parts = te.cast(at, "i64"), te.cast(te.cast(count, "index"), "i64")
     limit = te.cast(te.cast(length, "index"), "i64")

@@ -73,6 +73,6 @@ def _cut(x: Array, capitals: Sequence[str], layout: BlockedLayout) -> Array:
 @computes(MultinomialFromUniformOp)
 def multinomial(op: MultinomialFromUniformOp, probabilities: Array, uniform: Array, rows: Array) -> Array:
     """How many sums are not greater than the number."""
-    sums = np.cumsum(wide(probabilities), axis=1)[rows[:, 0]]
+    sums = np.take(np.cumsum(wide(probabilities), axis=1), rows[:, 0], axis=0, mode="clip")
     positions = np.minimum((sums <= wide(uniform)).sum(1, keepdims=True), probabilities.shape[1] - 1)
     return positions.astype(numpy_dtype(op.dtype))

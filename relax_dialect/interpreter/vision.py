@@ -10,7 +10,7 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
+from relax_dialect.ops.vision import FARTHEST, NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
 
 
 def corners(boxes: Array, center: bool) -> Array:
@@ -76,14 +76,14 @@ def _points(start: Any, end: Any, count: int, op: ROIAlignOp) -> list[list[float
     """The positions of points along an axis, for each part."""
     length = end - start if op.aligned is not None else max(end - start, 1.0)
     part, ratio = length / count, op.sampling_ratio.value.data
-    points = ratio or max(math.ceil(part), 0)
+    points = ratio or (max(math.ceil(part), 0) if math.isfinite(part) else 0)
     return [[start + at * part + (p + 0.5) * part / points for p in range(points)] for at in range(count)]
 
 
 def _point(image: Array, y: float, x: float) -> Array:
-    """The four weighted neighbours of a point, by neighbour and channel; zeros far outside."""
+    """The four weighted neighbours of a point, by neighbour and channel; zeros far outside, or where it is NaN."""
     height, width = image.shape[1:]
-    if y < -1 or y > height or x < -1 or x > width:
+    if not (-1 <= y <= height and -1 <= x <= width):
         return np.zeros((4, image.shape[0]), image.dtype)
     (row, below, dy), (column, right, dx) = _neighbours(y, height), _neighbours(x, width)
     weights = ((row, column, (1 - dy) * (1 - dx)), (row, right, (1 - dy) * dx))
@@ -104,8 +104,9 @@ def roi_pool(op: ROIPoolOp, x: Array, rois: Array, batches: Array) -> Array:
     result = np.zeros((len(rois), x.shape[1], height, width), wide(x).dtype)
     for number, batch in enumerate(batches):
         image = _image(wide(x), batch)
-        scaled = wide(rois[number]) * image.dtype.type(op.spatial_scale.value.data)
-        left, top, right, bottom = (int(np.copysign(np.floor(abs(each) + 0.5), each)) for each in scaled)
+        scaled = np.nan_to_num(wide(rois[number]) * image.dtype.type(op.spatial_scale.value.data))
+        corners = np.copysign(np.floor(abs(scaled) + 0.5), scaled).clip(-FARTHEST, FARTHEST)
+        left, top, right, bottom = map(int, corners)
         rows, columns = _parts(top, bottom, height, image.shape[1]), _parts(left, right, width, image.shape[2])
         for i, j in product(range(height), range(width)):
             part = image[:, rows[i], columns[j]]

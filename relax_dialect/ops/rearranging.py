@@ -174,11 +174,11 @@ class MultinomialFromUniformOp(Operator):
     ```
 
     A sample is the first position at which the sum of the probabilities of its row is greater than its number; the last
-    position if there is none. Mirrors TVM.
+    position if there is none. Of a row that does not exist, the nearest one is meant. Mirrors TVM.
 
     C1: the probabilities have rank 2, numbers and rows rank 2 with one column, and there are as many of both.
     C2: probabilities and numbers are floating-point, rows integers; so is the dtype of the samples.
-    C3: there is at least one position.
+    C3: there is at least one position; where there is a number, a row.
     """
 
     name = "relax.multinomial_from_uniform"
@@ -200,7 +200,7 @@ class MultinomialFromUniformOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        (_, positions), uniform, rows = (require_rank(inference, index, 2) for index in range(3))  # C1
+        (given, positions), uniform, rows = (require_rank(inference, index, 2) for index in range(3))  # C1
         for dims in (uniform, rows):
             inference.require_equal(dims[1], constant(1), "one column")  # C1
         count = inference.require_equal(uniform[0], rows[0], "a row for each number")  # C1
@@ -211,4 +211,6 @@ class MultinomialFromUniformOp(Operator):
         if not Domain.INTEGER.admits(dtype):
             inference.fail(f"dtype expected an integer dtype, got {dtype}")  # C2
         inference.require_at_most(constant(1), positions, "at least one place")  # C3
+        if count is not None and given is not None:
+            inference.require_at_most(count, count * given, "a row of probabilities for each number")  # C3
         return (TensorType((count, constant(1)), dtype, inference.common_device()),)

@@ -17,6 +17,9 @@ from tir_dialect.ops.assembly_format import op_definition
 
 ROI_MODES = ("avg", "max", "max_point")
 
+FARTHEST = 2.0**31
+"""The limit of the corners of regions that are rounded to elements."""
+
 
 @op_definition
 class NonMaxSuppressionOp(Operator):
@@ -80,7 +83,11 @@ def _require_regions(inference: Inference) -> tuple[tuple[Dim | None, ...], Dim 
     inference.require_domain(0, Domain.FLOAT)
     inference.common_dtype((0, 1))
     inference.require_domain(2, Domain.INTEGER)
-    return x, inference.require_equal(rois[0], batches[0], "one batch index for each region")
+    count = inference.require_equal(rois[0], batches[0], "one batch index for each region")
+    for length in (x[0], x[2], x[3]):
+        if length is not None and count is not None:
+            inference.require_at_most(count, count * length, "images with elements for the regions")
+    return x, count
 
 
 @op_definition
@@ -95,10 +102,13 @@ class ROIAlignOp(Operator):
     multiplied by `spatial_scale` and moved back by `offset`, and `batches` says which image it is of. Regions are at
     least 1 wide if they are not `aligned`. At each position of the result `sampling_ratio` by `sampling_ratio` points
     are interpolated, as many as there are elements if that is 0. The result is their mean, with mode `max_point` the
-    greatest, with `max` the greatest of all their weighted elements. Mirrors ONNX `RoiAlign`, where `half_pixel` is
-    `aligned offset = 0.5`, and TVM `relax.vision.roi_align`, whose `max` is `max_point`.
+    greatest, with `max` the greatest of all their weighted elements. Points that are not finite are far outside, as
+    all are of a part whose length is not. Of an image that does not exist, the nearest one is meant. Mirrors ONNX
+    `RoiAlign`, where `half_pixel` is `aligned offset = 0.5`, and TVM `relax.vision.roi_align`, whose `max` is
+    `max_point`.
 
-    C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each.
+    C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each; where there is a region,
+    the images have elements.
     C2: data and regions are of one floating-point dtype, batch indices integers.
     C3: height and width are at least 1, the sampling ratio at least 0.
     C4: the mode is `avg`, `max` or `max_point`.
@@ -165,10 +175,11 @@ class ROIPoolOp(Operator):
     ```
 
     As `relax.vision.roi_align`, but corners are rounded to elements, which belong to the region, and each part has
-    whole elements; one without elements gives 0. Mirrors TVM `relax.vision.roi_pool` and ONNX `MaxRoiPool`, whose
-    regions begin with their batch.
+    whole elements; one without elements gives 0. Corners are limited to 31 bits, NaN is 0. Mirrors TVM
+    `relax.vision.roi_pool` and ONNX `MaxRoiPool`, whose regions begin with their batch.
 
-    C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each.
+    C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each; where there is a region,
+    the images have elements.
     C2: data and regions are of one floating-point dtype, batch indices integers.
     C3: height and width are at least 1.
     """

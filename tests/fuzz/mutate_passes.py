@@ -65,7 +65,21 @@ _LOADER = """
 import importlib.machinery, sys
 path, number = {path!r}, {number}
 sys.path.insert(0, {root!r})
-from tests.fuzz.mutate_passes import mutants
+try:
+    import lit.main
+    import pytest
+    from tests.fuzz.mutate_passes import mutants
+    from xdsl_relax import testing
+    in_a_fork = testing._pass_in_a_fork
+except BaseException as error:
+    print(error, file=sys.stderr)
+    sys.exit({broken})
+def pass_in_a_fork(pipes, test):
+    # What fails in a fork would be tried again in a shell, which knows nothing of the fault.
+    if not in_a_fork(pipes, test):
+        raise AssertionError("failed with the fault")
+    return True
+testing._pass_in_a_fork = pass_in_a_fork
 source = open(path).read()
 code = compile(mutants(source)[number][1], path, "exec")
 plain = importlib.machinery.SourceFileLoader.get_code
@@ -76,20 +90,18 @@ tests = {tests!r}
 of_filecheck = [test for test in tests if "filecheck" in test]
 of_pytest = [test for test in tests if test not in of_filecheck]
 if of_filecheck:
-    import lit.main
-    from lit import Test
-    from tests.support import forked_tools
-    # What fails in a fork would be tried again in a shell, which knows nothing of the fault.
-    forked_tools.ShTest.execute = lambda self, test, config: Test.Result(Test.FAIL)
     try:
-        lit.main.main(["-q", "-j1", *of_filecheck])
+        sys.argv = ["lit", "-q", "-j1", *of_filecheck]
+        lit.main.main()
     except SystemExit as end:
         if end.code:
-            sys.exit(end.code)
+            sys.exit(1)
 if of_pytest:
-    import pytest
     sys.exit(pytest.main(["-x", "-q", "-m", "not slow", "--no-header", "-p", "no:cacheprovider", *of_pytest]))
 """
+
+_BROKEN = 70
+"""The exit status of a process whose own tools fail, which says nothing about a fault."""
 
 
 def mutants(source: str) -> list[tuple[str, ast.Module]]:
@@ -166,12 +178,17 @@ def _plant(node: ast.AST, way: str) -> str:
 
 
 def is_caught(path: Path, number: int, tests: list[str], limit: float) -> bool:
-    """Whether a test fails, or the tests take too long, with a fault planted."""
-    script = _LOADER.format(path=str(path), number=number, root=str(ROOT), tests=tests)
+    """Whether a test fails, or the tests take too long, with a fault planted.
+
+    Raises a `RuntimeError` where the tools of testing themselves cannot be loaded.
+    """
+    script = _LOADER.format(path=str(path), number=number, root=str(ROOT), tests=tests, broken=_BROKEN)
     try:
         done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, timeout=limit, check=False)
     except subprocess.TimeoutExpired:
         return True
+    if done.returncode == _BROKEN:
+        raise RuntimeError(f"the tests were not run: {done.stderr.decode(errors='replace')}")
     return done.returncode != 0
 
 

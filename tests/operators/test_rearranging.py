@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.operators.support import Programs, random
+from tests.support.programs import MODES
 
 LAYOUT = "relax.layout_transform %x source = {} target = {}"
 IMAGE = "%x: !relax.tensor<[n, c, h, w], f32>"
@@ -84,3 +85,14 @@ def test_multinomial(sizes: tuple[int, int, int]):
     rows = np.arange(k).reshape(-1, 1) % n
     expected = np.minimum(np.floor(uniform * 8), m - 1).astype(np.int32)
     PROGRAMS.check("samples", [probabilities, uniform, rows], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_multinomial_of_rows_that_do_not_exist(mode: str):
+    """The nearest row counts; without rows there are no samples."""
+    sample = PROGRAMS.runners[mode]("samples")
+    probabilities = np.array([[1, 0], [0.5, 0], [0, 1]], np.float32)
+    rows, uniform = np.array([[-1], [7], [2**40]]), np.full((3, 1), 0.75, np.float32)
+    np.testing.assert_array_equal(np.asarray(sample(probabilities, uniform, rows)), [[0], [1], [1]])
+    with pytest.raises(ValueError, match="a row of probabilities for each number"):
+        sample(probabilities[:0], uniform, rows)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.operators.support import Programs, Tolerance, random
+from tests.support.programs import MODES
 
 BOXES = "%x: !relax.tensor<[b, n, 4], f32>, %s: !relax.tensor<[b, c, n], f32>"
 LIMITS = "%max: !relax.tensor<[], i64>, %iou: !relax.tensor<[], f32>, %least: !relax.tensor<[], f32>"
@@ -137,3 +138,28 @@ def test_roi_pool(count: int, shape: tuple[int, ...]):
     low = random("f32", count, 2, seed=1, low=-4, high=8)
     rois = np.concatenate([low, low + random("f32", count, 2, seed=2, low=-1, high=12)], 1)
     PROGRAMS.check("pool", [x, rois, at], _pool(x, rois, at))
+
+
+@pytest.mark.parametrize("name", ["align", "align_free", "align_max", "align_point", "pool"])
+def test_regions_beyond_all_bounds(name: str):
+    """Points that are not finite are outside, corners are limited, and the nearest image counts for one that there is
+    not.
+    """
+    x, far = random("f32", 2, 1, 4, 4, low=1, high=2), 1e30 if name == "pool" else np.inf
+    rois = np.array([[0, 0, far, 3], [np.nan] * 4, [-far, 1, 3, 3], [far, far, far, far], [0, 0, 8, 8]], np.float32)
+    at = np.array([0, 1, 1, 0, 9])
+    expected = np.zeros((5, 1, 3, 2), np.float32)
+    expected[4:] = PROGRAMS.runners["interpret"](name)(x, rois[4:], np.array([1]))
+    if name == "pool":
+        limited = np.clip(np.nan_to_num(rois), -2000, 2000)  # beyond the image all the same
+        expected = _pool(x, limited, np.minimum(at, 1))
+    PROGRAMS.check(name, [x, rois, at], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["align", "pool"])
+def test_regions_without_images(name: str, mode: str):
+    run, rois = PROGRAMS.runners[mode](name), np.zeros((1, 4), np.float32)
+    for shape in ((0, 1, 4, 4), (1, 1, 0, 4), (1, 1, 4, 0)):
+        with pytest.raises(ValueError, match="images with elements for the regions"):
+            run(np.zeros(shape, np.float32), rois, np.array([0]))

@@ -9,10 +9,19 @@ from xdsl.dialects.vector import CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tir_dialect.analysis.sigmoid import exponent_of_sigmoid
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.expressions import ADDRESS_BITS, EXPRESSIONS, Expression, expression_of, wrapped
+from tir_dialect.interpreter.expressions import (
+    ADDRESS_BITS,
+    EXPRESSIONS,
+    FUNCTIONS,
+    Expression,
+    expression_of,
+    wrapped,
+)
+from tir_dialect.interpreter.numerics import SIGMOID
 from tir_dialect.interpreter.widths import bits_of, holds_integers, numpy_type, scalar_value
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.memory import lanes_of
@@ -50,9 +59,12 @@ def emit_elementwise(emitter: Emitter, op: Operation) -> None:
         raise UnsupportedOpError(f"'{op.name}' is not interpreted, expected ops of tir, arith, math or vector")
     if isinstance(op, _MAY_OVERFLOW) and bits_of(op.result.type) is None and emitter.sources.is_data(op.result):
         expression = _wrapping(expression)
-    names = emitter.names(tuple(op.operands))
+    operands = tuple(op.operands)
+    if (exponent := exponent_of_sigmoid(op)) is not None:
+        expression, operands = FUNCTIONS[SIGMOID], (exponent,)
+    names = emitter.names(operands)
     vectors = any(isa(type, VectorType) for type in (*op.operand_types, *op.result_types))
-    if not vectors or isinstance(op, _NATIVE_ON_VECTORS):
+    if not vectors or (isinstance(op, _NATIVE_ON_VECTORS) and exponent is None):
         emitter.assign(op.results[0], expression(op, names))
         return
     lanes = [f"x{index}" for index in range(len(names))]

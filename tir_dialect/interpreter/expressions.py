@@ -228,7 +228,7 @@ EXPRESSIONS: dict[type[Operation], Expression] = {
 """The scalar ops that the interpreter knows, except those in `FUNCTIONS`."""
 
 FUNCTIONS: dict[str, Expression] = {name: _function(name) for name in (*numerics.UNARY, *numerics.BINARY)}
-"""The float functions of `math` and `tir`, by op name."""
+"""The float functions of `math` and `tir`, by op name, and `numerics.SIGMOID`."""
 
 
 def expression_of(op: Operation) -> Expression | None:

@@ -191,6 +191,15 @@ def _scaled_exp(value: float) -> float:
     return float(np.exp(np.float64(-104.0 if value < -104.0 else value))) * 2.0**64
 
 
+def _sigmoid(exponent: float) -> float:
+    """`1 / (1 + e**exponent)`, without overflow."""
+    small = math.exp(-abs(exponent))
+    return (small if exponent > 0 else 1.0) / (1.0 + small)
+
+
+SIGMOID = "sigmoid"
+"""The function that stands for a quotient `1 / (1 + e**u)` of `u`."""
+
 UNARY: dict[str, Callable[[float], float]] = {
     "math.acos": _total(math.acos, np.arccos),
     "math.acosh": _total(math.acosh, np.arccosh),
@@ -221,8 +230,9 @@ UNARY: dict[str, Callable[[float], float]] = {
     "math.tanh": math.tanh,
     "math.trunc": lambda value: float(np.trunc(value)),
     "tir.scaled_exp": _scaled_exp,
+    SIGMOID: _sigmoid,
 }
-"""The unary functions of floats by op name."""
+"""The unary functions of floats by op name, and `SIGMOID`."""
 
 BINARY: dict[str, Callable[[float, float], float]] = {
     "math.atan2": math.atan2,

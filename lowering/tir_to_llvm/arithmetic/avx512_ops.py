@@ -17,7 +17,7 @@ from lowering.llvm.builder.llvm_builder import LLVMBuilder
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, Lower
 from lowering.tir_to_llvm.math.avx512 import extremum, has_extrema, has_registers, reciprocal
 from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.hyperbolic import power_in_sum
+from tir_dialect.analysis.sigmoid import power_in_sum
 
 
 def _divf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

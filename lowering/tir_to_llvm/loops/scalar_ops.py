@@ -30,7 +30,8 @@ from lowering.tir_to_llvm.loops.lane_values import (
     is_varying,
 )
 from lowering.tir_to_llvm.math.floats import Floats
-from lowering.tir_to_llvm.math.hyperbolic import exponent_of_sigmoid, sigmoid
+from lowering.tir_to_llvm.math.hyperbolic import sigmoid
+from tir_dialect.analysis.sigmoid import exponent_of_sigmoid
 from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import FirstLaneOp

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects import arith, llvm, math
-from xdsl.dialects.builtin import FloatAttr, f32, f64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import llvm
+from xdsl.ir import SSAValue
 
-from lowering.llvm.builder.vector_types import element_type
 from lowering.tir_to_llvm.math.avx512 import finite_reciprocal, has_registers
 from lowering.tir_to_llvm.math.coefficients import LN2, coefficients
 from lowering.tir_to_llvm.math.expansion import tail_and_scale
@@ -22,29 +20,6 @@ from lowering.tir_to_llvm.math.logarithms import log, log_of_one_plus, split
 
 _LEAST = -40.0
 """Below, the quotient rounds to 1."""
-
-
-def exponent_of_sigmoid(op: Operation) -> SSAValue | None:
-    """The `u` of an op that computes `1 / (1 + e**u)` of f32 or f64; `None` for any other op."""
-    # The class itself, which has no subclasses: this is asked for every op.
-    if type(op) is not arith.DivfOp or element_type(op.result.type) not in (f32, f64) or not _is_one(op.lhs):
-        return None
-    power = power_in_sum(op.rhs)
-    return None if power is None else power.operand
-
-
-def power_in_sum(value: SSAValue) -> math.ExpOp | None:
-    """The power of a sum `1 + e**u`; `None` for any other value."""
-    if not isinstance(value.owner, arith.AddfOp):
-        return None
-    lhs, rhs = value.owner.operands
-    power = rhs if _is_one(lhs) else lhs
-    return power.owner if isinstance(power.owner, math.ExpOp) and (_is_one(lhs) or _is_one(rhs)) else None
-
-
-def _is_one(value: SSAValue) -> bool:
-    constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-    return isinstance(constant, FloatAttr) and constant.value.data == 1.0
 
 
 def sigmoid(f: Floats, u: SSAValue) -> SSAValue:
