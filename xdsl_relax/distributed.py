@@ -6,6 +6,7 @@ from lowering.distributed.plans import (
     LLAMA_CACHE,
     annotate,
     data_parallel,
+    expert_parallel,
     sequence_parallel,
     tensor_parallel,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "ShardedProgram",
     "annotate",
     "data_parallel",
+    "expert_parallel",
     "run_workers",
     "sequence_parallel",
     "shard",

@@ -53,6 +53,15 @@ def sequence_parallel(dim: int = 1) -> Plan:
     return Plan({}, dim)
 
 
+def expert_parallel(*experts: str) -> Plan:
+    """Workers have some of the experts each: the first dimension of their matrices (Lepikhin et al., 2020, GShard).
+
+    Where all workers have all tokens, an all-reduce adds up what their experts say. Where they have tiles of the tokens
+    along the same axis, an all-gather brings these to the experts, and a reduce-scatter brings the sums back.
+    """
+    return Plan({name: Shard(0) for name in experts})
+
+
 LLAMA = tensor_parallel(
     columns=[f"*.{part}_proj.weight" for part in ("q", "k", "v", "gate", "up")],
     rows=["*.o_proj.weight", "*.down_proj.weight"],
