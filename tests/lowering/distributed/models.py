@@ -54,7 +54,7 @@ def llama_inputs(past: int, length: int) -> list[np.ndarray]:
 
 
 def mixture_of_experts(experts: int = 4, features: int = 6, hidden: int = 8) -> ModuleOp:
-    """A layer in which the two best experts of each token compute; their matrices are constants, one for all experts."""
+    """A layer in which the two best experts of each token compute; a constant has the matrices of all experts."""
     rng = np.random.default_rng(2)
 
     def weight(name: str, *shape: int) -> np.ndarray:

@@ -8,7 +8,16 @@ from examples.models.bert import sentence_embeddings
 from examples.models.llama import decoder, random_weights
 from lowering.context import make_context
 from lowering.distributed.cut_constants import CutConstantsPass
-from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, Plan, annotate, data_parallel, expert_parallel, sequence_parallel
+from lowering.distributed.plans import (
+    BERT,
+    LLAMA,
+    LLAMA_CACHE,
+    Plan,
+    annotate,
+    data_parallel,
+    expert_parallel,
+    sequence_parallel,
+)
 from lowering.distributed.report import communication
 from lowering.distributed.shard import shard
 from lowering.distributed.tiles import Distribution
