@@ -144,7 +144,9 @@ INDEX: dict[str, Entry] = {
     "lower-distributed": Entry("lowering.distributed.lower_distributed:LowerDistributedPass"),
     "lower-init-blocks": Entry("lowering.tir.lower_init_blocks:LowerInitBlocksPass"),
     "lower-shapes": Entry("lowering.relax.shapes.lower_shapes:LowerShapesPass"),
-    "merge-collectives": Entry("lowering.distributed.merge_collectives:MergeCollectivesPass"),
+    "merge-collectives": Entry(
+        "lowering.distributed.merge_collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
+    ),
     "merge-composites": Entry("lowering.byoc.merge_composites:MergeCompositesPass"),
     "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -19,11 +20,10 @@ from relax_dialect.ops.joining import ConcatOp, SplitOp
 from relax_dialect.ops.manipulation import ReshapeOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, product
 
 SMALL = 1 << 16
-"""Bytes up to which an all-reduce takes as long as its messages need to start, so that copying its operand is worth it."""
+"""Bytes up to which the start of messages takes most of the time of an all-reduce: copying the operand is worth it."""
 
 
 class MergeCollectivesPass(Pass):
@@ -78,7 +78,7 @@ class AddBeforeAllReduce(RewritePattern):
         total = AddOp(first.x, second.x)
         rewriter.replace(op, [total, like(first, total.result)])
         for each in (first, second):
-            rewriter.erase_op(each)
+            rewriter.erase(each)
 
 
 def like(op: AllReduceOp, x: SSAValue) -> AllReduceOp:
@@ -94,7 +94,9 @@ def _groups(block: Block) -> Iterator[Sequence[AllReduceOp]]:
         if not isinstance(op, AllReduceOp) or not _is_small(op):
             continue
         key = (tuple(sorted(op.properties.items())), op.result.type.dtype)
-        group, made = groups.setdefault(key, []), positions.get(_maker(op.x), -1)
+        group = groups.setdefault(key, [])
+        maker = _maker(op.x)
+        made = -1 if maker is None else positions.get(maker, -1)
         if any(_first_use(each.result, positions) <= made for each in group):
             yield group
             group = groups[key] = []
