@@ -183,6 +183,7 @@ INDEX: dict[str, Entry] = {
         "lowering.relax.rewrites.simplify_reshapes:SimplifyReshapesPass",
         requires=("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze"),
     ),
+    "split-stages": Entry("lowering.distributed.split_stages:SplitStagesPass"),
     "tir-to-flat": Entry("lowering.pipelines:TIRToFlatPass"),
     "tir-to-llvm": Entry("lowering.pipelines:TIRToLLVMPass"),
     "to-mixed-precision": Entry("lowering.relax.rewrites.to_mixed_precision:ToMixedPrecisionPass"),

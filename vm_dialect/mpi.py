@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import prod
 from typing import Any, NoReturn
@@ -27,6 +27,9 @@ SPINS = 200
 
 NAP = 100e-6
 """Seconds that it sleeps then: other workers may need the processor."""
+
+DIGEST = 16
+"""Bytes that stand for what a message is."""
 
 _REDUCTIONS: Mapping[str, MPI.Op] = {
     "sum": MPI.SUM,
@@ -47,6 +50,8 @@ class MPIGroup:
     """Seconds after which other workers have to be there."""
     check: bool = True
     """Whether workers compare what they do before data moves: a message of 16 bytes for each exchange."""
+    _sent: list[tuple[MPI.Request, Array]] = field(default_factory=list["tuple[MPI.Request, Array]"])
+    """Messages on their way, with their memory."""
 
     @property
     def size(self) -> int:
@@ -113,6 +118,32 @@ class MPIGroup:
 
     def broadcast(self, out: Array) -> None:
         self.comm.Bcast(_bytes(out), 0)
+
+    def send(self, x: Array, to: int, tag: int) -> None:
+        """Sends a copy, in front of which what it is goes with a tag of its own, if workers compare."""
+        self._sent[:] = [each for each in self._sent if not each[0].Test()]
+        messages = [_bytes(x.copy())]
+        if self.check:
+            messages.insert(0, np.frombuffer(_digest(_like(x)), np.uint8))
+        for at, message in enumerate(messages):
+            self._sent.append((self.comm.Isend(message, to, 2 * tag + (at if self.check else 1)), message))
+
+    def receive(self, out: Array, source: int, tag: int) -> None:
+        what = f"a message of rank {source} with tag {tag}, {_like(out)}"
+        if self.check:
+            digest = np.empty(DIGEST, np.uint8)
+            self._wait(self.comm.Irecv(digest, source, 2 * tag), what)
+            if digest.tobytes() != _digest(_like(out)):
+                raise RuntimeError(f"workers disagree: rank {self.index} expected {what}, and got another one")
+        self._wait(self.comm.Irecv(_bytes(out), source, 2 * tag + 1), what)
+
+
+def _like(array: Array) -> str:
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def _digest(what: str) -> bytes:
+    return sha256(what.encode()).digest()[:DIGEST]
 
 
 def _bytes(array: Array) -> Any:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.distributed.split_stages import STAGE
 from relax_dialect.ops.distributed import AnnotateShardingOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.structure import FuncOp
@@ -99,6 +100,22 @@ def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh:
                 Rewriter.insert_op(note, InsertPoint.before(op))
                 op.operands[0] = note.result
                 count += 1
+    return count
+
+
+def assign_stages(module: ModuleOp, stages: Sequence[Sequence[str]]) -> int:
+    """Gives ops stages of a pipeline: those that use a parameter or constant whose name matches a pattern of a stage.
+
+    What follows from them is in their stage or a later one (`split-stages`). Gives how many tensors it found.
+    """
+    count = 0
+    for func in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for name, value in _named(func):
+            matching = [at for at, patterns in enumerate(stages) if any(fnmatchcase(name, each) for each in patterns)]
+            if matching:
+                count += 1
+                for use in value.uses:
+                    use.operation.attributes[STAGE] = IntegerAttr(matching[0], i64)
     return count
 
 

@@ -9,8 +9,16 @@ import numpy as np
 
 from examples.models.bert import sentence_embeddings
 from examples.models.llama import decoder, random_weights
-from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, annotate, data_parallel, expert_parallel
-from lowering.distributed.program import ShardedProgram
+from lowering.distributed.plans import (
+    BERT,
+    LLAMA,
+    LLAMA_CACHE,
+    annotate,
+    assign_stages,
+    data_parallel,
+    expert_parallel,
+)
+from lowering.distributed.program import PipelinedProgram, ShardedProgram
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
@@ -114,6 +122,30 @@ def named_weights() -> None:
     assert tiles == [(6, 13 if RANK == 0 else 12)], tiles
 
 
+PIPELINE = """relax.func @main[%n](%x: !relax.tensor<[n, 6], f32>, %v: !relax.tensor<[6, 6], f32>,
+    %w: !relax.tensor<[6, 6], f32>) -> !relax.object {
+  %0 = relax.matmul %x, %v
+  %1 = relax.nn.relu %0
+  %2 = relax.matmul %1, %w
+  %3 = relax.add %2, %0
+  relax.return %3
+}"""
+
+
+def pipeline() -> None:
+    """Stages on different ranks, several calls one after the other, natively and as bytecode."""
+    module = parse_module(PIPELINE)
+    rng = np.random.default_rng(0)
+    weights = [rng.uniform(-1, 1, (6, 6)).astype(np.float32) for _ in range(2)]
+    calls = [[rng.uniform(-1, 1, (n, 6)).astype(np.float32), *weights] for n in (1, 4, 1)]
+    expected = [run(module, "main", each) for each in calls]
+    assign_stages(module, [["v"], ["w"]])
+    for mode in ("native", "bytecode"):
+        program = PipelinedProgram(module, SIZE, mode=mode, timeout=60)
+        for got, want in zip(program.stream(calls), expected, strict=True):
+            assert_same(got, want, CLOSE, f"rank {RANK}")
+
+
 def disagree() -> None:
     """Ranks with arguments of other shapes are told before data moves."""
     ShardedProgram(parse_module(layer()), {"x": SIZE}, timeout=60)(*values(1 + RANK))
@@ -157,7 +189,7 @@ def late() -> None:
 FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
 FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
 CASES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (collectives, sharded, models, named_weights, *FAULTS)
+    each.__name__: each for each in (collectives, sharded, models, named_weights, pipeline, *FAULTS)
 }
 
 if __name__ == "__main__":
