@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.build import Mode, build
-from lowering.compiler.weight_files import attach_arrays
+from lowering.compiler.weight_files import attach_arrays, load_weights
 from lowering.distributed.cut_constants import CutConstantsPass
 from lowering.distributed.shard import shard
 from lowering.distributed.split_stages import SplitStagesPass
@@ -46,20 +46,22 @@ class ShardedProgram:
         opt_level: int = 3,
         timeout: float | None = None,
         check: bool = True,
-        weights: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     ):
         """`timeout` is how many seconds workers wait for each other; with `check` they compare what they exchange.
-        `weights` are the constants that the module refers to by name, arrays of which a worker keeps its tiles: those
-        that are mapped from files (`np.memmap`) are read only there.
+        `weights` are the constants that the module refers to by name, as arrays or in a file (.safetensors). A worker
+        keeps its tiles, and of what is mapped from files, as weights of ONNX and GGUF are, too, it reads only these.
 
         `ModuleNotFoundError` without the extra `mpi`; `ValueError` if MPI has not started as many processes, or the
         mesh is not the program's; `RuntimeError` if workers have different programs.
         """
         self.group = start(mesh, timeout, check)
-        self.group.agree(f"the program {ModuleDigest(module).digest.hex()}")
+        self.group.agree(f"the program {ModuleDigest(module, sampled=True).digest.hex()}")
         module = module.clone()
-        if weights is not None:
+        if isinstance(weights, Mapping):
             attach_arrays(module, weights)
+        elif weights is not None:
+            load_weights(module, os.fspath(weights), mapped=True)
         self.module = shard(module, mesh)
         CutConstantsPass(self.rank).apply(Context(), self.module)
         self.distribution = Distribution.of(self.module, entry)
@@ -108,7 +110,7 @@ class PipelinedProgram:
     ):
         """As for `ShardedProgram`; `ValueError` if the program has another number of stages."""
         self.group = start({AXIS: stages}, timeout, check)
-        self.group.agree(f"the program {ModuleDigest(module).digest.hex()}")
+        self.group.agree(f"the program {ModuleDigest(module, sampled=True).digest.hex()}")
         self.stages = stages
         module = module.clone()
         SplitStagesPass(AXIS).apply(Context(), module)
