@@ -22,11 +22,11 @@ from mpi4py import MPI
 from vm_dialect.tensors import Array
 from vm_dialect.workers import join
 
-SPINS = 200
-"""How often a worker looks for the others before it sleeps in between."""
+AWAKE = 2e-3
+"""Seconds in which a worker that has a time-out looks for the others all the time."""
 
 NAP = 100e-6
-"""Seconds that it sleeps then: other workers may need the processor."""
+"""Seconds that it sleeps in between then."""
 
 DIGEST = 16
 """Bytes that stand for what a message is."""
@@ -79,13 +79,19 @@ class MPIGroup:
             raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
 
     def _wait(self, request: MPI.Request, what: str) -> None:
-        started, spins = time.monotonic(), 0
+        """Waits for the others: in MPI, unless they have to come within a time."""
+        if self.timeout is None:
+            request.Wait()
+            return
+        started = time.monotonic()
         while not request.Test():
-            spins += 1
-            if spins > SPINS:
-                time.sleep(NAP)
-            if self.timeout is not None and time.monotonic() - started > self.timeout:
+            waited = time.monotonic() - started
+            if waited > self.timeout:
                 raise TimeoutError(f"other workers did not come to {what} within {self.timeout:g} seconds")
+            if waited > AWAKE:
+                time.sleep(NAP)
+            else:
+                os.sched_yield()  # the others may need the processor
 
     def allreduce(self, x: Array, out: Array, by: str) -> None:
         self._reduced(x, out, by, lambda sent, got, op: self.comm.Allreduce(sent, got, op))
