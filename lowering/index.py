@@ -143,6 +143,9 @@ INDEX: dict[str, Entry] = {
     "lower-distributed": Entry("lowering.distributed.lower_distributed:LowerDistributedPass"),
     "lower-init-blocks": Entry("lowering.tir.lower_init_blocks:LowerInitBlocksPass"),
     "lower-shapes": Entry("lowering.relax.shapes.lower_shapes:LowerShapesPass"),
+    "merge-collectives": Entry(
+        "lowering.distributed.merge_collectives:MergeCollectivesPass", requires=("relax.ccl.allreduce",)
+    ),
     "merge-composites": Entry("lowering.byoc.merge_composites:MergeCompositesPass"),
     "optimize-graph": Entry("lowering.pipelines:OptimizeGraphPass"),
     "pack-weights": Entry("lowering.relax.layout.pack_weights:PackWeightsPass", requires=("relax.constant",)),
@@ -179,6 +182,7 @@ INDEX: dict[str, Entry] = {
         "lowering.relax.rewrites.simplify_reshapes:SimplifyReshapesPass",
         requires=("relax.reshape", "relax.flatten", "relax.expand_dims", "relax.squeeze"),
     ),
+    "split-stages": Entry("lowering.distributed.split_stages:SplitStagesPass"),
     "tir-to-flat": Entry("lowering.pipelines:TIRToFlatPass"),
     "tir-to-llvm": Entry("lowering.pipelines:TIRToLLVMPass"),
     "to-mixed-precision": Entry("lowering.relax.rewrites.to_mixed_precision:ToMixedPrecisionPass"),

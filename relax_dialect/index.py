@@ -22,7 +22,7 @@ OPERATORS: Mapping[str, str] = {
     """,
     "collective": """
         ccl.allreduce ccl.allgather ccl.reduce_scatter ccl.all_to_all ccl.broadcast_from_worker0
-        ccl.scatter_from_worker0
+        ccl.scatter_from_worker0 ccl.send ccl.receive
     """,
     "convolution": """
         nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose

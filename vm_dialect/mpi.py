@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from math import prod
 from typing import Any, NoReturn
@@ -22,11 +22,14 @@ from mpi4py import MPI
 from vm_dialect.tensors import Array
 from vm_dialect.workers import join
 
-SPINS = 200
-"""How often a worker looks for the others before it sleeps in between."""
+AWAKE = 2e-3
+"""Seconds in which a worker that has a time-out looks for the others all the time."""
 
 NAP = 100e-6
-"""Seconds that it sleeps then: other workers may need the processor."""
+"""Seconds that it sleeps in between then."""
+
+DIGEST = 16
+"""Bytes that stand for what a message is."""
 
 _REDUCTIONS: Mapping[str, MPI.Op] = {
     "sum": MPI.SUM,
@@ -47,6 +50,8 @@ class MPIGroup:
     """Seconds after which other workers have to be there."""
     check: bool = True
     """Whether workers compare what they do before data moves: a message of 16 bytes for each exchange."""
+    _sent: list[tuple[MPI.Request, Array]] = field(default_factory=list["tuple[MPI.Request, Array]"])
+    """Messages on their way, with their memory."""
 
     @property
     def size(self) -> int:
@@ -74,13 +79,19 @@ class MPIGroup:
             raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
 
     def _wait(self, request: MPI.Request, what: str) -> None:
-        started, spins = time.monotonic(), 0
+        """Waits for the others: in MPI, unless they have to come within a time."""
+        if self.timeout is None:
+            request.Wait()
+            return
+        started = time.monotonic()
         while not request.Test():
-            spins += 1
-            if spins > SPINS:
-                time.sleep(NAP)
-            if self.timeout is not None and time.monotonic() - started > self.timeout:
+            waited = time.monotonic() - started
+            if waited > self.timeout:
                 raise TimeoutError(f"other workers did not come to {what} within {self.timeout:g} seconds")
+            if waited > AWAKE:
+                time.sleep(NAP)
+            else:
+                os.sched_yield()  # the others may need the processor
 
     def allreduce(self, x: Array, out: Array, by: str) -> None:
         self._reduced(x, out, by, lambda sent, got, op: self.comm.Allreduce(sent, got, op))
@@ -113,6 +124,32 @@ class MPIGroup:
 
     def broadcast(self, out: Array) -> None:
         self.comm.Bcast(_bytes(out), 0)
+
+    def send(self, x: Array, to: int, tag: int) -> None:
+        """Sends a copy, in front of which what it is goes with a tag of its own, if workers compare."""
+        self._sent[:] = [each for each in self._sent if not each[0].Test()]
+        messages = [_bytes(x.copy())]
+        if self.check:
+            messages.insert(0, np.frombuffer(_digest(_like(x)), np.uint8))
+        for at, message in enumerate(messages):
+            self._sent.append((self.comm.Isend(message, to, 2 * tag + (at if self.check else 1)), message))
+
+    def receive(self, out: Array, source: int, tag: int) -> None:
+        what = f"a message of rank {source} with tag {tag}, {_like(out)}"
+        if self.check:
+            digest = np.empty(DIGEST, np.uint8)
+            self._wait(self.comm.Irecv(digest, source, 2 * tag), what)
+            if digest.tobytes() != _digest(_like(out)):
+                raise RuntimeError(f"workers disagree: rank {self.index} expected {what}, and got another one")
+        self._wait(self.comm.Irecv(_bytes(out), source, 2 * tag + 1), what)
+
+
+def _like(array: Array) -> str:
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def _digest(what: str) -> bytes:
+    return sha256(what.encode()).digest()[:DIGEST]
 
 
 def _bytes(array: Array) -> Any:

@@ -54,6 +54,14 @@ class Group(Protocol):
         """`out` becomes what it is on the first worker."""
         ...
 
+    def send(self, x: Array, to: int, tag: int) -> None:
+        """Gives an array to another worker, which need not wait for it yet; it may change afterwards."""
+        ...
+
+    def receive(self, out: Array, source: int, tag: int) -> None:
+        """`out` becomes the array that another worker sends with this tag."""
+        ...
+
 
 class _Alone:
     """The only worker of a group."""
@@ -79,6 +87,12 @@ class _Alone:
 
     def broadcast(self, out: Array) -> None:
         return
+
+    def send(self, x: Array, to: int, tag: int) -> None:
+        raise ValueError("expected another worker, got 1")
+
+    def receive(self, out: Array, source: int, tag: int) -> None:
+        raise ValueError("expected another worker, got 1")
 
 
 _ALONE = _Alone()

@@ -5,11 +5,13 @@ from lowering.distributed.plans import (
     LLAMA,
     LLAMA_CACHE,
     annotate,
+    assign_stages,
     data_parallel,
+    expert_parallel,
     sequence_parallel,
     tensor_parallel,
 )
-from lowering.distributed.program import ShardedProgram
+from lowering.distributed.program import PipelinedProgram, ShardedProgram
 from lowering.distributed.shard import shard
 from relax_dialect.interpreter.workers import run_workers
 
@@ -17,9 +19,12 @@ __all__ = [
     "BERT",
     "LLAMA",
     "LLAMA_CACHE",
+    "PipelinedProgram",
     "ShardedProgram",
     "annotate",
+    "assign_stages",
     "data_parallel",
+    "expert_parallel",
     "run_workers",
     "sequence_parallel",
     "shard",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,10 @@ def save_weights(module: ModuleOp, path: str | Path) -> int:
     return len(arrays)
 
 
-def load_weights(module: ModuleOp, path: str | Path) -> None:
+def load_weights(module: ModuleOp, path: str | Path, *, mapped: bool = False) -> None:
     """Gives the weights that `module` names, and of which it has no elements, those of a file.
+
+    With `mapped` they are in the memory of the file, of which only what is looked at is read; the file must not change.
 
     Raises `WeightFileError` if the file cannot be read, lacks weights (all of them are named), or has one of another
     shape or dtype than the module declares.
@@ -56,7 +58,7 @@ def load_weights(module: ModuleOp, path: str | Path) -> None:
     try:
         open_regular(path).close()
         with library.safe_open(path, framework="np") as file:
-            _attach(module, file, path)
+            _attach(module, _Mapped(file, path) if mapped else file, path)
     except (library.SafetensorError, OSError) as error:
         raise WeightFileError(f"cannot read weights from {path}: {error}") from error
 
@@ -70,6 +72,55 @@ def attach_arrays(module: ModuleOp, arrays: Mapping[str, NDArray[Any]]) -> None:
         if weight.array is None and weight.name in arrays:
             _verify(op, weight.name, arrays[weight.name])
             op.properties["value"] = WeightAttr(weight.name, arrays[weight.name])
+
+
+class _Mapped:
+    """A file whose tensors are mapped into memory, with the methods of one that is open."""
+
+    def __init__(self, file: Any, path: str | Path):
+        """`file` is open: what is wrong with its header has been found."""
+        import json
+        import mmap
+
+        self._file = file
+        with open_regular(path) as bytes_of_file:
+            self._memory = mmap.mmap(bytes_of_file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._begin = 8 + int.from_bytes(self._memory[:8], "little")
+        self._header = json.loads(self._memory[8 : self._begin])
+
+    def keys(self) -> Sequence[str]:
+        return self._file.keys()
+
+    def get_slice(self, name: str) -> Any:
+        return self._file.get_slice(name)
+
+    def get_tensor(self, name: str) -> NDArray[Any]:
+        import numpy as np
+
+        entry = self._header[name]
+        dtype = numpy_dtype(parse_dtype(_DTYPES[entry["dtype"]]))
+        begin, end = entry["data_offsets"]
+        array = np.frombuffer(self._memory, dtype, (end - begin) // dtype.itemsize, self._begin + begin)
+        array = array.reshape(entry["shape"])
+        return array if array.flags.aligned else array.copy()
+
+
+_DTYPES = {
+    "BOOL": "i1",
+    "U8": "ui8",
+    "I8": "i8",
+    "U16": "ui16",
+    "I16": "i16",
+    "U32": "ui32",
+    "I32": "i32",
+    "U64": "ui64",
+    "I64": "i64",
+    "F16": "f16",
+    "BF16": "bf16",
+    "F32": "f32",
+    "F64": "f64",
+}
+"""Dtypes of the file format as we write them."""
 
 
 def _library() -> Any:
@@ -124,7 +175,7 @@ def _read(file: Any, name: str, path: str | Path) -> NDArray[Any]:
     kind = part.get_dtype()
     if kind in _SMALL_FLOATS:
         array = _raw(path, name).view(numpy_dtype(parse_dtype(_SMALL_FLOATS[kind]))).reshape(part.get_shape())
-    elif kind.startswith(("F8", "F6", "F4")):
+    elif kind.startswith(("F8_", "F6_", "F4")):
         raise WeightFileError(f"weight '{name}' has the dtype {kind}, which is not read from a file")
     else:
         array = file.get_tensor(name)

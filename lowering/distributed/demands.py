@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from lowering.diagnostics import Finding
 from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.locations import source_position
+from relax_dialect.ops.control_flow import IfOp, yielded
 from relax_dialect.ops.distributed import AnnotateShardingOp, LocalViewOp, PlacementOp
+from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
@@ -48,7 +50,7 @@ class Demands:
         for param in self.func.params:
             if isinstance(param.type, TensorType) and param.type.sharding is not None:
                 self._fix(param, param.type.sharding, describe(param))
-        ops = list(self.func.body.block.ops)
+        ops = list(_ops(self.func.body.block))
         for op in ops:
             if isinstance(op, PlacementOp):
                 self._annotate(op)
@@ -89,6 +91,9 @@ class Demands:
                 elif isinstance(op, TupleGetOp) and isinstance(op.operands[0].owner, TupleOp):
                     pair = (op.operands[0].owner.operands[op.index.value.data], op.results[0])
                     self._share(pair, at)
+                elif isinstance(op, IfOp | LoopOp):
+                    for values in _same(op):
+                        self._share(values, at)
         return len(self.wanted) > count
 
     def _share(self, values: Sequence[SSAValue], at: int) -> None:
@@ -125,11 +130,32 @@ class Demands:
                 yield demand, factor, is_stored(value)
 
 
+def _ops(block: Block) -> Iterator[Operation]:
+    """The ops of a block, those of branches and loops included."""
+    for op in block.ops:
+        yield op
+        if isinstance(op, IfOp | LoopOp):
+            for region in op.regions:
+                yield from _ops(region.block)
+
+
+def _same(op: IfOp | LoopOp) -> Iterator[Sequence[SSAValue]]:
+    """The values of a branch or loop that are shared in the same way: a result, and what it may come from."""
+    for at, result in enumerate(op.res):
+        if isinstance(op, IfOp):
+            yield (result, yielded(op.then_region)[at], yielded(op.else_region)[at])
+        else:
+            arguments = [op.carried(region.block)[at] for region in op.regions]
+            yield (result, op.inits[at], *arguments, yielded(op.regions[-1])[at])
+
+
 def is_stored(value: SSAValue) -> bool:
     """Whether a value is a parameter or a constant, perhaps under an annotation: workers have tiles to save memory."""
     while isinstance(value.owner, AnnotateShardingOp):
         value = value.owner.x
-    return isinstance(value, BlockArgument) or isinstance(value.owner, ConstantOp)
+    if isinstance(value, BlockArgument):
+        return isinstance(value.owner.parent_op(), FuncOp)
+    return isinstance(value.owner, ConstantOp)
 
 
 def _rule(op: Operator) -> Factors | None:

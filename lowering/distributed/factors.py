@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
+from relax_dialect.inference import ONE
 from relax_dialect.loading import OPERATORS, FamilyRules
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard, own_tile
@@ -24,8 +25,9 @@ Labels: TypeAlias = tuple[str | None, ...]
 """The factor of each dimension of a value."""
 
 FAMILIES = (
-    "activation attention binary creation datatype indexing joining linear_algebra manipulation normalization "
-    "reduction search unary"
+    "activation advanced_indexing attention binary convolution creation datatype deformable detection gather gradients "
+    "image indexing joining layers linear_algebra manipulation normalization padding pooling quantization rearranging "
+    "recurrent reduction resizing sampling search sorting unary vision"
 )
 """The families that have rules. Operators of others are computed by all workers alike."""
 
@@ -140,17 +142,24 @@ def named(prefix: str, count: int, without: Sequence[int] = ()) -> Labels:
     return tuple(None if at in without else f"{prefix}{at}" for at in range(count))
 
 
-def broadcast(values: Sequence[SSAValue], shape: Sequence[Dim | None], prefix: str = "d") -> list[Labels]:
-    """The factors of operands that are broadcast to a shape: those of dimensions that are as large as there."""
-    found: list[Labels] = []
-    for value in values:
-        own = dims(value)
-        offset = len(shape) - len(own)
-        found.append(
-            tuple(f"{prefix}{at + offset}" if dim is not None and dim == shape[at + offset] else None
-                  for at, dim in enumerate(own))
-        )  # fmt: skip
-    return found
+def broadcast(
+    shapes: Sequence[Sequence[Dim | None]], shape: Sequence[Dim | None], prefix: str = "d"
+) -> tuple[list[Labels], Labels]:
+    """The factors of operands that are broadcast to a shape, and of that shape.
+
+    An operand is needed as a whole along a dimension where it has one element. Where it may have one, or as many as the
+    shape, as only the run time knows, nobody shares the dimension.
+    """
+    labels: list[str | None] = [f"{prefix}{at}" for at in range(len(shape))]
+    for own in shapes:
+        for at, dim in enumerate(own, len(shape) - len(own)):
+            if dim is None or dim not in (shape[at], ONE):
+                labels[at] = None
+    operands: list[Labels] = [
+        tuple(labels[at] if dim == shape[at] else None for at, dim in enumerate(own, len(shape) - len(own)))
+        for own in shapes
+    ]
+    return operands, tuple(labels)
 
 
 def tile_of(size: Dim, axis: MeshAxis, index: Dim) -> Dim:

@@ -7,7 +7,8 @@ any other gets a symbol, `n_x` for the tile of `n` along the axis `x`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
@@ -59,6 +60,13 @@ class LocalShapes:
             self._insert(shape)
             self._insert(MatchCastOp(shape.result, ShapeType([found]), [str(found)]))
         return found
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """A region: symbols that are bound in it are not visible after it."""
+        symbols, bound = dict(self._symbols), set(self._bound)
+        yield
+        self._symbols, self._bound = symbols, bound
 
     def of(self, info: StructInfo) -> StructInfo:
         """The type of a worker's part of a value."""

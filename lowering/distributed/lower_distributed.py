@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from typing_extensions import override
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
@@ -15,11 +15,15 @@ from lowering.distributed.factors import Factors, admits, factors_of
 from lowering.distributed.local_shapes import LocalShapes
 from lowering.distributed.mesh import shardings_in
 from lowering.distributed.mesh_pass import MeshPass
+from lowering.distributed.propagate_sharding import captured
 from lowering.distributed.redistribution import FEWEST, STEPS, collective, sharding_of
 from lowering.locations import inherit_location
 from lowering.relax.substitution import all_symbols
 from lowering.rewriting import apply_patterns
 from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.callees import find_relax_function
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
+from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.creation import FilledOp, FullOp
 from relax_dialect.ops.distributed import (
     GlobalViewOp,
@@ -28,16 +32,19 @@ from relax_dialect.ops.distributed import (
     RedistributeOp,
     RedistributeReplicaToShardOp,
 )
+from relax_dialect.ops.loop_header import LoopOp, final_types
 from relax_dialect.ops.manipulation import BroadcastToOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
+from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.sharding import Partial, Replicate, ShardingAttr
-from relax_dialect.struct_info.symbols import free_symbols
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from relax_dialect.struct_info.symbols import free_symbols, substitute
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.symbols import SymbolAttr
 
@@ -46,6 +53,8 @@ GLOBAL_TYPE = "global_type"
 
 MESH = "mesh"
 """The attribute of a worker's function that has its mesh."""
+
+PROPAGATE = "use propagate-sharding first, which redistributes operands"
 
 WORKERS = "workers"
 """The name of the parameter that says which worker this is."""
@@ -89,18 +98,20 @@ class LowerDistributedPass(MeshPass):
     name = "lower-distributed"
 
     @override
-    def rewrite(self, func: FuncOp, mesh: ShardingAttr) -> None:
+    def rewrite(self, func: FuncOp, mesh: ShardingAttr, shared: Collection[str]) -> None:
         apply_patterns(func, FEWEST)
         apply_patterns(func, STEPS)
-        _LocalFunction(func, mesh).make()
+        _LocalFunction(func, mesh, shared).make()
 
 
 class _LocalFunction:
     """One function of the whole, and the function of a worker that takes its place."""
 
-    def __init__(self, func: FuncOp, mesh: ShardingAttr):
+    def __init__(self, func: FuncOp, mesh: ShardingAttr, shared: Collection[str]):
+        """`shared` are the functions that have workers."""
         self.func = func
         self.mesh = mesh
+        self.shared = shared
         self.block = Block()
         self.values: dict[SSAValue, SSAValue] = {}
         self.shapes = LocalShapes(mesh.mesh, all_symbols(func), self._insert)
@@ -194,25 +205,154 @@ class _LocalFunction:
             for result, old in zip(made.results, op.results, strict=True):
                 Rewriter.replace_value_with_new_type(result, self.shapes.of(as_struct_infos([old.type])[0]))
             self._keep(op, made)
+        elif isinstance(op, IfOp | LoopOp | CallOp | MakeClosureOp):
+            self._control(op)
         elif isinstance(op, ShapeOfOp) and op.result.type.known_dims is not None:
             self._keep(op, ShapeOp(op.result.type.known_dims))
-        elif all(map(self._is_whole, (*op.operands, *op.results))):
-            made = op.clone(self.values)
-            for result, old in zip(made.results, op.results, strict=True):
-                if isinstance(old.type, TensorType):
-                    Rewriter.replace_value_with_new_type(result, old.type.with_sharding(None))
-            self._keep(op, made)
+        elif all(map(self._is_whole, (*op.operands, *op.results, *captured(op)))):
+            self._copy(op)
         elif isinstance(op, Operator) and not isinstance(op, PlacementOp) and (factors := factors_of(op)) is not None:
             self._require_choice(op, factors)
             self._localize(op)
         else:
             fail(op, f"expected operands that all workers have, got {', '.join(map(str, op.operand_types))}",
-                 "use propagate-sharding first, which redistributes them")  # fmt: skip
+                 PROPAGATE)  # fmt: skip
+
+    def _copy(self, op: Operation) -> None:
+        """The op itself: what it takes and gives, all workers have."""
+        made = op.clone(self.values)
+        for result, old in zip(made.results, op.results, strict=True):
+            if isinstance(old.type, TensorType):
+                Rewriter.replace_value_with_new_type(result, old.type.with_sharding(None))
+        self._keep(op, made)
+
+    def _control(self, op: IfOp | LoopOp | CallOp | MakeClosureOp) -> None:
+        callee = None if isinstance(op, IfOp | LoopOp) else op.callee.string_value()
+        if isinstance(op, IfOp):
+            self._branches(op)
+        elif isinstance(op, LoopOp):
+            self._loop(op)
+        elif callee not in self.shared:
+            for operand in op.operands:
+                if not self._is_whole(operand):
+                    fail(op, f"expected operands that all workers have, got {operand.type}", PROPAGATE)
+            self._copy(op)
+        elif isinstance(op, CallOp):
+            self._call(op)
+        else:
+            fail(op, f"makes a value of @{callee}, whose tensors workers share", "use a relax.call")
+
+    def _local(self, value: SSAValue) -> StructInfo:
+        """The type of a worker's part of a value."""
+        (info,) = as_struct_infos([value.type])
+        return self.shapes.of(info)
+
+    def _branches(self, op: IfOp) -> None:
+        for region in op.regions:
+            self._require_same(op, yielded(region), op.res)
+        results = [self._local(result) for result in op.res]  # symbols of tiles are bound before the branches
+        hidden = op.result_witnesses.keys()
+        regions = [self._region(region, [], results, hidden) for region in (op.then_region, op.else_region)]
+        self._keep(op, IfOp(self.values[op.condition], *regions, result_types=results))
+
+    def _loop(self, op: LoopOp) -> None:
+        """A loop whose carried values are tiles. The types of its results follow from theirs."""
+        for values in (op.inits, yielded(op.regions[-1])):
+            self._require_same(op, values, op.res)
+        carried = [self._local(value) for value in op.carried(op.regions[0].block)]
+        pairs = zip(op.inits, carried, strict=True)
+        inits = [self._as_type(self.values[init], info, op.symbol_names) for init, info in pairs]
+        regions: list[Region] = []
+        for region in op.regions:
+            leading = as_struct_infos(value.type for value in region.block.args[: -len(carried) or None])
+            ends = carried if region is op.regions[-1] else None
+            regions.append(self._region(region, [*leading, *carried], ends, op.symbol_names))
+        operands = [self.values[operand] for operand in op.operands[: len(op.operands) - len(inits)]]
+        names = final_types(regions[0].block, op.leading, op.symbol_names)
+        made = type(op).create(
+            operands=[*operands, *inits],
+            result_types=names,
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+            regions=regions,
+        )
+        self._keep(op, made)
+
+    def _require_same(self, op: Operation, values: Sequence[SSAValue], others: Sequence[SSAValue]) -> None:
+        """Fails unless values are shared as others are, which they become."""
+        for value, other in zip(values, others, strict=True):
+            self._require_shared(op, value, as_struct_infos([other.type])[0])
+
+    def _require_shared(self, op: Operation, value: SSAValue, info: StructInfo) -> None:
+        if _placements(value.type) != _placements(info):
+            fail(op, f"expected a value shared as {info}, got {value.type}", PROPAGATE)
+
+    def _call(self, op: CallOp) -> None:
+        """The callee takes the workers, and its symbols, too: what they are follows from the arguments."""
+        callee = find_relax_function(op, op.callee)
+        whole = callee and (callee.attributes.get(GLOBAL_TYPE) or callee.function_type)
+        if not isinstance(whole, FuncType):
+            fail(op, f"calls @{op.callee.string_value()}, which is no function of the module")
+        for argument, info in zip(op.arguments, whole.params, strict=True):
+            self._require_shared(op, argument, info)
+        match = match_types(whole.params, as_struct_infos(op.arguments.types), whole.symbols, prover_at(op))
+        symbols = [match.bindings[name] for name in whole.symbol_names]
+        if not match.slots.keys().isdisjoint(name for symbol in symbols for name in symbol.symbols):
+            fail(op, "has arguments with unknown dimensions", "name them by a relax.match_cast")
+        coordinates = [dim for axis in self.mesh.mesh for dim in (axis.size, self.shapes.indices[axis.name])]
+        workers = ShapeOp([*coordinates, *symbols])
+        self._insert(workers)
+        arguments = [workers.result, *(self.values[argument] for argument in op.arguments)]
+        # As the callee writes it: its tile of `n` rows is no simpler where `n` is `2 * k`.
+        returned = substitute(self.shapes.exactly(whole.ret), dict(zip(whole.symbol_names, symbols, strict=True)))
+        made = CallOp(op.callee, arguments, returned, pure=op.impure is None)
+        self._keep(op, made)
+        self.values[op.result] = self._as_local(made.result, as_struct_infos([op.result.type])[0])
+
+    def _region(
+        self,
+        region: Region,
+        arguments: Sequence[StructInfo],
+        ends: Sequence[StructInfo] | None,
+        hidden: Collection[str],
+    ) -> Region:
+        """A region for a worker, with arguments and values at its end of these types.
+
+        In `ends`, hidden symbols stand for what is computed in the region.
+        """
+        outer, self.block = self.block, Block(arg_types=arguments)
+        with self.shapes.scope():
+            for old, new in zip(region.block.args, self.block.args, strict=True):
+                new.name_hint = old.name_hint
+                self.values[old] = new
+            for op in region.block.ops:
+                self._location = op
+                if isinstance(op, YieldOp):
+                    values = [self.values[operand] for operand in op.operands]
+                    pairs = zip(values, ends or as_struct_infos(value.type for value in values), strict=True)
+                    self._insert(YieldOp(*[self._as_type(*pair, hidden) for pair in pairs]))
+                else:
+                    self._translate(op)
+        made, self.block = Region(self.block), outer
+        return made
+
+    def _as_type(self, value: SSAValue, info: StructInfo, hidden: Collection[str] = ()) -> SSAValue:
+        """A tensor whose tile is written otherwise is checked to be as large; not so dimensions of hidden symbols."""
+        own = value.type.dims if isinstance(value.type, TensorType) else None
+        if value.type == info or not isinstance(info, TensorType) or info.dims is None or own is None:
+            return value
+        dims = [mine if dim is None or not dim.symbols.isdisjoint(hidden) else dim
+                for mine, dim in zip(own, info.dims, strict=True)]  # fmt: skip
+        if list(own) == dims:
+            return value
+        cast = MatchCastOp(value, info.with_shape(dims))
+        self._insert(cast)
+        return cast.result
 
     def _view(self, op: LocalViewOp | GlobalViewOp) -> None:
         """A worker's tile is what it has; that it is as large as the view says is checked."""
         if isinstance(op, LocalViewOp) and sharding_of(op.x, self.mesh).placements != op.sharding.placements:
-            fail(op, f"expected a tensor shared as {op.sharding.text}, got {op.x.type}", "use propagate-sharding first")
+            fail(op, f"expected a tensor shared as {op.sharding.text}, got {op.x.type}", PROPAGATE)
         self.values[op.result] = self._as_local(self.values[op.x], as_struct_infos([op.result.type])[0])
 
     def _constant(self, op: ConstantOp) -> None:
@@ -255,7 +395,7 @@ class _LocalFunction:
                     op,
                     f"cannot be shared so along axis {axis}: ({', '.join(map(str, operands))}) -> "
                     f"({', '.join(map(str, results))})",
-                    "use propagate-sharding first, which redistributes operands",
+                    PROPAGATE,
                 )
 
     def _localize(self, op: Operator) -> None:
@@ -281,6 +421,16 @@ class _LocalFunction:
                 cast = MatchCastOp(local, info)
                 self._insert(cast)
                 self.values[result] = cast.result
+
+
+def _placements(info: Attribute) -> tuple[object, ...]:
+    """How workers share the tensors in a type; nothing, if all have all."""
+    if isinstance(info, TupleType):
+        fields = tuple(map(_placements, info.fields))
+        return fields if any(fields) else ()
+    sharding = info.sharding if isinstance(info, TensorType) else None
+    shared = sharding is not None and any(not isinstance(each, Replicate) for each in sharding.placements)
+    return sharding.placements if sharding is not None and shared else ()
 
 
 def _prim(each: SymbolAttr) -> PrimType:

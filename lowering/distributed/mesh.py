@@ -87,7 +87,9 @@ def _resize(func: FuncOp, sizes: Mapping[str, int]) -> None:
             return info.with_sharding(_resized(info.sharding, sizes))
         return info
 
-    values: list[SSAValue] = [*func.params, *(result for op in func.walk() for result in op.results)]
+    blocks = [block for op in func.walk() for region in op.regions for block in region.blocks]
+    values: list[SSAValue] = [argument for block in blocks for argument in block.args]
+    values += [result for op in func.walk() for result in op.results]
     for value in values:
         if isinstance(value.type, TensorType | TupleType):
             Rewriter.replace_value_with_new_type(value, resized(value.type))

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.distributed.split_stages import STAGE
 from relax_dialect.ops.distributed import AnnotateShardingOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.structure import FuncOp
@@ -53,6 +54,15 @@ def sequence_parallel(dim: int = 1) -> Plan:
     return Plan({}, dim)
 
 
+def expert_parallel(*experts: str) -> Plan:
+    """Workers have some of the experts each: the first dimension of their matrices (Lepikhin et al., 2020, GShard).
+
+    Where all workers have all tokens, an all-reduce adds up what their experts say. Where they have tiles of the tokens
+    along the same axis, an all-gather brings these to the experts, and a reduce-scatter brings the sums back.
+    """
+    return Plan({name: Shard(0) for name in experts})
+
+
 LLAMA = tensor_parallel(
     columns=[f"*.{part}_proj.weight" for part in ("q", "k", "v", "gate", "up")],
     rows=["*.o_proj.weight", "*.down_proj.weight"],
@@ -90,6 +100,22 @@ def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh:
                 Rewriter.insert_op(note, InsertPoint.before(op))
                 op.operands[0] = note.result
                 count += 1
+    return count
+
+
+def assign_stages(module: ModuleOp, stages: Sequence[Sequence[str]]) -> int:
+    """Gives ops stages of a pipeline: those that use a parameter or constant whose name matches a pattern of a stage.
+
+    What follows from them is in their stage or a later one (`split-stages`). Gives how many tensors it found.
+    """
+    count = 0
+    for func in [op for op in module.ops if isinstance(op, FuncOp)]:
+        for name, value in _named(func):
+            matching = [at for at, patterns in enumerate(stages) if any(fnmatchcase(name, each) for each in patterns)]
+            if matching:
+                count += 1
+                for use in value.uses:
+                    use.operation.attributes[STAGE] = IntegerAttr(matching[0], i64)
     return count
 
 

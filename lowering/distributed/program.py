@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,21 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.module_digest import ModuleDigest
 from lowering.compiler.build import Mode, build
-from lowering.compiler.weight_files import attach_arrays
+from lowering.compiler.weight_files import attach_arrays, load_weights
 from lowering.distributed.cut_constants import CutConstantsPass
 from lowering.distributed.shard import shard
-from lowering.distributed.tiles import Distribution
+from lowering.distributed.split_stages import SplitStagesPass
+from lowering.distributed.tiles import Distribution, Stage
 from relax_dialect.interpreter.runtime_values import Value, from_python, to_ffi
+from relax_dialect.symbols import find_function
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:
     from vm_dialect.mpi import MPIGroup
+
+
+AXIS = "p"
+"""The axis of a mesh along which workers have stages."""
 
 
 class ShardedProgram:
@@ -40,20 +46,22 @@ class ShardedProgram:
         opt_level: int = 3,
         timeout: float | None = None,
         check: bool = True,
-        weights: Mapping[str, Any] | None = None,
+        weights: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     ):
         """`timeout` is how many seconds workers wait for each other; with `check` they compare what they exchange.
-        `weights` are the constants that the module refers to by name, arrays of which a worker keeps its tiles: those
-        that are mapped from files (`np.memmap`) are read only there.
+        `weights` are the constants that the module refers to by name, as arrays or in a file (.safetensors). A worker
+        keeps its tiles, and of what is mapped from files, as weights of ONNX and GGUF are, too, it reads only these.
 
         `ModuleNotFoundError` without the extra `mpi`; `ValueError` if MPI has not started as many processes, or the
         mesh is not the program's; `RuntimeError` if workers have different programs.
         """
         self.group = start(mesh, timeout, check)
-        self.group.agree(f"the program {ModuleDigest(module).digest.hex()}")
+        self.group.agree(f"the program {ModuleDigest(module, sampled=True).digest.hex()}")
         module = module.clone()
-        if weights is not None:
+        if isinstance(weights, Mapping):
             attach_arrays(module, weights)
+        elif weights is not None:
+            load_weights(module, os.fspath(weights), mapped=True)
         self.module = shard(module, mesh)
         CutConstantsPass(self.rank).apply(Context(), self.module)
         self.distribution = Distribution.of(self.module, entry)
@@ -81,6 +89,53 @@ class ShardedProgram:
         if not self.distribution.shares_result:
             return mine
         return self.distribution.whole(self.group.comm.allgather(mine))
+
+
+class PipelinedProgram:
+    """A function whose stages run on different workers; each has made the same object, and keeps its stage only.
+
+    `module` has ops with stages (`lowering.distributed.plans.assign_stages`), as many as there are processes.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        stages: int,
+        entry: str = "main",
+        *,
+        mode: Mode = "native",
+        opt_level: int = 3,
+        timeout: float | None = None,
+        check: bool = True,
+    ):
+        """As for `ShardedProgram`; `ValueError` if the program has another number of stages."""
+        self.group = start({AXIS: stages}, timeout, check)
+        self.group.agree(f"the program {ModuleDigest(module, sampled=True).digest.hex()}")
+        self.stages = stages
+        module = module.clone()
+        SplitStagesPass(AXIS).apply(Context(), module)
+        names = [f"{entry}_stage{index}" for index in range(stages + 1)]
+        found = [name for name in names if find_function(module, name) is not None]
+        if len(found) != stages:
+            raise ValueError(f"expected @{entry} to have {stages} stages, as many as workers")
+        own = found[self.group.index]
+        for name in found:
+            if name != own and (other := find_function(module, name)) is not None:
+                other.detach()
+        self.stage = Stage.of(module, own)
+        self._function = VirtualMachine(build(module, mode=mode, opt_level=opt_level))[own]
+
+    def __call__(self, *whole: Any) -> Value:
+        """The result of the whole, on every worker."""
+        return self.stream([whole])[0]
+
+    def stream(self, calls: Iterable[Sequence[Any]]) -> list[Value]:
+        """The results of several calls, on every worker: a stage goes on with the next one meanwhile."""
+        results: list[Value] = []
+        for whole in calls:
+            mine = self.stage.arguments(list(map(from_python, whole)), self.group.index)
+            results.append(from_python(self._function(*map(to_ffi, mine))))
+        return self.group.comm.bcast(results, root=self.stages - 1)
 
 
 def start(mesh: Mapping[str, int], timeout: float | None = None, check: bool = True) -> MPIGroup:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from typing_extensions import override
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.diagnostics import refuse
+from lowering.diagnostics import fail, refuse
 from lowering.distributed.cost import FLOPS_PER_BYTE, estimate, redistribution, work
 from lowering.distributed.demands import Demands, is_stored
 from lowering.distributed.factors import Choice, Factors, choices
+from lowering.distributed.mesh import shardings_in
 from lowering.distributed.mesh_pass import MeshPass
 from lowering.locations import inherit_location
+from relax_dialect.ops.callees import find_relax_function
+from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.control_flow import IfOp, YieldOp, yielded
 from relax_dialect.ops.distributed import LocalViewOp, PlacementOp, RedistributeOp
+from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.shapes import ShapeOfOp, TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Shard, ShardingAttr
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
+from tir_dialect.dims import Dim
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ class PropagateShardingPass(MeshPass):
     name = "propagate-sharding"
 
     @override
-    def rewrite(self, func: FuncOp, mesh: ShardingAttr) -> None:
+    def rewrite(self, func: FuncOp, mesh: ShardingAttr, shared: Collection[str]) -> None:
         demands = Demands(func, mesh)
         refuse(demands.findings)
         _Propagation(demands).run()
@@ -84,13 +90,23 @@ class _Propagation:
         self.func = demands.func
         self.mesh = demands.mesh
         self.axes = range(len(self.mesh.mesh))
-        self._moved: dict[tuple[SSAValue, tuple[Placement, ...]], SSAValue] = {}
+        self._made: dict[tuple[SSAValue, tuple[Placement, ...], Block], SSAValue] = {}
+        """Redistributions by operand, placements and the block that they are in."""
 
     def run(self) -> None:
         for param in self.func.params:
             if isinstance(param.type, TensorType) and param.type.sharding is None:
                 self._share(param, [self._wanted(param, at) for at in self.axes])
-        for op in list(self.func.body.block.ops):
+        self._block(self.func.body.block)
+        old = self.func.function_type
+        params = as_struct_infos(param.type for param in self.func.params)
+        ret = as_struct_infos([self._returned.type])[0] if self._shares(self._returned) else old.ret
+        ret = old.ret if isinstance(old.ret, ObjectType) else ret
+        self.func.function_type = FuncType(params, ret, pure=old.pure, symbols=old.symbols)
+
+    def _block(self, block: Block) -> None:
+        """Decides about the ops of a block, in program order."""
+        for op in list(block.ops):
             if isinstance(op, ReturnOp):
                 self._return(op)
             elif isinstance(op, ConstantOp):
@@ -101,16 +117,126 @@ class _Propagation:
                 continue  # they say what they give, or want no elements
             elif isinstance(op, TupleOp | TupleGetOp):
                 self._pass_on(op)
+            elif isinstance(op, IfOp):
+                self._branches(op)
+            elif isinstance(op, LoopOp):
+                self._loop(op)
+            elif isinstance(op, CallOp):
+                self._call(op)
             elif op in self.demands.rules:
                 self._decide(op, self.demands.rules[op])
+            elif not isinstance(op, YieldOp):  # the op with the region says what it yields
+                self._require_whole(op)
+
+    def _require_whole(self, op: Operation) -> None:
+        """Gives an op everything that it takes, or uses in its regions, as all workers have it."""
+        whole = (REPLICATE,) * len(self.axes)
+        for index, operand in enumerate(op.operands):
+            if isinstance(operand.type, TupleType):
+                op.operands[index] = self._whole_tuple(op, operand)
             else:
-                for index, operand in enumerate(op.operands):
-                    self._require(op, index, [REPLICATE] * len(self.axes), operand)
-        old = self.func.function_type
-        params = as_struct_infos(param.type for param in self.func.params)
-        ret = as_struct_infos([self._returned.type])[0] if self._shares(self._returned) else old.ret
-        ret = old.ret if isinstance(old.ret, ObjectType) else ret
-        self.func.function_type = FuncType(params, ret, pure=old.pure, symbols=old.symbols)
+                self._require(op, index, whole, operand)
+        for value, uses in captured(op).items():
+            moved = self._whole_tuple(op, value) if isinstance(value.type, TupleType) else self._moved(op, value, whole)
+            for user, index in uses:
+                user.operands[index] = moved
+
+    def _whole_tuple(self, op: Operation, value: SSAValue) -> SSAValue:
+        """A tuple whose fields all workers have; the tuple itself, if they do already."""
+        info = value.type
+        if not isinstance(info, TupleType) or not any(shardings_in(info)):
+            return value
+        fields: list[SSAValue] = []
+        for index, field in enumerate(info.fields):
+            get = TupleGetOp(value, index)
+            Rewriter.replace_value_with_new_type(get.result, field)
+            made: SSAValue = self._insert(op, get)
+            whole = (REPLICATE,) * len(self.axes)
+            nested = isinstance(field, TupleType)
+            fields.append(self._whole_tuple(op, made) if nested else self._moved(op, made, whole))
+        return self._insert(op, TupleOp(*fields))
+
+    def _insert(self, before: Operation, op: Operation) -> SSAValue:
+        inherit_location(before, op)
+        Rewriter.insert_op(op, InsertPoint.before(before))
+        return op.results[0]
+
+    def _branches(self, op: IfOp) -> None:
+        """Both branches yield what they give in the same way: as wanted, else as they have it, terms added up."""
+        for region in op.regions:
+            self._block(region.block)
+        hidden = set(op.result_witnesses)
+        for at, result in enumerate(op.res):
+            ends = [yielded(region)[at] for region in (op.then_region, op.else_region)]
+            self._share(result, self._common(result, [result], ends, hidden))
+        for region in (op.then_region, op.else_region):
+            self._yield(region, op.res)
+
+    def _loop(self, op: LoopOp) -> None:
+        """What is carried is shared in the same way in every iteration: as wanted, else as it is at first.
+
+        A dimension whose size changes is not shared: the sizes of its tiles would be other ones in each iteration.
+        """
+        carried = [op.carried(region.block) for region in op.regions]
+        for at, (init, result) in enumerate(zip(list(op.inits), op.res, strict=True)):
+            values = [result, *(arguments[at] for arguments in carried)]
+            placements = self._common(carried[0][at], values, [init], set(op.symbol_names))
+            for value in values:
+                self._share(value, placements)
+            self._require(op, len(op.operands) - len(op.inits) + at, placements, init)
+        for region in op.regions:
+            self._block(region.block)
+            self._yield(region, op.res if region is op.regions[-1] else ())
+
+    def _yield(self, region: Region, results: Sequence[SSAValue]) -> None:
+        """What a region yields is shared as the results are; all workers have what comes without one, a condition."""
+        end = region.block.last_op
+        if end is None:
+            return
+        for index, operand in enumerate(end.operands):
+            needed = self._placements(results[index]) if index < len(results) else (REPLICATE,) * len(self.axes)
+            if isinstance(operand.type, TupleType):
+                end.operands[index] = self._whole_tuple(end, operand)
+            else:
+                self._require(end, index, needed, operand)
+
+    def _common(
+        self, typed: SSAValue, wanted: Sequence[SSAValue], given: Sequence[SSAValue], hidden: set[str]
+    ) -> list[Placement]:
+        """A placement along each axis for values of one type: one that is wanted, else one that a given value has.
+
+        Dimensions have to be there as tiles for all: those that are not known, or that name a hidden symbol, are not.
+        """
+        info = typed.type
+        dims = (info.dims or ()) if isinstance(info, TensorType) else ()
+        found: list[Placement] = []
+        for at in self.axes:
+            options = [self._wanted(value, at) for value in wanted]
+            options += [self._placements(value)[at] for value in given]
+            fitting = (
+                each
+                for each in options
+                if isinstance(each, Shard) and each not in found and _is_tiled(dims, each.dim, hidden)
+            )
+            found.append(next(fitting, REPLICATE))
+        return found
+
+    def _call(self, op: CallOp) -> None:
+        """Arguments are shared as the parameters of the callee are, and the result as what it returns."""
+        callee = find_relax_function(op, op.callee)
+        if callee is None or not any(map(shardings_in, _types(callee))):
+            self._require_whole(op)
+            return
+        for index, (operand, info) in enumerate(zip(list(op.arguments), callee.function_type.params, strict=True)):
+            if isinstance(info, TensorType):
+                sharding = info.sharding
+                needed = (REPLICATE,) * len(self.axes) if sharding is None else sharding.placements
+                self._require(op, index, needed, operand)
+            elif any(shardings_in(info)) or any(shardings_in(operand.type)):
+                fail(op, f"takes a tuple of which workers share fields: {info}", "use inline-functions first")
+        outcome = op.outcome()
+        if outcome is not None:
+            Rewriter.replace_value_with_new_type(op.result, outcome.ret)
 
     def _shares(self, value: SSAValue) -> bool:
         return isinstance(value.type, TensorType | TupleType)
@@ -129,23 +255,35 @@ class _Propagation:
         info = value.type
         if isinstance(info, TensorType) and any(placement != REPLICATE for placement in placements):
             shared = info.with_sharding(self.mesh.with_placements(placements))
-            Rewriter.replace_value_with_new_type(value, shared)
+            new = Rewriter.replace_value_with_new_type(value, shared)
+            for at in self.axes:
+                if (demand := self.demands.wanted.get((value, at))) is not None:
+                    self.demands.wanted[new, at] = demand
 
     def _require(self, op: Operation, index: int, needed: Sequence[Placement], operand: SSAValue) -> None:
         """Gives an op an operand that is shared as it needs it."""
-        placements = tuple(needed)
+        op.operands[index] = self._moved(op, operand, tuple(needed))
+
+    def _moved(self, op: Operation, operand: SSAValue, placements: tuple[Placement, ...]) -> SSAValue:
+        """A value as an op needs it: redistributed where it is shared otherwise, before the loops that do not change
+        it.
+        """
         if not isinstance(operand.type, TensorType) or self._placements(operand) == placements:
-            return
-        key = (operand, placements)
-        if key not in self._moved:
-            moved = RedistributeOp.of(operand, self.mesh.with_placements(placements))
-            inherit_location(op, moved)
-            if (conflict := self._conflict(op, operand, placements)) is not None:
-                moved.attributes["conflict"] = StringAttr(conflict)
-            moved.result.name_hint = operand.name_hint
-            Rewriter.insert_op(moved, InsertPoint.before(op))
-            self._moved[key] = moved.result
-        op.operands[index] = self._moved[key]
+            return operand
+        point = _outside_of_loops(op, operand)
+        block: Block | None = point.parent_block()
+        while block is not None:
+            if (known := self._made.get((operand, placements, block))) is not None:
+                return known
+            block = block.parent_block()
+        moved = RedistributeOp.of(operand, self.mesh.with_placements(placements))
+        if (conflict := self._conflict(op, operand, placements)) is not None:
+            moved.attributes["conflict"] = StringAttr(conflict)
+        moved.result.name_hint = operand.name_hint
+        self._insert(point, moved)
+        if (block := point.parent_block()) is not None:
+            self._made[operand, placements, block] = moved.result
+        return moved.result
 
     def _conflict(self, op: Operation, operand: SSAValue, needed: Sequence[Placement]) -> str | None:
         """Where both shardings come from, if different annotations want them."""
@@ -232,6 +370,43 @@ class _Propagation:
 
     def _workers(self, at: int) -> int:
         return self.mesh.mesh[at].size.constant_value or 1
+
+
+def _types(func: FuncOp) -> Sequence[StructInfo]:
+    return (*func.function_type.params, func.function_type.ret)
+
+
+def _is_tiled(dims: Sequence[Dim | None], at: int, hidden: set[str]) -> bool:
+    """Whether a dimension has a size, in symbols that are visible where the tensor is."""
+    size = dims[at] if at < len(dims) else None
+    return size is not None and hidden.isdisjoint(size.symbols)
+
+
+def _outside_of_loops(op: Operation, value: SSAValue) -> Operation:
+    """The outermost loop around an op, without branches in between, that does not make a value; the op, if none is."""
+    while isinstance(parent := op.parent_op(), LoopOp) and not _is_inside(value, parent):
+        op = parent
+    return op
+
+
+def _is_inside(value: SSAValue, op: Operation) -> bool:
+    """Whether a value is made in a region of an op."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+    while block is not None and (parent := block.parent_op()) is not None:
+        if parent is op:
+            return True
+        block = parent.parent_block()
+    return False
+
+
+def captured(op: Operation) -> dict[SSAValue, list[tuple[Operation, int]]]:
+    """The values from outside that the regions of an op use, with the uses."""
+    found: dict[SSAValue, list[tuple[Operation, int]]] = {}
+    for inner in op.walk():
+        for index, operand in enumerate(inner.operands):
+            if inner is not op and not _is_inside(operand, op):
+                found.setdefault(operand, []).append((inner, index))
+    return found
 
 
 def _is_partial(placement: Placement) -> bool:

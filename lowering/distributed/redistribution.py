@@ -63,6 +63,8 @@ class MergeRedistributions(RewritePattern):
         inner = op.x.owner
         if not isinstance(inner, RedistributeOp) or not op.x.has_one_use():
             return
+        if inner.parent_block() is not op.parent_block():  # what a loop does not change is moved once
+            return
         first, last = sharding_of(inner.x, op.sharding), op.sharding
         if first.mesh != last.mesh or not all(map(_is_one_step, first.placements, last.placements)):
             return

@@ -8,6 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.distributed.lower_distributed import LowerDistributedPass
+from lowering.distributed.merge_collectives import MergeCollectivesPass
 from lowering.distributed.propagate_sharding import PropagateShardingPass
 
 
@@ -17,6 +18,7 @@ def shard(module: ModuleOp, mesh: Mapping[str, int] | None = None) -> ModuleOp:
     `mesh` gives axes other sizes than the program says.
     """
     local = module.clone()
-    for each in (PropagateShardingPass(dict(mesh or {})), LowerDistributedPass(dict(mesh or {}))):
+    sizes = dict(mesh or {})
+    for each in (PropagateShardingPass(sizes), LowerDistributedPass(sizes), MergeCollectivesPass()):
         each.apply(Context(), local)
     return local

@@ -9,9 +9,10 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 
 from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH
+from lowering.distributed.split_stages import ARGUMENTS
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tuple
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
@@ -106,6 +107,28 @@ class Distribution:
             return np.concatenate([join((*coordinates, index), rest) for index in range(self.mesh[name])], dims[name])
 
         return join((), list(self.mesh))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Which arguments of the whole a stage has that `split-stages` has made."""
+
+    distribution: Distribution
+    used: Sequence[int]
+
+    @staticmethod
+    def of(module: ModuleOp, name: str) -> Stage:
+        """That of a function; `KeyError` if there is none, `ValueError` if it is not a stage."""
+        distribution, func = Distribution.of(module, name), find_function(module, name)
+        numbers = func.attributes.get(ARGUMENTS) if func is not None else None
+        if not isinstance(numbers, DenseArrayBase):
+            raise ValueError(f"@{name} is not a stage: use the pass split-stages")
+        return Stage(distribution, [int(each) for each in numbers.iter_values()])
+
+    def arguments(self, whole: Sequence[Value], rank: int) -> list[Value]:
+        """The arguments of the stage on a worker, for those of the whole."""
+        workers, *values = self.distribution.arguments(whole, rank)
+        return [workers, *(values[at] for at in self.used)]
 
 
 def _is_shared(info: StructInfo) -> bool:

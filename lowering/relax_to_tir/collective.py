@@ -17,8 +17,10 @@ from relax_dialect.ops.collective import (
     BroadcastFromWorker0Op,
     CollectiveOp,
     DividingOp,
+    ReceiveOp,
     ReduceScatterOp,
     ScatterFromWorker0Op,
+    SendOp,
 )
 from relax_dialect.ops.values import PrimOp, StringOp
 
@@ -51,3 +53,34 @@ def exchange(op: CollectiveOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
 
 for _op in (AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp, BroadcastFromWorker0Op, ScatterFromWorker0Op):
     rewrites(_op)(exchange)
+
+
+@rewrites(SendOp)
+def send(op: SendOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+    """`send(x, to, tag)  ->  call_dps_packed "..."("x", to, tag, x)`, whose result is empty."""
+    return _message(op, rewriter, "send", op.group_name, op.to.value.data, op.tag.value.data, [op.x])
+
+
+@rewrites(ReceiveOp)
+def receive(op: ReceiveOp, rewriter: PatternRewriter) -> Sequence[SSAValue]:
+    """`receive(source, tag)  ->  call_dps_packed "..."("x", source, tag)`."""
+    if op.result.type.known_dims is None:
+        fail(op, f"receives a tensor of which not all is known: {op.result.type}", "name its dimensions")
+    return _message(op, rewriter, "receive", op.group_name, op.source.value.data, op.tag.value.data, [])
+
+
+def _message(
+    op: SendOp | ReceiveOp,
+    rewriter: PatternRewriter,
+    name: str,
+    group: str,
+    other: int,
+    tag: int,
+    operands: Sequence[SSAValue],
+) -> Sequence[SSAValue]:
+    arguments: list[Operation] = [StringOp(group), PrimOp(other), PrimOp(tag)]
+    rewriter.insert(arguments)
+    found = [argument.results[0] for argument in arguments]
+    call = CallDPSPackedOp(f"{PREFIX}{name}", [*found, *operands], [op.result.type])
+    rewriter.insert(call)
+    return call.results

@@ -218,6 +218,10 @@ class ccl:
     @staticmethod
     def broadcast_from_worker0(x: Operand, group: str | None = ...) -> Expr: ...
     @staticmethod
+    def receive(
+        shape: Value | Sequence[DimLike], source: int, dtype: DTypeLike, tag: int = ..., group: str | None = ...
+    ) -> Expr: ...
+    @staticmethod
     def reduce_scatter(
         x: Operand,
         num_workers: int,
@@ -230,6 +234,8 @@ class ccl:
     def scatter_from_worker0(
         x: Operand, num_workers: int, axis: int = ..., group: str | None = ..., tile: DimLike | None = ...
     ) -> Expr: ...
+    @staticmethod
+    def send(x: Operand, to: int, tag: int = ..., group: str | None = ...) -> Expr: ...
 
 class dist:
     @staticmethod

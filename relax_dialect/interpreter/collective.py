@@ -7,9 +7,11 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from xdsl.ir import Operation
 
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.operand_checks import make_checks
+from relax_dialect.interpreter.program import Worker
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.collective import (
     AllGatherOp,
@@ -18,10 +20,13 @@ from relax_dialect.ops.collective import (
     BroadcastFromWorker0Op,
     CollectiveOp,
     DividingOp,
+    ReceiveOp,
     ReduceScatterOp,
     ScatterFromWorker0Op,
+    SendOp,
 )
 from relax_dialect.struct_info.sharding import group_of, tile_bounds
+from tir_dialect.dtypes import numpy_dtype
 
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "sum": np.add,
@@ -120,3 +125,31 @@ def scatter(frame: Frame, op: ScatterFromWorker0Op) -> None:
     """A tile of the first worker's tensor."""
     values, index = collected(frame, op)
     _set(frame, op, tile_of(values[0], op.along, len(values), index))
+
+
+@runs(SendOp)
+def send(frame: Frame, op: SendOp) -> None:
+    """Leaves the tensor for another worker."""
+    make_checks(frame, op)
+    x = frame.get(op.x)
+    to, tag = (number.value.data for number in (op.to, op.tag))
+    _worker(frame, op).send(op.group_name, to, tag, f"{x.dtype}{list(x.shape)}", np.array(x))
+    _set(frame, op, np.empty(0, np.bool_))
+
+
+@runs(ReceiveOp)
+def receive(frame: Frame, op: ReceiveOp) -> None:
+    """Waits for the tensor of another worker."""
+    make_checks(frame, op)
+    shape, dtype = list(frame.get(op.shape)), np.dtype(numpy_dtype(op.dtype))
+    source, tag = (number.value.data for number in (op.source, op.tag))
+    value = _worker(frame, op).receive(op.group_name, source, tag, f"{dtype}{shape}")
+    frame.set_checked(op.result, value, f"result of '{op.name}'")
+
+
+def _worker(frame: Frame, op: Operation) -> Worker:
+    """The rank that runs this; `ValueError` if it is the only one."""
+    worker = frame.interpreter.worker
+    if worker is None:
+        raise ValueError(f"'{op.name}' op expected another worker, got 1")
+    return worker

@@ -49,6 +49,14 @@ class Worker(Protocol):
         """The values of all workers of a group, in its order; `what` is the same for all of them, or an error."""
         ...
 
+    def send(self, group: str, to: int, tag: int, what: str, value: Value) -> None:
+        """Gives a value to another worker of a group, which need not wait for it yet."""
+        ...
+
+    def receive(self, group: str, source: int, tag: int, what: str) -> Value:
+        """The next value that another worker of a group sends with a tag; `what` is as the sender says, or an error."""
+        ...
+
 
 class Program:
     """The module, what is given to it from outside, what is known about its ops, and how deep its calls are.

@@ -34,16 +34,11 @@ def reduction(op: ReductionOp, x: Array) -> Array:
 
 @computes(MeanOp, VarianceOp, StdOp, MedianOp)
 def average(op: ReductionOp, x: Array) -> Array:
-    """NumPy's average; NaN of no elements."""
+    """NumPy's average; NaN of no elements. NumPy has no median over several axes if there are no others."""
     w, axes, keepdims = wide(x), integers(op.axes), op.keepdims is not None
-    if _count(x, axes) == 0:
+    if x.size == 0:
         return np.full(np.shape(np.sum(w, axis=axes, keepdims=keepdims)), np.nan, x.dtype)
     return np.asarray(op.EVALUATE(w, axis=axes, keepdims=keepdims)).astype(x.dtype, copy=False)
-
-
-def _count(x: Array, axes: tuple[int, ...] | None) -> int:
-    """How many elements are combined into one."""
-    return int(np.prod([x.shape[axis] for axis in (range(x.ndim) if axes is None else axes)], dtype=np.int64))
 
 
 @computes(CumsumOp, CumprodOp)

@@ -42,6 +42,8 @@ class _Run:
         self.count = prod(mesh.values())
         self.condition = Condition()
         self.meetings: dict[tuple[int, ...], _Meeting] = {}
+        self.mail: dict[tuple[int, int, int], list[tuple[str, Value]]] = {}
+        """What has been sent and not received, by sender, receiver and tag."""
         self.waiting: dict[int, str] = {}
         self.ended = 0
         self.failure: WorkerError | None = None
@@ -63,6 +65,35 @@ class _Run:
         if self.failure is not None:
             raise self.failure
         return [meeting.brought[member][1] for member in members]
+
+    def member(self, rank: int, group: str, index: int) -> int:
+        """The rank of another worker of a group; `ValueError` if it is none."""
+        members = group_of(self.mesh, rank, group)
+        if not 0 <= index < len(members) or members[index] == rank:
+            raise ValueError(f"expected another one of the {len(members)} workers of the group, got {index}")
+        return members[index]
+
+    def send(self, sender: int, receiver: int, tag: int, what: str, value: Value) -> None:
+        self.mail.setdefault((sender, receiver, tag), []).append((what, value))
+        if self.waiting.get(receiver, "").endswith(_sender(sender, tag)):
+            del self.waiting[receiver]
+        self.condition.notify_all()
+
+    def receive(self, sender: int, receiver: int, tag: int, what: str) -> Value:
+        letters = self.mail.setdefault((sender, receiver, tag), [])
+        if not letters:
+            self.waiting[receiver] = what + _sender(sender, tag)
+            self._find_deadlock()
+            self.condition.wait_for(lambda: self.failure is not None or letters)
+            self.waiting.pop(receiver, None)
+        if self.failure is not None:
+            raise self.failure
+        sent, value = letters.pop(0)
+        if sent != what:
+            self.fail(WorkerError(f"workers disagree: rank {sender} sends {sent}, rank {receiver} receives {what}"))
+        if self.failure is not None:
+            raise self.failure
+        return value
 
     def _compare(self, meeting: _Meeting) -> None:
         first, *others = meeting.members
@@ -100,16 +131,29 @@ class _Rank:
     def exchange(self, group: str, what: str, value: Value) -> Sequence[Value]:
         return self.run.exchange(self.rank, group, what, value)
 
+    def send(self, group: str, to: int, tag: int, what: str, value: Value) -> None:
+        self.run.send(self.rank, self.run.member(self.rank, group, to), tag, what, value)
+
+    def receive(self, group: str, source: int, tag: int, what: str) -> Value:
+        return self.run.receive(self.run.member(self.rank, group, source), self.rank, tag, what)
+
+
+def _sender(sender: int, tag: int) -> str:
+    """How it is told for what a rank waits that receives."""
+    return f" from rank {sender} with tag {tag}"
+
 
 def run_workers(
     module: ModuleOp,
-    entry: str,
+    entry: str | Sequence[str],
     mesh: Mapping[str, int],
     arguments: Sequence[Sequence[Any]],
     packed_functions: Mapping[str, Callable[..., Any]] | None = None,
     weights: Mapping[str, Any] | None = None,
 ) -> list[Value]:
     """What each rank of a mesh gets from `entry`, for the arguments of each. The module has `relax.ccl` ops.
+
+    Ranks may have entries of their own.
 
     Raises `WorkerError`, which names the rank, if one fails; if ranks exchange different things; or if they wait for
     each other.
@@ -118,12 +162,13 @@ def run_workers(
     if len(arguments) != run.count:
         raise ValueError(f"expected arguments for {run.count} workers, got those of {len(arguments)}")
     results: list[Value] = [None] * run.count
+    entries = [entry] * run.count if isinstance(entry, str) else entry
 
     def work(rank: int) -> None:
         with run.condition:  # it is released while a rank waits
             try:
                 interpreter = Interpreter(module, packed_functions, weights, _Rank(run, rank))
-                results[rank] = interpreter.run(entry, arguments[rank])
+                results[rank] = interpreter.run(entries[rank], arguments[rank])
             except WorkerError as error:
                 run.fail(error)
             except Exception as error:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from abc import ABC
 
-from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import dims, flag, integer
 from relax_dialect.ops.operator import Operator
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike, constant, floordiv
 from tir_dialect.ops.assembly_format import op_definition
@@ -324,3 +324,74 @@ class ScatterFromWorker0Op(DividingOp):
     """
 
     name = "relax.ccl.scatter_from_worker0"
+
+
+@op_definition
+class SendOp(CollectiveOp):
+    """Gives a tensor to the worker `to` of the group, which receives it by an op with the same `tag`.
+
+    ```mlir
+    %0 = relax.ccl.send %x to = 1 tag = 3 group = "p"
+    ```
+
+    Nobody waits for the other worker. The result is an empty tensor; what needs it, runs after the tensor is sent.
+
+    C1: the numbers of the worker and of the tag are not negative.
+    """
+
+    name = "relax.ccl.send"
+
+    to = prop_def(IntegerAttr)
+    tag = prop_def(IntegerAttr, default_value=integer(0))
+
+    def __init__(self, x: SSAValue | Operation, to: int, tag: int = 0, group: str | None = None):
+        super().__init__([x], {"to": integer(to), "tag": integer(tag), "group": _name(group)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        _require_numbers(inference, "to", "tag")  # C1
+        return (TensorType([0], i1, inference.tensor(0).device),)
+
+
+@op_definition
+class ReceiveOp(Operator):
+    """The tensor that the worker `source` of the group sends with the same `tag`.
+
+    ```mlir
+    %0 = relax.ccl.receive %shape source = 0 tag = 3 dtype = f32 group = "p"
+    ```
+
+    C1: the numbers of the worker and of the tag are not negative.
+    C2: no size is negative.
+    """
+
+    name = "relax.ccl.receive"
+
+    source = prop_def(IntegerAttr)
+    tag = prop_def(IntegerAttr, default_value=integer(0))
+    dtype = prop_def(Attribute)
+    group = opt_prop_def(StringAttr)
+    shape = operand_def(ShapeType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self, shape: SSAValue | Operation, source: int, dtype: Attribute, tag: int = 0, group: str | None = None
+    ):
+        properties = {"source": integer(source), "tag": integer(tag), "dtype": dtype, "group": _name(group)}
+        super().__init__([shape], properties)
+
+    @property
+    def group_name(self) -> str:
+        """The axis of the mesh along which the workers are; empty for all workers."""
+        return "" if self.group is None else self.group.data
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        _require_numbers(inference, "source", "tag")  # C1
+        return (TensorType(inference.sizes(0).dims, inference.dtype("dtype")),)  # C2
+
+
+def _require_numbers(inference: Inference, *names: str) -> None:
+    for name in names:
+        if inference.integer(name) < 0:
+            inference.fail(f"{name} expected a number that is not negative, got {inference.integer(name)}")

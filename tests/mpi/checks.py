@@ -1,4 +1,4 @@
-"""What every rank of `test_mpi.py` runs: `mpiexec -n 4 python tests/mpi/checks.py CASE`."""
+"""What every rank of `test_mpi.py` runs: `mpiexec -n 4 python tests/mpi/checks.py CASE+CASE`."""
 
 import os
 import sys
@@ -9,14 +9,30 @@ import numpy as np
 
 from examples.models.bert import sentence_embeddings
 from examples.models.llama import decoder, random_weights
-from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, annotate
-from lowering.distributed.program import ShardedProgram
+from lowering.distributed.plans import (
+    BERT,
+    LLAMA,
+    LLAMA_CACHE,
+    annotate,
+    assign_stages,
+    data_parallel,
+    expert_parallel,
+)
+from lowering.distributed.program import PipelinedProgram, ShardedProgram
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
 from relax_dialect.ops.values import ConstantOp
 from tests.lowering.distributed.collectives import COLLECTIVES, DTYPES, arguments, program
-from tests.lowering.distributed.models import BERT_SIZES, CLOSE, LLAMA_SIZES, bert_weights, llama_inputs
+from tests.lowering.distributed.models import (
+    BERT_SIZES,
+    CLOSE,
+    LLAMA_SIZES,
+    bert_weights,
+    llama_inputs,
+    mixture_of_experts,
+    residual_network,
+)
 from tests.support.programs import assert_same
 from vm_dialect import VirtualMachine
 from vm_dialect.mpi import MPI, abort, join_mpi
@@ -72,13 +88,16 @@ def sharded() -> None:
 
 
 def models() -> None:
-    """Transformers by ready-made plans, natively, with the weights by name: each rank keeps its tiles."""
+    """Networks by ready-made plans, natively, with the weights by name: each rank keeps its tiles."""
     mesh = {"x": SIZE}
     decoder_weights, encoder_weights = random_weights(LLAMA_SIZES), bert_weights(BERT_SIZES)
-    ids = np.random.default_rng(0).integers(0, 50, (3, 5))
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 50, (3, 5))
     models = (
         (decoder(LLAMA_SIZES, decoder_weights), [LLAMA, LLAMA_CACHE], llama_inputs(2, 3)),
         (sentence_embeddings(BERT_SIZES, encoder_weights), [BERT], [ids, np.ones_like(ids)]),
+        (residual_network(), [data_parallel("images")], [rng.standard_normal((5, 3, 8, 8)).astype(np.float32)]),
+        (mixture_of_experts(), [expert_parallel("experts.*")], [rng.standard_normal((5, 6)).astype(np.float32)]),
     )
     for module, plans, args in models:
         expected = run(module, "main", args)
@@ -101,6 +120,30 @@ def named_weights() -> None:
     assert_same(function(x, w), expected, CLOSE, f"rank {RANK}")
     tiles = [op.array.shape for op in function.module.walk() if isinstance(op, ConstantOp) and op.array is not None]
     assert tiles == [(6, 13 if RANK == 0 else 12)], tiles
+
+
+PIPELINE = """relax.func @main[%n](%x: !relax.tensor<[n, 6], f32>, %v: !relax.tensor<[6, 6], f32>,
+    %w: !relax.tensor<[6, 6], f32>) -> !relax.object {
+  %0 = relax.matmul %x, %v
+  %1 = relax.nn.relu %0
+  %2 = relax.matmul %1, %w
+  %3 = relax.add %2, %0
+  relax.return %3
+}"""
+
+
+def pipeline() -> None:
+    """Stages on different ranks, several calls one after the other, natively and as bytecode."""
+    module = parse_module(PIPELINE)
+    rng = np.random.default_rng(0)
+    weights = [rng.uniform(-1, 1, (6, 6)).astype(np.float32) for _ in range(2)]
+    calls = [[rng.uniform(-1, 1, (n, 6)).astype(np.float32), *weights] for n in (1, 4, 1)]
+    expected = [run(module, "main", each) for each in calls]
+    assign_stages(module, [["v"], ["w"]])
+    for mode in ("native", "bytecode"):
+        program = PipelinedProgram(module, SIZE, mode=mode, timeout=60)
+        for got, want in zip(program.stream(calls), expected, strict=True):
+            assert_same(got, want, CLOSE, f"rank {RANK}")
 
 
 def disagree() -> None:
@@ -146,12 +189,13 @@ def late() -> None:
 FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
 FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
 CASES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (collectives, sharded, models, named_weights, *FAULTS)
+    each.__name__: each for each in (collectives, sharded, models, named_weights, pipeline, *FAULTS)
 }
 
 if __name__ == "__main__":
     try:
-        CASES[sys.argv[1]]()
+        for name in sys.argv[1].split("+"):
+            CASES[name]()
     except Exception as error:
         abort(f"{type(error).__name__}: {error}")
     print(f"rank {RANK} of {SIZE} is done")

@@ -29,9 +29,8 @@ def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
 WELL = [
     ("collectives", 3),
     pytest.param("collectives", 4, marks=pytest.mark.slow),
-    ("sharded", 2),
-    ("models", 2),
-    ("named_weights", 2),
+    ("sharded+named_weights+pipeline", 2),  # starting ranks takes longer than what they do
+    *(pytest.param("models", workers, marks=pytest.mark.slow) for workers in (1, 2, 4)),
 ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 LEVELS: Mapping[str, tuple[bool, bool] | None] = {
     "written": None,
     "known": None,
+    "sharded": None,
     "ranked": (True, True),
     "typed": (False, True),
     "unknown": (False, False),

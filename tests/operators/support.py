@@ -18,6 +18,7 @@ from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
 from tests.operators.erasure import erase
+from tests.operators.sharding import check_sharded
 from tests.support.programs import MODES, Tolerance, as_arguments, as_plain, assert_same, run_with_copies
 from vm_dialect import VirtualMachine
 
@@ -78,7 +79,7 @@ class Knowledge:
     """How much is known about the tensors that functions take: one of the keys of `tests.operators.erasure.LEVELS`.
 
     What is `written` has symbols for sizes. Where these are `known`, each function is compiled for the sizes of its
-    first call, and not called with others.
+    first call, and not called with others. What is `sharded` is interpreted by several workers.
     """
 
     level: ClassVar[str] = "written"
@@ -138,6 +139,9 @@ class Programs:
 
     def check(self, name: str, args: Sequence[Any], expected: object, tolerance: Tolerance | None = None) -> None:
         """Runs a function in every mode: each result has to be `expected`, and the arguments stay what they were."""
+        if Knowledge.level == "sharded":
+            check_sharded(function(name, *self._functions[name]), args, expected, tolerance or tolerance_of(expected))
+            return
         runners = self._for_sizes_of(name, args) if Knowledge.level == "known" else self.runners
         if runners is None:
             return

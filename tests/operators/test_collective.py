@@ -42,3 +42,18 @@ def test_several_workers(op: str):
     for mode in MODES:
         with pytest.raises(ValueError, match="expected 2 workers, got 1"):
             runner(module, "main", mode)(random("f32", 6, 6))
+
+
+MESSAGES = {
+    "send": "relax.ccl.send %x to = 1 tag = 2",
+    "receive": "%s = relax.shape_of %x; relax.ccl.receive %s source = 1 tag = 2 dtype = f32",
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_message_needs_another_worker(name: str):
+    """`tests/lowering/distributed/test_split_stages.py` and `tests/mpi` have several."""
+    module = parse_module(function("main", PARAMETERS, MESSAGES[name]))
+    for mode in MODES:
+        with pytest.raises(ValueError, match="expected another worker, got 1"):
+            runner(module, "main", mode)(random("f32", 2, 3))

@@ -149,3 +149,28 @@ def own_tile(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi
     _require(result.shape[axis], tiles[found.index], "redistribute_replica_to_shard")
     begin = sum(tiles[: found.index])
     result[...] = array[(slice(None),) * axis + (slice(begin, begin + tiles[found.index]),)]
+
+
+@builtin("ccl_send", 5)
+def send(name: str, to: int, tag: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+    """Gives a tensor to another worker; the result is empty."""
+    _other(name, to).send(np.ascontiguousarray(to_numpy(x)), to, tag)
+
+
+@builtin("ccl_receive", 4)
+def receive(name: str, source: int, tag: int, out: tvm_ffi.Tensor) -> None:
+    """The tensor that another worker sends."""
+    result = to_numpy(out)
+    found = _other(name, source)
+    direct = result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
+    found.receive(direct, source, tag)
+    if direct is not result:
+        result[...] = direct
+
+
+def _other(name: str, index: int) -> Group:
+    """The group, of which another worker has this index."""
+    found = group(name)
+    if found.size > 1 and (not 0 <= index < found.size or index == found.index):
+        raise ValueError(f"expected another one of the {found.size} workers of the group, got {index}")
+    return found

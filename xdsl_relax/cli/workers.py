@@ -45,7 +45,7 @@ def load_sharded(path: str, given: str | None, options: BuildOptions, mesh: str,
     if options.mode == "interpret":
         raise ToolError("--mesh runs compiled programs; leave out --mode interpret")
     started = time.perf_counter()
-    module = read_module(path, options.weights, options.shapes)
+    module = read_module(path, None, options.shapes)
     verify_module(module)
     entry = entry_of(module, given)
     sizes = mesh_sizes(mesh, module, entry)
@@ -57,6 +57,7 @@ def load_sharded(path: str, given: str | None, options: BuildOptions, mesh: str,
             mode="native" if options.mode == "native" else "bytecode",
             opt_level=options.opt_level,
             timeout=timeout,
+            weights=options.weights,
         )
     except (ModuleNotFoundError, ValueError) as error:
         raise ToolError(str(error)) from error

@@ -7,7 +7,7 @@ A3: softmax along every dimension but its axis.
 
 from __future__ import annotations
 
-from lowering.distributed.factors import Factors, dims, named, shards
+from lowering.distributed.factors import Factors, broadcast, dims, named, shards
 from lowering.distributed.rules.unary import elementwise
 from relax_dialect.ops import activation
 from relax_dialect.ops.activation import (
@@ -31,9 +31,11 @@ for _op in (ClipOp, LeakyReluOp, SoftplusOp):
 @shards(PreluOp)
 def prelu(op: PreluOp) -> Factors:
     """A2."""
-    rank = len(dims(op.x))
-    labels, axis = named("d", rank), op.axis.value.data % rank
-    return Factors([labels, (f"d{axis}" if dims(op.slope) == (dims(op.x)[axis],) else None,)], [labels])
+    shape = dims(op.x)
+    axis = op.axis.value.data % len(shape)
+    (slope,), (along,) = broadcast([dims(op.slope)], shape[axis : axis + 1])
+    labels = (*named("b", axis), along, *named("a", len(shape) - axis - 1))
+    return Factors([labels, slope], [labels])
 
 
 def softmax(op: SoftmaxBase) -> Factors:

@@ -8,6 +8,7 @@ T3: along the queries, unless a causal mask counts them.
 from __future__ import annotations
 
 from lowering.distributed.factors import Factors, Labels, dims, shards
+from relax_dialect.inference import ONE
 from relax_dialect.ops.attention import AttentionBiasOp, AttentionOp
 from relax_dialect.ops.layouts import Layout
 
@@ -23,16 +24,17 @@ def attention(op: AttentionOp | AttentionBiasOp) -> Factors:
     def labels(layout: Layout, by: dict[str, str | None]) -> Labels:
         return tuple(by[letter] for letter in layout.letters)
 
+    whole = set[str]()
     operands: list[Labels] = [labels(q, queries), labels(k, keys), labels(v, keys)]
     if isinstance(op, AttentionBiasOp):
         sizes = dict(zip(operands[0], dims(op.q), strict=True))
         order = ("b", "h", free, None)
-        bias = dims(op.bias)
-        operands.append(
-            tuple(
-                label if label is not None and dim == sizes.get(label) else None
-                for label, dim in zip(order[len(order) - len(bias) :], bias, strict=True)
-            )
-        )
+        own: list[str | None] = []
+        for dim, label in zip(bias := dims(op.bias), order[len(order) - len(bias) :], strict=True):
+            own.append(label if label is not None and dim == sizes.get(label) else None)
+            if label is not None and dim not in (sizes.get(label), ONE):  # only the run time knows which it is
+                whole.add(label)
+        operands.append(tuple(own))
     heads = [dims(value)[named.index("h")] for value, named in zip((op.q, op.k), operands, strict=False)]
-    return Factors(operands, [labels(out, queries)], even=frozenset() if heads[0] == heads[1] else frozenset("h"))
+    shared = [tuple(None if label in whole else label for label in each) for each in (*operands, labels(out, queries))]
+    return Factors(shared[:-1], shared[-1:], even=frozenset() if heads[0] == heads[1] else frozenset("h"))

@@ -5,7 +5,7 @@ B1: along every dimension of the result; an operand that is broadcast along it i
 
 from __future__ import annotations
 
-from lowering.distributed.factors import Factors, broadcast, dims, named, shards
+from lowering.distributed.factors import Factors, broadcast, dims, shards
 from relax_dialect.ops import binary
 from relax_dialect.ops.binary import BinaryOp, BroadcastOp
 from relax_dialect.ops.operator import Operator
@@ -13,8 +13,8 @@ from relax_dialect.ops.operator import Operator
 
 def elementwise(op: Operator) -> Factors:
     """B1."""
-    shape = dims(op.results[0])
-    return Factors(broadcast(op.operands, shape), [named("d", len(shape))])
+    operands, result = broadcast([dims(operand) for operand in op.operands], dims(op.results[0]))
+    return Factors(operands, [result])
 
 
 for _op in vars(binary).values():

@@ -8,7 +8,7 @@ L4: `einsum` along every letter; one that the result does not have gives terms o
 
 from __future__ import annotations
 
-from lowering.distributed.factors import Factors, Labels, dims, shards
+from lowering.distributed.factors import Factors, Labels, broadcast, dims, shards
 from relax_dialect.ops.linear_algebra import EinsumOp, MatmulOp, OuterOp
 
 
@@ -17,20 +17,12 @@ def matmul(op: MatmulOp) -> Factors:
     """L1, L2."""
     x, y, result = dims(op.x), dims(op.y), dims(op.result)
     rows, columns = (1 if len(x) > 1 else 0), (1 if len(y) > 1 else 0)
-    batches = result[: len(result) - rows - columns]
-    left, right = ((*_batches(op, index, batches),) for index in (0, 1))
+    shapes = [shape[:-2] for shape in (x, y)]
+    (left, right), batches = broadcast(shapes, result[: len(result) - rows - columns], "b")
     tail = ("i",) * rows + ("j",) * columns
     lhs: Labels = (*left, *("i",) * rows, "k")
     rhs: Labels = (*right, "k", *("j",) * columns)
-    return Factors([lhs, rhs], [(*(f"b{at}" for at in range(len(batches))), *tail)], {"k": "sum"})
-
-
-def _batches(op: MatmulOp, index: int, shape: tuple[object, ...]) -> Labels:
-    own = dims(op.operands[index])[:-2]
-    offset = len(shape) - len(own)
-    return tuple(
-        f"b{at + offset}" if dim is not None and dim == shape[at + offset] else None for at, dim in enumerate(own)
-    )
+    return Factors([lhs, rhs], [(*batches, *tail)], {"k": "sum"})
 
 
 @shards(OuterOp)

@@ -103,8 +103,8 @@ def _group(old: Sequence[Dim], new: Sequence[Dim], i: int, j: int) -> tuple[int,
 @shards(BroadcastToOp)
 def broadcast_to(op: BroadcastToOp) -> Factors:
     """M3."""
-    shape = dims(op.result)
-    return Factors([*broadcast([op.x], shape), ()], [named("d", len(shape))])
+    (x,), result = broadcast([dims(op.x)], dims(op.result))
+    return Factors([x, ()], [result])
 
 
 @shards(FlipOp)

@@ -2,13 +2,14 @@
 
 S1: `where` along every dimension of the result, as binary operators.
 S2: `argmax` and `argmin` along every dimension that stays.
+S3: `bucketize` along every dimension of the values; all workers have the boundaries.
 """
 
 from __future__ import annotations
 
 from lowering.distributed.factors import Factors, dims, named, shards
 from lowering.distributed.rules.binary import elementwise
-from relax_dialect.ops.search import ArgmaxOp, ArgminOp, WhereOp
+from relax_dialect.ops.search import ArgmaxOp, ArgminOp, BucketizeOp, WhereOp
 
 shards(WhereOp)(elementwise)  # S1
 
@@ -22,3 +23,10 @@ def position_of_extremum(op: ArgmaxOp | ArgminOp) -> Factors | None:
     axis = op.axis.value.data % rank
     labels = named("d", rank, [axis])
     return Factors([labels], [labels if op.keepdims is not None else (*labels[:axis], *labels[axis + 1 :])])
+
+
+@shards(BucketizeOp)
+def bucketize(op: BucketizeOp) -> Factors:
+    """S3."""
+    labels = named("d", len(dims(op.x)))
+    return Factors([labels, (None,)], [labels])

@@ -51,3 +51,18 @@ relax.func @along[%n, %m, %t](%x: !relax.tensor<[2 * n, 6], f32>, %s: !relax.sha
   %5 = relax.ccl.all_to_all %x num_workers = 3 axis = 1 concat_axis = 0 tile = t size = m group = "y"
   relax.return %x
 }
+
+// -----
+
+// Messages between two workers: what is sent gives an empty tensor, what is received has the shape that it is said to have.
+// CHECK-LABEL: relax.func @messages[
+// CHECK-NEXT:    %0 = relax.ccl.send %x to = 1 tag = 3 group = "p"
+// CHECK-NEXT:    %s = relax.shape [n, 2]
+// CHECK-NEXT:    %1 = relax.ccl.receive %s source = 1 dtype = f16
+relax.func @messages[%n](%x: !relax.tensor<[n], f32>) -> !relax.tuple<!relax.tensor<[0], i1>, !relax.tensor<[n, 2], f16>> {
+  %0 = relax.ccl.send %x to = 1 tag = 3 group = "p"
+  %s = relax.shape [n, 2]
+  %1 = relax.ccl.receive %s source = 1 dtype = f16
+  %2 = relax.tuple(%0, %1)
+  relax.return %2
+}

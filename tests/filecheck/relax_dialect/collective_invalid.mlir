@@ -109,3 +109,28 @@ relax.func @ccl_all_to_all_c3(%x: !relax.tensor<[7, 8], f32>) -> !relax.object {
   %0 = relax.ccl.all_to_all %x num_workers = 2 concat_axis = 1
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.ccl.send' op tag expected a number that is not negative, got -1
+relax.func @ccl_send_c1(%x: !relax.tensor<[8, 8], f32>) -> !relax.object {
+  %0 = relax.ccl.send %x to = 1 tag = -1
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.ccl.receive' op source expected a number that is not negative, got -1
+relax.func @ccl_receive_c1(%s: !relax.shape<[8, 8]>) -> !relax.object {
+  %0 = relax.ccl.receive %s source = -1 dtype = f32
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.ccl.receive' op expected a size that is not negative, got 0 and -1
+relax.func @ccl_receive_c2(%x: !relax.tensor<[8], f32>) -> !relax.object {
+  %s = relax.shape [8, -1]
+  %0 = relax.ccl.receive %s source = 0 dtype = f32
+  relax.return %0
+}

@@ -24,6 +24,9 @@ class Program:
     params: list[Shape] = field(default_factory=list[Shape])
     values: list[tuple[str, Shape]] = field(default_factory=list["tuple[str, Shape]"])
     lines: list[str] = field(default_factory=list[str])
+    functions: list[str] = field(default_factory=list[str])
+    """Private functions that are called."""
+    count: int = 0
 
     def pick(self, options: object) -> object:
         return self.draw(st.sampled_from(list(options)))
@@ -38,10 +41,29 @@ class Program:
             free = [each for each in free if each != dim]
         return found
 
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
     def emit(self, text: str, shape: Shape) -> None:
-        name = f"%v{len(self.lines)}"
+        name = self.fresh()
         self.lines.append(f"{name} = {text}")
         self.values.append((name, shape))
+
+    def inside(self, values: list[tuple[str, Shape]], shape: Shape, steps: int) -> tuple[list[str], str]:
+        """The lines of a region that uses values from outside, too, and a value of a shape that it ends with."""
+        outer_lines, outer_values = self.lines, list(self.values)
+        self.lines, self.values = [], [*self.values, *values]
+        for _ in range(steps):
+            self.step(without=("branch", "loop", "call") if self.depth > 1 else ())
+        name = self.pick([name for name, other in self.values if other == shape])
+        if name not in (name for name, _ in values):
+            self.emit(f"relax.tanh {name}", shape)
+            name = self.values[-1][0]
+        lines, self.lines = self.lines, outer_lines
+        self.values = [*[each for each in self.values if each[0].startswith("%p") and each not in outer_values],
+                       *outer_values]  # fmt: skip
+        return lines, str(name)
 
     def annotate(self, name: str, shape: Shape) -> None:
         """Annotates a value, or moves it."""
@@ -50,10 +72,12 @@ class Program:
         mesh = ", ".join(map(str, self.mesh.values()))
         self.emit(f'relax.dist.{op} {name} mesh = [{mesh}] placement = "{text}" axes = "{", ".join(self.mesh)}"', shape)
 
-    def step(self) -> None:
+    depth: int = 0
+
+    def step(self, without: tuple[str, ...] = ()) -> None:
         """One more op on a value that is there."""
         name, shape = self.pick(self.values)
-        kind = self.pick(_STEPS)
+        kind = self.pick([each for each in _STEPS if each not in without])
         _STEPS[str(kind)](self, name, shape)
 
     @property
@@ -69,7 +93,11 @@ class Program:
         params = ", ".join(f"%p{at}: {info(*pair)}" for at, pair in enumerate(zip(self.params, shardings, strict=True)))
         results = ", ".join(name for name, _ in self.values[-2:])
         body = "\n  ".join([*self.lines, f"%r = relax.tuple({results})", "relax.return %r"])
-        return f"relax.func @main[%n, %m](%s: !relax.shape<[n, m]>, {params}) -> !relax.object {{\n  {body}\n}}"
+        head = f"relax.func @main[%n, %m](%s: !relax.shape<[n, m]>, %go: !relax.tensor<[], i1>, {params})"
+        return "\n".join([f"{head} -> !relax.object {{\n  {body}\n}}", *self.functions])
+
+    def type(self, shape: Shape) -> str:
+        return f"!relax.tensor<[{', '.join(shape)}], f32>"
 
 
 def _unary(program: Program, name: str, shape: Shape) -> None:
@@ -135,8 +163,8 @@ def _split_dim(program: Program, name: str, shape: Shape) -> None:
             return
     else:
         return
-    program.lines.append(f"%s{len(program.lines)} = relax.shape [{', '.join(new)}]")
-    shape_name = program.lines[-1].split(" ")[0]
+    shape_name = program.fresh()
+    program.lines.append(f"{shape_name} = relax.shape [{', '.join(new)}]")
     program.emit(f"relax.reshape {name}, {shape_name}", new)
 
 
@@ -160,6 +188,51 @@ def _norm(program: Program, name: str, shape: Shape) -> None:
         program.emit(f"relax.nn.rms_norm {name}, {weight} axes = [-1]", shape)
 
 
+def _branch(program: Program, name: str, shape: Shape) -> None:
+    """Two branches that use and give values as they like."""
+    program.depth += 1
+    ends = [program.inside([], shape, int(program.draw(st.integers(0, 3)))) for _ in range(2)]
+    program.depth -= 1
+    first, second = ("\n  ".join([*lines, f"relax.yield {end}"]) for lines, end in ends)
+    program.emit(f"relax.if %go {{\n  {first}\n  }} else {{\n  {second}\n  }} : {program.type(shape)}", shape)
+
+
+def _loop(program: Program, name: str, shape: Shape) -> None:
+    """Two iterations, or as many as a condition lets there be, with one carried value."""
+    program.depth += 1
+    carried = program.fresh()
+    lines, end = program.inside([(carried, shape)], shape, int(program.draw(st.integers(1, 3))))
+    program.depth -= 1
+    first, last, counter = program.fresh(), program.fresh(), program.fresh()
+    program.lines += [f"{first} = relax.prim 0", f"{last} = relax.prim {program.draw(st.integers(0, 2))}"]
+    body = "\n  ".join([*lines, f"relax.yield {end}"])
+    head = f"relax.for {counter} = {first} to {last} ({carried}: {program.type(shape)} = {name})"
+    program.emit(f"{head} {{\n  {body}\n  }}", shape)
+
+
+def _call(program: Program, name: str, shape: Shape) -> None:
+    """A function of the module, whose parameter may be annotated, and which may be called twice."""
+    size = len(program.functions)
+    symbols = [each for each in SYMBOLS if any(each in dim for dim in shape)]
+    if any(each not in shape for each in symbols):
+        return
+    sharding = ""
+    if program.draw(st.booleans()):
+        places = zip(program.mesh.items(), program.placement(len(shape)), strict=True)
+        sharding = ", sharding<" + ", ".join(f"{axis} = {count}: {place}" for (axis, count), place in places) + ">"
+    param, result = program.fresh(), program.fresh()
+    info = program.type(shape)[:-1] + f"{sharding}>"
+    names = f"[{', '.join(f'%{each}' for each in symbols)}]" if symbols else ""
+    op = program.pick(("relax.tanh", "relax.nn.softmax") if shape else ("relax.tanh",))
+    program.functions.append(
+        f"relax.func private @f{size}{names}({param}: {info}) -> {program.type(shape)} {{\n"
+        f"  {result} = {op} {param}\n  relax.return {result}\n}}"
+    )
+    program.emit(f"relax.tanh {name}", shape)  # an annotated value would have to be shared as the parameter is
+    name = program.values[-1][0]
+    program.emit(f"relax.call @f{size}({name}) : {program.type(shape)}", shape)
+
+
 _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "annotate": Program.annotate,
     "unary": _unary,
@@ -173,6 +246,9 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "concat": _concat,
     "slice": _slice,
     "norm": _norm,
+    "branch": _branch,
+    "loop": _loop,
+    "call": _call,
 }
 
 
@@ -196,4 +272,5 @@ def programs(draw: Callable[[st.SearchStrategy[object]], object]) -> tuple[str, 
     ]
     import tvm_ffi
 
-    return text, [tvm_ffi.Shape([sizes[name] for name in SYMBOLS]), *arrays]
+    go = np.asarray(draw(st.booleans()))
+    return text, [tvm_ffi.Shape([sizes[name] for name in SYMBOLS]), go, *arrays]

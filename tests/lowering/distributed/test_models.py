@@ -8,14 +8,31 @@ from examples.models.bert import sentence_embeddings
 from examples.models.llama import decoder, random_weights
 from lowering.context import make_context
 from lowering.distributed.cut_constants import CutConstantsPass
-from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, Plan, annotate, data_parallel, sequence_parallel
+from lowering.distributed.plans import (
+    BERT,
+    LLAMA,
+    LLAMA_CACHE,
+    Plan,
+    annotate,
+    data_parallel,
+    expert_parallel,
+    sequence_parallel,
+)
 from lowering.distributed.report import communication
 from lowering.distributed.shard import shard
 from lowering.distributed.tiles import Distribution
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
-from tests.lowering.distributed.models import BERT_SIZES, CLOSE, LLAMA_SIZES, bert_weights, llama_inputs
+from tests.lowering.distributed.models import (
+    BERT_SIZES,
+    CLOSE,
+    LLAMA_SIZES,
+    bert_weights,
+    llama_inputs,
+    mixture_of_experts,
+    residual_network,
+)
 from tests.support.programs import assert_same
 
 
@@ -81,6 +98,28 @@ def test_sequences():
     ids = np.random.default_rng(0).integers(0, 50, (2, 5))
     local = check(module, {"x": [BERT, sequence_parallel()]}, {"x": 2}, [ids, np.ones_like(ids)])
     assert "reduce_scatter" in exchanges(local)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_residual_network(workers: int):
+    """Tiles of a batch, which workers need not divide, go through a network of convolutions without a message."""
+    images = np.random.default_rng(0).standard_normal((5, 3, 8, 8)).astype(np.float32)
+    local = check(residual_network(), {"x": data_parallel("images")}, {"x": workers}, [images])
+    assert exchanges(local) == [] or workers == 1
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_mixture_of_experts(workers: int):
+    """Workers have some experts each: with all tokens, an all-reduce; with tiles of the tokens, these go to and fro."""
+    x = np.random.default_rng(0).standard_normal((5, 6)).astype(np.float32)
+    experts = expert_parallel("experts.*")
+    local = check(mixture_of_experts(), {"x": experts}, {"x": workers}, [x])
+    tiles = check(mixture_of_experts(), {"x": [experts, data_parallel("x")]}, {"x": workers}, [x])
+    for each in (local, tiles):
+        assert f"tensor<[{4 // workers}, 6, 8], f32>" in str(each)
+    if workers > 1:
+        assert exchanges(local) == ["allreduce"]
+        assert exchanges(tiles) == ["allgather", "all_to_all", "reduce_scatter"]
 
 
 def test_a_plan_for_no_axis():

@@ -16,7 +16,7 @@ def test_all_workers_compute_the_whole(drawn: tuple[str, list[object]]):
     text, args = drawn
     parse_module(text)
     try:
-        check_sharded(text, [args], "propagate-sharding,lower-distributed", Tolerance(1e-3, 1e-4))
+        check_sharded(text, [args], "propagate-sharding,lower-distributed,merge-collectives", Tolerance(1e-3, 1e-4))
     except InvalidModule as error:
         # Only two annotations of one tensor that contradict each other are refused.
         if "of a tensor that is shared as" not in str(error):

@@ -114,3 +114,56 @@ relax.func @alone(%x: !relax.tensor<[6], f32>) -> !relax.object {
   %0 = relax.exp %x
   relax.return %0
 }
+
+// -----
+
+// Branches and loops of tiles; a tile's symbol is bound before what uses it.
+// CHECK-LABEL: relax.func @control[
+// CHECK:         %{{.*}}, %n_x = relax.match_cast %{{.*}} : !relax.shape<[n_x]> binds [n_x]
+// CHECK:         %r = relax.for %i = %a to %b (%acc: !relax.tensor<[n_x, 8], f32> = %{{.*}}) {
+// CHECK-NEXT:      %[[A:.*]] = relax.ccl.allgather %acc num_workers = 2 size = n group = "x"
+// CHECK-NEXT:      %[[S:.*]] = relax.sort %[[A]] axis = 0
+// CHECK-NEXT:      %[[T:.*]] = relax.dist.redistribute_replica_to_shard %[[S]] index = x_index num_workers = 2 tile = n_x group = "x"
+// CHECK-NEXT:      relax.yield %[[T]]
+// CHECK:         %{{.*}} = relax.if %c {
+// CHECK-NEXT:      relax.yield %r
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[E:.*]] = relax.exp %r
+// CHECK-NEXT:      relax.yield %[[E]]
+// CHECK-NEXT:    }
+relax.func @control[%n](%c: !relax.tensor<[], i1>, %x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+  %a = relax.prim 0
+  %b = relax.prim 3
+  %r = relax.for %i = %a to %b (%acc: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>> = %x) {
+    %0 = relax.dist.redistribute %acc mesh = [2] placement = "R" axes = "x"
+    %1 = relax.sort %0 axis = 0
+    %2 = relax.dist.redistribute %1 mesh = [2] placement = "S[0]" axes = "x"
+    relax.yield %2
+  }
+  %s = relax.if %c {
+    relax.yield %r
+  } else {
+    %3 = relax.exp %r : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+    relax.yield %3
+  } : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+  relax.return %s
+}
+
+// -----
+
+// The callee gets the workers, and its symbols; what calls one of workers is one, too.
+// CHECK-LABEL: relax.func @caller[%x_index, %k](%workers: !relax.shape<[2, x_index, k]>, %x: !relax.tensor<[2 * k, 8], f32>)
+// CHECK-NEXT:    %0 = relax.dist.redistribute_replica_to_shard %x index = x_index num_workers = 2 tile = k group = "x"
+// CHECK-NEXT:    %1 = relax.shape [2, x_index, 2 * k]
+// CHECK-NEXT:    %2 = relax.call @callee(%1, %0) : !relax.tensor<[max(0, min(2 * k - k * x_index, k))], f32>
+// CHECK-NEXT:    %3 = relax.match_cast %2 : !relax.tensor<[k], f32>
+// CHECK-LABEL: relax.func private @callee[%x_index, %n](%workers: !relax.shape<[2, x_index, n]>,
+relax.func @caller[%k](%x: !relax.tensor<[2 * k, 8], f32>) -> !relax.object {
+  %0 = relax.dist.redistribute %x mesh = [2] placement = "S[0]" axes = "x"
+  %1 = relax.call @callee(%0) : !relax.tensor<[2 * k], f32, sharding<x = 2: S[0]>>
+  relax.return %1
+}
+relax.func private @callee[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !relax.tensor<[n], f32, sharding<x = 2: S[0]>> {
+  %1 = relax.sum %x axes = [1] : !relax.tensor<[n], f32, sharding<x = 2: S[0]>>
+  relax.return %1
+}

@@ -115,3 +115,97 @@ relax.func @sequence[%n](%x: !relax.tensor<[n, 8], f32>, %g: !relax.tensor<[8], 
   %5 = relax.add %4, %0
   relax.return %5
 }
+
+// -----
+
+// Branches: terms are added up before a region ends, and both regions give tiles in the same way.
+// CHECK-LABEL: relax.func @branches[
+// CHECK-NEXT:    %0 = relax.if %c {
+// CHECK-NEXT:      %1 = relax.matmul %x, %w : !relax.tensor<[n, 6], f32, sharding<x = 2: P>>
+// CHECK-NEXT:      %2 = relax.dist.redistribute %1 mesh = [2] placement = "S[1]" axes = "x"
+// CHECK-NEXT:      relax.yield %2
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %3 = relax.exp %y : !relax.tensor<[n, 6], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:      relax.yield %3
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %4 = relax.negative %0 : !relax.tensor<[n, 6], f32, sharding<x = 2: S[1]>>
+relax.func @branches[%n](%c: !relax.tensor<[], i1>, %x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[1]>>, %w: !relax.tensor<[8, 6], f32, sharding<x = 2: S[0]>>, %y: !relax.tensor<[n, 6], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.if %c {
+    %1 = relax.matmul %x, %w
+    relax.yield %1
+  } else {
+    %2 = relax.exp %y
+    relax.yield %2
+  }
+  %3 = relax.negative %0
+  relax.return %3
+}
+
+// -----
+
+// Loops: what is carried is shared in every iteration as at first; what no iteration changes is moved once, before.
+// CHECK-LABEL: relax.func @loop[
+// CHECK:         %w_1 = relax.dist.redistribute %w mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %r = relax.for %i = %a to %b (%acc: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>> = %x) {
+// CHECK-NEXT:      %0 = relax.sort %w_1
+// CHECK-NEXT:      %1 = relax.matmul %acc, %0 : !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:      relax.yield %1
+// CHECK-NEXT:    }
+// CHECK-NEXT:    relax.return %r
+relax.func @loop[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>, %w: !relax.tensor<[8, 8], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %a = relax.prim 0
+  %b = relax.prim 3
+  %r = relax.for %i = %a to %b (%acc: !relax.tensor<[n, 8], f32> = %x) {
+    %0 = relax.sort %w
+    %1 = relax.matmul %acc, %0
+    relax.yield %1
+  }
+  relax.return %r
+}
+
+// -----
+
+// A dimension that grows from iteration to iteration is not shared.
+// CHECK-LABEL: relax.func @growing[
+// CHECK:         %x_1 = relax.dist.redistribute %x mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %r = relax.for %i = %a to %b [%m](%y: !relax.tensor<[m, 8], f32> = %x_1)
+relax.func @growing[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !relax.object {
+  %a = relax.prim 0
+  %b = relax.prim 3
+  %r = relax.for %i = %a to %b [%m](%y: !relax.tensor<[m, 8], f32> = %x) {
+    %0 = relax.concat %y, %y axis = 0
+    relax.yield %0
+  }
+  relax.return %r
+}
+
+// -----
+
+// Calls: arguments as the parameters of the callee are, the result as it returns it. What is no function of workers,
+// or a tuple for one that is not looked into, gets the whole.
+// CHECK-LABEL: relax.func @calls[
+// CHECK-NEXT:    %x_1 = relax.dist.redistribute %x mesh = [2] placement = "S[0]" axes = "x"
+// CHECK-NEXT:    %0 = relax.call @callee(%x_1) : !relax.tensor<[n], f32, sharding<x = 2: S[0]>>
+// CHECK-NEXT:    %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %2 = relax.call @other(%1) : !relax.tensor<[n], f32>
+// CHECK-NEXT:    %3 = relax.tuple(%0, %2)
+// CHECK-NEXT:    %4 = relax.tuple_get %3[0]
+// CHECK-NEXT:    %5 = relax.dist.redistribute %4 mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %6 = relax.tuple_get %3[1]
+// CHECK-NEXT:    %7 = relax.tuple(%5, %6)
+// CHECK-NEXT:    %8 = relax.call_pure_packed "f"(%7)
+relax.func @calls[%n](%x: !relax.tensor<[n, 8], f32>) -> !relax.object {
+  %0 = relax.call @callee(%x)
+  %1 = relax.call @other(%0)
+  %2 = relax.tuple(%0, %1)
+  %3 = relax.call_pure_packed "f"(%2) : !relax.object
+  relax.return %3
+}
+relax.func private @callee[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[0]>>) -> !relax.tensor<[n], f32> {
+  %1 = relax.sum %x axes = [1]
+  relax.return %1
+}
+relax.func private @other[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %1 = relax.exp %x
+  relax.return %1
+}

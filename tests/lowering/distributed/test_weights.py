@@ -1,0 +1,66 @@
+"""Weights in files: a worker reads its tiles of them, and no more."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from lowering.cache.module_digest import ModuleDigest
+from lowering.compiler.weight_files import load_weights
+from lowering.context import make_context
+from lowering.distributed.cut_constants import CutConstantsPass
+from lowering.distributed.shard import shard
+from lowering.parsing import parse_module
+from relax_dialect.ops.values import ConstantOp
+
+ROWS, COLUMNS = 2048, 2048
+PROGRAM = f"""
+relax.func @main(%x: !relax.tensor<[2, {ROWS}], f32>) -> !relax.object {{
+  %0 = relax.constant "w" : !relax.tensor<[{ROWS}, {COLUMNS}], f32>
+  %w = relax.dist.annotate_sharding %0 mesh = [4] placement = "S[0]" axes = "x"
+  %1 = relax.matmul %x, %w
+  relax.return %1
+}}
+"""
+
+
+def resident(path: Path) -> int:
+    """The bytes of a file that this process has in its memory by mapping it."""
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    starts = [at for at, line in enumerate(lines) if line.endswith(str(path))]
+    sizes = [next(line for line in lines[at:] if line.startswith("Rss:")).split()[1] for at in starts]
+    return 1024 * sum(map(int, sizes))
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+def test_a_worker_reads_its_tiles(tmp_path: Path, rank: int):
+    path = tmp_path / "weights.safetensors"
+    weight = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
+    save_file({"w": weight, "other": weight[:1]}, path)
+    module = parse_module(PROGRAM)
+    load_weights(module, path, mapped=True)
+    digest = ModuleDigest(module, sampled=True).digest
+    local = shard(module)
+    CutConstantsPass(rank).apply(make_context(), local)
+    (tile,) = (op.array for op in local.walk() if isinstance(op, ConstantOp) and op.weight_name == f"w[x = {rank}]")
+    np.testing.assert_array_equal(tile, weight[rank * ROWS // 4 : (rank + 1) * ROWS // 4])
+    assert weight.nbytes // 5 < resident(path) < weight.nbytes // 2
+    assert digest != ModuleDigest(parse_module(PROGRAM), sampled=True).digest
+
+
+def test_mapped_weights_are_those_of_the_file(tmp_path: Path):
+    """Also those that are not aligned there, and those without elements; nobody may write to them."""
+    arrays = {"a": np.ones(3, np.int8), "b": np.arange(4, dtype=np.float64), "c": np.zeros((0, 2), np.float16)}
+    save_file(arrays, tmp_path / "w.safetensors")
+    types = {"a": "[3], i8", "b": "[4], f64", "c": "[0, 2], f16"}
+    body = "\n".join(f'  %{name} = relax.constant "{name}" : !relax.tensor<{info}>' for name, info in types.items())
+    module = parse_module(
+        f"relax.func @main() -> !relax.object {{\n{body}\n  %t = relax.tuple(%a, %b, %c)\n  relax.return %t\n}}"
+    )
+    load_weights(module, tmp_path / "w.safetensors", mapped=True)
+    for op in module.walk():
+        if isinstance(op, ConstantOp):
+            assert op.array is not None
+            assert not op.array.flags.writeable
+            np.testing.assert_array_equal(op.array, arrays[str(op.weight_name)])
