@@ -152,17 +152,17 @@ class Factor:
         return all(not each.computed for each in self.accesses)
 
     def is_linear_along(self, axes: Sequence[int]) -> bool:
-        """Whether the last of some axes moves all its data by one element, and nothing that is computed depends on
-        them: neither values nor the indices of other axes.
+        """Whether the last of some axes moves its data by one element, or not at all, and nothing that is computed
+        depends on them: neither values nor the indices of other axes.
         """
         if any(isinstance(op, IfOp) for op in self.ops) or self.pinned.intersection(axes):
             return False
         indices = self._loads_of_indices()
-        moved = [access_of(self.stage, load) for load in self.loads if load not in indices]
+        steps = {access_of(self.stage, load).strides[axes[-1]] for load in self.loads if load not in indices}
         fixed = [access_of(self.stage, load) for load in indices]
-        return all(each.strides[axes[-1]].constant_value == 1 for each in moved) and not any(
-            each.strides[axis].terms for each in fixed for axis in axes
-        )
+        if {step.constant_value for step in steps if step.terms} != {1}:
+            return False
+        return not any(each.strides[axis].terms for each in fixed for axis in axes)
 
     def _loads_of_indices(self) -> set[LoadOp]:
         """The loads on which indices of other loads depend."""
