@@ -49,8 +49,6 @@ class ReadOptions:
     """What the function of an imported model is called."""
     target: str | None = None
     """The machine of a TVMScript file, which says how long its vectors are."""
-    context: int | None = None
-    """The tokens that a language model has room for."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +200,7 @@ def _gguf(source: Source, options: ReadOptions) -> ModuleOp:
         raise _error("a language model (.gguf) is mapped into memory: give its file, not standard input")
     from lowering.generation.language_model import program_of
 
-    return program_of(source.name, options.context)
+    return program_of(source.name)
 
 
 KINDS: Mapping[str, FileKind] = {

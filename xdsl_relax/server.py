@@ -1,12 +1,12 @@
 """A language model over HTTP, as OpenAI's clients expect it: `relax-run model.gguf --serve 8000`.
 
-`POST /v1/chat/completions` and `/v1/completions`, whole or as a stream of events, and `GET /v1/models`. One text is
-made at a time; others wait. A client that goes away ends its text. Needs the extra `serve` (Starlette and uvicorn).
+`POST /v1/chat/completions` and `/v1/completions`, whole or as a stream of events, and `GET /v1/models`. Texts are
+written in one batch, as many as the model has sequences; others wait. A client that goes away ends its text. Needs the
+extra `serve` (Starlette and uvicorn).
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
@@ -63,7 +63,6 @@ def application(model: LanguageModel, name: str) -> Starlette:
 class _Service:
     def __init__(self, model: LanguageModel, name: str):
         self._model, self._name = model, name
-        self._turn = asyncio.Lock()
 
     async def models(self, request: Request) -> Response:
         """The only model."""
@@ -84,8 +83,10 @@ class _Service:
             return _refusal(400, str(error))
         if wanted.stream:
             return StreamingResponse(self._events(wanted), media_type="text/event-stream")
-        async with self._turn:
+        try:
             made = await run_in_threadpool(lambda: self._model.generate(wanted.prompt, **wanted.options))
+        except ValueError as error:
+            return _refusal(500, str(error))
         message = {"message": {"role": "assistant", "content": made.text}}
         choice = message if is_chat else {"text": made.text, "logprobs": None}
         choices = [{"index": 0, **choice, "finish_reason": made.end}]
@@ -94,13 +95,18 @@ class _Service:
     async def _events(self, wanted: _Wanted) -> AsyncIterator[str]:
         """The text as server-sent events, piece by piece; it ends where the client goes away."""
         identity = self._identity(wanted)
-        async with self._turn:
-            pieces = self._model.stream(wanted.prompt, **wanted.options)
-            made: Generation | None = None
+        pieces = self._model.stream(wanted.prompt, **wanted.options)
+        made: Generation | None = None
+        try:
             while made is None:
                 piece, made = await run_in_threadpool(_next, pieces)
                 if piece:
                     yield _event({**identity, "choices": [self._choice(wanted, {"content": piece}, None)]})
+        except ValueError as error:
+            yield _event({"error": {"message": str(error), "type": "server_error"}})
+            return
+        finally:
+            pieces.close()
         yield _event({**identity, "choices": [self._choice(wanted, {}, made.end)]})
         if wanted.usage:
             yield _event({**identity, "choices": [], "usage": _usage(made)})

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
+from lowering.generation.cache import PagedKVCache
+from lowering.generation.decoding import CHUNK, Decoding
 from lowering.generation.sampling import Mask, Sampling
+from lowering.generation.scheduler import Request, Scheduler
+from lowering.generation.speculation import Draft, PromptLookup, Speculation
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend import huggingface
 from relax_dialect.frontend.gguf import read_file
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.nn.decoder import Decoder, DecoderConfig
+from relax_dialect.nn.decoder_program import DecoderProgram
+from relax_dialect.nn.paged_cache import CACHE_FORMATS, CacheFormat
 from vm_dialect import VirtualMachine
 
 if TYPE_CHECKING:
@@ -28,8 +35,7 @@ if TYPE_CHECKING:
 USUAL_CONTEXT = 2048
 """Tokens that there is room for, unless told otherwise; fewer if the model was made for fewer."""
 
-CHUNK = 512
-"""Tokens of a prompt that are read at once."""
+ItemT = TypeVar("ItemT")
 
 
 @dataclass
@@ -57,61 +63,120 @@ class Generation:
             f"text: {len(self.tokens)} tokens, {rates[1]:.1f} tokens/s"
         )
 
+    def add(self, other: Generation) -> None:
+        """Counts another text with this one."""
+        self.prompt += other.prompt
+        self.tokens += other.tokens
+        self.prompt_seconds += other.prompt_seconds
+        self.seconds += other.seconds
+        self.steps += other.steps
+
 
 class LanguageModel:
-    """A decoder for one sequence at a time."""
+    """A decoder that writes texts, several at once."""
 
-    def __init__(self, step: Callable[..., Any], config: DecoderConfig, tokenizer: Tokenizer, context: int):
-        """`step` is the function `main` of the program of a decoder with room for `context` tokens."""
-        self.config, self.tokenizer, self.context = config, tokenizer, context
-        self._step = step
-        shape = (config.num_key_value_heads, context, config.head_dim)
-        arrays = [np.zeros(shape, np.float32) for _ in range(2 * config.num_hidden_layers)]
-        self._caches = [tvm_ffi.from_dlpack(array) for array in arrays]
-        self._cached: list[int] = []
-        """The tokens whose keys and values are in the caches."""
+    def __init__(
+        self,
+        function: Callable[[str], Callable[..., Any]],
+        program: DecoderProgram,
+        tokenizer: Tokenizer,
+        context: int,
+        sequences: int = 1,
+    ):
+        """`function` gives the functions of the program, which has room for `sequences` of `context` tokens."""
+        self.config: DecoderConfig = program.decoder.config
+        self.tokenizer, self.context = tokenizer, context
+        self.cache = PagedKVCache(program, context, CHUNK, sequences)
+        self.decoding = Decoding(function, self.cache)
+        self._scheduler = Scheduler(self.decoding, context, sequences)
 
     @staticmethod
-    def load(path: str | PathLike[str], *, context: int | None = None, cache: bool = True) -> LanguageModel:
+    def load(
+        path: str | PathLike[str],
+        *,
+        context: int | None = None,
+        sequences: int = 1,
+        cache_format: CacheFormat = "f32",
+        cache: bool = True,
+    ) -> LanguageModel:
         """Compiles the model of a GGUF file or of a folder of Hugging Face, with room for `context` tokens.
 
-        The weights of a GGUF file stay in it. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or not
-        supported.
+        The weights of a GGUF file stay in it. At most so many `sequences` are written at once, others wait.
+        `cache_format` is that of keys and values. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or
+        not supported.
         """
+        if sequences < 1:
+            raise ValueError(f"expected at least one sequence, got {sequences}")
+        if cache_format not in CACHE_FORMATS:
+            raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
         if Path(path).is_dir():
             folder = huggingface.read_folder(path)
             tokenizer, model = tokenizer_of_folder(folder), huggingface.model_of(folder)
         else:
             file = read_file(path)
             tokenizer, model = tokenizer_of(file), model_of(file)
-        room = _room(model, context)
-        machine = VirtualMachine(build(model.program(room), cache=cache))
-        return LanguageModel(machine["main"], model.config, tokenizer, room)
+        room, program = _room(model, context), DecoderProgram(model, cache_format)
+        machine = VirtualMachine(build(program.module(), cache=cache))
+        return LanguageModel(machine.__getitem__, program, tokenizer, room, sequences)
 
-    def logits(self, tokens: Sequence[int], past: int) -> NDArray[Any]:
-        """The logits of the token that follows `tokens`, which come after `past` others that were given before."""
-        found = np.empty(0, np.float32)
-        del self._cached[past:]
-        for first in range(0, len(tokens), CHUNK):
-            some = np.array(tokens[first : first + CHUNK], np.int64)
-            found = np.from_dlpack(self._step(some, past + first, *self._caches))[-1]
-        self._cached += tokens
-        return found
+    def logits(self, tokens: Sequence[int]) -> NDArray[Any]:
+        """The logits of the token that follows `tokens`."""
+        self.check([*tokens, 0][1:])
+        with self._scheduler.lock:
+            sequence = self.cache.add_sequence()
+            try:
+                for first in range(0, len(tokens), CHUNK):
+                    found = self.decoding.read(sequence, tokens[first : first + CHUNK])
+                return np.array(np.from_dlpack(found)[-1])
+            finally:
+                self.cache.remove_sequence(sequence)
 
     def tokens(
-        self, prompt: Sequence[int], sampling: Sampling | None = None, mask: Mask | None = None
+        self,
+        prompt: Sequence[int],
+        sampling: Sampling | None = None,
+        mask: Mask | None = None,
+        speculation: Speculation | None = None,
     ) -> Iterator[int]:
         """Token after token, until the context is full; those that end a text among them.
 
-        What the prompt has in common with the last text is not read again. `ValueError` as of `check`.
+        What the prompt has in common with texts before is not read again. `ValueError` as of `check`.
         """
+        made = deque[int]()
+        request = self._request(prompt, sampling, mask, speculation, lambda token: made.append(token) is None)
+        yield from self._run(request, made)
+
+    def _request(
+        self,
+        prompt: Sequence[int],
+        sampling: Sampling | None,
+        mask: Mask | None,
+        speculation: Speculation | None,
+        receive: Callable[[int], bool],
+    ) -> Request:
         self.check(prompt)
-        sampler, sequence, read = (sampling or Sampling()).sampler(), list(prompt), self._common(prompt)
-        while len(sequence) <= self.context:
-            logits = self.logits(sequence[read:], read)
-            read = len(sequence)
-            sequence.append(sampler.choose(logits, sequence, mask))
-            yield sequence[-1]
+        chosen = sampling or Sampling()
+        if speculation is not None and (mask is not None or not chosen.is_greedy):
+            raise ValueError("tokens are guessed only where the likeliest one is taken, without a mask")
+        request = Request(list(prompt), chosen.sampler(), receive, mask, speculation)
+        self._scheduler.add(request)
+        return request
+
+    def _run(self, request: Request, made: deque[ItemT]) -> Iterator[ItemT]:
+        """What a request makes, as it comes."""
+        try:
+            while True:
+                with self._scheduler.lock:
+                    while not made and not request.is_over:
+                        self._scheduler.turn()
+                while made:
+                    yield made.popleft()
+                if request.is_over and not made:
+                    break
+            if request.error is not None:
+                raise request.error
+        finally:
+            self._scheduler.end(request)
 
     def check(self, prompt: Sequence[int]) -> None:
         """`ValueError` for a prompt that is empty, has unknown tokens, or leaves no room."""
@@ -121,11 +186,6 @@ class LanguageModel:
             raise ValueError(f"the prompt has {len(prompt)} tokens, and there is room for {self.context} with the text")
         if not 0 <= min(prompt) <= max(prompt) < self.config.vocab_size:
             raise ValueError(f"expected tokens from 0 to {self.config.vocab_size - 1}")
-
-    def _common(self, prompt: Sequence[int]) -> int:
-        """How many tokens of the prompt are in the caches; the last one is read for its logits."""
-        most = min(len(prompt) - 1, len(self._cached))
-        return next((at for at in range(most) if prompt[at] != self._cached[at]), most)
 
     def chat(self, messages: Sequence[Mapping[str, str]], **options: Any) -> Generation:
         """The answer to messages, `{"role": "user", "content": ".."}`; the options are those of `generate`."""
@@ -144,47 +204,108 @@ class LanguageModel:
             if show is not None:
                 show(piece)
 
+    def generate_all(self, prompts: Sequence[str | Sequence[int]], **options: Any) -> list[Generation]:
+        """The texts that continue some prompts, as many at once as there is room for (`sequences`).
+
+        The options are those of `stream`.
+        """
+        texts = [self._writing(prompt, **options) for prompt in prompts]
+        try:
+            for text in texts:
+                deque(self._run(text.request, text.pieces), maxlen=0)
+        finally:
+            for text in texts:
+                self._scheduler.end(text.request)
+        return [text.made for text in texts]
+
     def stream(
-        self,
-        prompt: str | Sequence[int],
-        *,
-        max_tokens: int = 128,
-        sampling: Sampling | None = None,
-        stop: Sequence[str] = (),
-        mask: Mask | None = None,
+        self, prompt: str | Sequence[int], *, made: Generation | None = None, **options: Any
     ) -> Generator[str, None, Generation]:
         """The text that continues a prompt, piece by piece: at most `max_tokens`, up to one of the `stop` strings.
 
         A piece is given as soon as no `stop` string can begin in it. `mask` forbids tokens, as a grammar does.
+        `speculate` guesses tokens, `"prompt"` by what followed in the text before, or another model of the same
+        tokens, which is smaller; the text is the same. What has been made is in `made`, if it is given, also of a text
+        that is left early.
         """
-        made = Generation(prompt=self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt))
-        text, decode = _Text(stop), self.tokenizer.stream()
-        started = time.perf_counter()
-        first: float | None = None
-        for step, token in zip(range(max_tokens), self.tokens(made.prompt, sampling, mask), strict=False):
-            now, made.steps = time.perf_counter(), step
-            first = now if first is None else first
-            made.prompt_seconds, made.seconds = first - started, now - first
-            if token in self.tokenizer.ends:
-                made.end = "stop"
-                break
-            made.tokens.append(token)
-            piece, is_end = text.add(decode(token))
-            if piece:
-                yield piece
-            if is_end:
-                made.end = "stop"
-                break
+        text = self._writing(prompt, made=made, **options)
+        yield from self._run(text.request, text.pieces)
         if piece := text.rest():
             yield piece
-        made.text = text.text
-        return made
+        return text.made
+
+    def _writing(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        made: Generation | None = None,
+        max_tokens: int = 128,
+        sampling: Sampling | None = None,
+        stop: Sequence[str] = (),
+        mask: Mask | None = None,
+        speculate: Literal["prompt"] | LanguageModel | None = None,
+    ) -> _Writing:
+        made = Generation() if made is None else made
+        made.prompt = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        text = _Writing(made, _Text(stop), self.tokenizer.stream(), self.tokenizer.ends, max_tokens)
+        speculation = None if speculate is None else self._speculation(speculate)
+        text.request = self._request(made.prompt, sampling, mask, speculation, text.receive)
+        return text
+
+    def _speculation(self, speculate: Literal["prompt"] | LanguageModel) -> Speculation:
+        if not isinstance(speculate, LanguageModel):
+            return PromptLookup()
+        if speculate is self or speculate.config.vocab_size != self.config.vocab_size:
+            raise ValueError("expected another model with the same tokens to guess")
+        return Draft(speculate.likeliest)
+
+    def likeliest(self, tokens: Sequence[int], count: int) -> list[int]:
+        """The `count` likeliest tokens that follow, fewer where the context is full."""
+        if not tokens or len(tokens) >= self.context:
+            return []
+        return list(islice(self.tokens(tokens), count))
 
 
-def program_of(path: str | PathLike[str], context: int | None = None) -> ModuleOp:
-    """The module of the model in a GGUF file: `Decoder.program` with room for `context` tokens."""
-    model = model_of(read_file(path))
-    return model.program(_room(model, context))
+@dataclass
+class _Writing:
+    """A text that is being written: what becomes of its tokens."""
+
+    made: Generation
+    text: _Text
+    decode: Callable[[int], str]
+    ends: frozenset[int]
+    most: int
+    pieces: deque[str] = field(default_factory=deque[str])
+    request: Request = field(init=False)
+    started: float = field(default_factory=time.perf_counter)
+    first: float | None = None
+
+    def receive(self, token: int) -> bool:
+        """Adds a token; says whether more are wanted."""
+        made, now = self.made, time.perf_counter()
+        made.steps += self.first is not None
+        self.first = now if self.first is None else self.first
+        made.prompt_seconds, made.seconds = self.first - self.started, now - self.first
+        if token in self.ends:
+            made.end = "stop"
+            return False
+        made.tokens.append(token)
+        piece, is_end = self.text.add(self.decode(token))
+        if piece:
+            self.pieces.append(piece)
+        made.text = self.text.text
+        if is_end:
+            made.end = "stop"
+        return not is_end and len(made.tokens) < self.most
+
+    def rest(self) -> str:
+        """The end of the text, in which a stop string might have begun."""
+        return self.text.rest()
+
+
+def program_of(path: str | PathLike[str]) -> ModuleOp:
+    """The module of the model in a GGUF file: its `DecoderProgram`."""
+    return DecoderProgram(model_of(read_file(path))).module()
 
 
 def _room(model: Decoder, context: int | None) -> int:

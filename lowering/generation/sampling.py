@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from relax_dialect.nn.choosing import NONE_ALLOWED, NOT_A_NUMBER
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -43,46 +45,45 @@ class Sampling:
         if not 0 < self.repetition_penalty < float("inf"):
             raise ValueError(f"expected a repetition_penalty above 0, got {self.repetition_penalty}")
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether the likeliest token is taken, whatever there was before."""
+        return self.temperature == 0 and self.repetition_penalty == 1
+
     def sampler(self) -> Sampler:
-        """What chooses the tokens of one text."""
+        """What the tokens of one text are chosen by."""
         return Sampler(self, np.random.default_rng(self.seed))
 
 
 @dataclass
 class Sampler:
-    """Chooses tokens one after the other."""
+    """What the tokens of one text are chosen by, one after the other."""
 
     sampling: Sampling
     random: np.random.Generator
 
-    def choose(self, logits: NDArray[Any], before: Sequence[int] = (), mask: Mask | None = None) -> int:
-        """The token after those `before`; `ValueError` if there are NaNs among the logits, or none is allowed."""
-        if np.isnan(logits).any():
-            raise ValueError("the model gives NaN: its weights are damaged, or too large for 'f32'")
-        found = logits.astype(np.float64)
-        if self.sampling.repetition_penalty != 1 and before:
-            there = np.unique(np.asarray(before))
-            found[there] *= np.where(
-                found[there] > 0, 1 / self.sampling.repetition_penalty, self.sampling.repetition_penalty
-            )
-        if mask is not None:
-            mask(before, found)
-            if not (found > -np.inf).any():
-                raise ValueError("the mask allows no token")
-        if self.sampling.temperature == 0:
-            return int(found.argmax())
-        tokens, probabilities = self._candidates(found)
-        return int(self.random.choice(tokens, p=probabilities))
+    def row(self, before: Sequence[int]) -> tuple[list[float], int, NDArray[Any]]:
+        """The numbers and `top_k` for the next token, and the different tokens `before` if they matter."""
+        it = self.sampling
+        drawn = 0.0 if it.temperature == 0 else float(self.random.random(dtype=np.float32))
+        there = np.unique(np.asarray(before, np.int64)) if it.repetition_penalty != 1 else np.empty(0, np.int64)
+        return [it.temperature, it.top_p, it.min_p, it.repetition_penalty, drawn], it.top_k, there
 
-    def _candidates(self, logits: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The tokens that may be drawn, the likeliest first, and their probabilities."""
-        sampling = self.sampling
-        order = np.argsort(-logits, kind="stable")
-        order = order[: sampling.top_k] if sampling.top_k else order
-        scaled = (logits[order] - logits[order[0]]) / sampling.temperature
-        probabilities = np.exp(scaled) / np.exp(scaled).sum()
-        # As many as are needed to reach the sum, at least one.
-        count = int(np.searchsorted(np.cumsum(probabilities), sampling.top_p)) + 1
-        kept = probabilities[:count]
-        kept = kept[kept >= sampling.min_p * kept[0]]
-        return order[: len(kept)], kept / kept.sum()
+
+def choosing_arguments(rows: Sequence[tuple[list[float], int, NDArray[Any]]]) -> tuple[NDArray[Any], ...]:
+    """The arguments of `choose` after the logits, for a batch."""
+    before = np.zeros((len(rows), max(1, *(len(there) for _, _, there in rows))), np.int64)
+    for line, (_, _, there) in zip(before, rows, strict=True):
+        line[: len(there)] = there
+    numbers = np.array([numbers for numbers, _, _ in rows], np.float32)
+    counts = np.array([(top_k, len(there)) for _, top_k, there in rows], np.int64)
+    return numbers, counts, before
+
+
+def checked(token: int) -> int:
+    """A token that was chosen; `ValueError` if there was none to choose."""
+    if token == NOT_A_NUMBER:
+        raise ValueError("the model gives NaN: its weights are damaged, or too large for 'f32'")
+    if token == NONE_ALLOWED:
+        raise ValueError("the mask allows no token")
+    return token

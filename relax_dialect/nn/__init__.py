@@ -14,17 +14,24 @@
     module = nn.export(block, {"x": tensor(("n", 64))})
 """
 
-from relax_dialect.nn.attention import Attention, KVCache
+from relax_dialect.nn.attention import Attention
 from relax_dialect.nn.decoder import Decoder, DecoderConfig
+from relax_dialect.nn.decoder_program import DecoderProgram
 from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
 from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
+from relax_dialect.nn.paged_cache import CACHE_FORMATS, PAGE, Batch, CacheFormat, KVCache, OneSequence
 from relax_dialect.nn.rotary import LinearScaling, Llama3Scaling, RotaryEmbedding, YarnScaling
 
 __all__ = [
+    "CACHE_FORMATS",
     "MLP",
+    "PAGE",
     "Attention",
+    "Batch",
+    "CacheFormat",
     "Decoder",
     "DecoderConfig",
+    "DecoderProgram",
     "Embedding",
     "GatedMLP",
     "KVCache",
@@ -34,6 +41,7 @@ __all__ = [
     "Llama3Scaling",
     "Module",
     "ModuleList",
+    "OneSequence",
     "Parameter",
     "RMSNorm",
     "RotaryEmbedding",

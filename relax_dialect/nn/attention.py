@@ -1,8 +1,7 @@
-"""Attention of one sequence with a cache of keys and values that is written in place.
+"""Attention to keys and values in pages, which are read where they are.
 
-A cache has room for a number of positions, and `past` of them are filled. A step appends the keys and values of new
-tokens where they belong, and attends to `past + new` positions; nothing that is there is copied or moved. Heads of
-queries that share a head of keys are rows of one product, so that keys are not repeated.
+A step writes the keys and values of new tokens into the pages of their sequence and attends to all positions so far.
+Heads of queries that share a head of keys are rows of one GEMM, so that keys are not repeated.
 """
 
 from __future__ import annotations
@@ -10,50 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relax_dialect.builder import Expr, op, tensor
+from relax_dialect.builder import Expr, op
 from relax_dialect.builder.tensor_expressions import emit_te
 from relax_dialect.nn.layers import Linear, RMSNorm
 from relax_dialect.nn.module import Module, current_builder, known_shape
+from relax_dialect.nn.paged_cache import PAGE, Batch, KVCache, OneSequence
 from relax_dialect.nn.rotary import RotaryEmbedding
-from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim
-
-
-@dataclass(frozen=True)
-class KVCache:
-    """Memory for keys and values of a layer, each `(heads, capacity, features)`, `f32`."""
-
-    keys: Expr
-    values: Expr
-    past: Dim
-    """How many positions are filled."""
-
-    @staticmethod
-    def type(heads: int, capacity: int, features: int) -> TensorType:
-        """The type of the keys, and of the values."""
-        return tensor((heads, capacity, features))
-
-    def appended(self, keys: Expr, values: Expr) -> KVCache:
-        """The cache after new keys and values, `(new, heads, features)`, have been written into it."""
-        return KVCache(_append(self.keys, keys, self.past), _append(self.values, values, self.past), self.past)
-
-
-def _append(memory: Expr, new: Expr, past: Dim) -> Expr:
-    """`memory[:, past : past + new] = new`, in place."""
-    (heads, capacity, features), count = known_shape(memory), known_shape(new)[0]
-    fresh = te.placeholder((te.var("count") if count.constant_value is None else count, heads, features), "f32", "new")
-
-    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        with b.block(
-            "append", ("spatial", fresh.shape[0], "i"), ("spatial", heads, "h"), ("spatial", features, "d")
-        ) as at:
-            i, h, d = at
-            b.store(outs[0], (h, i + te.var("past"), d), ins[0][i, h, d])
-
-    (cache,) = te.extern([((heads, capacity, features), "f32")], [fresh], body, name="cache")
-    func = te.create_prim_func([fresh, cache], name="append")
-    return current_builder().call_tir_inplace(func, [new, memory], [1], [memory.type], {"past": past})[0]
 
 
 @dataclass(frozen=True)
@@ -68,58 +31,102 @@ class Scoring:
     """Between which numbers scores are, if they are bounded."""
 
 
-def _attended(queries: Expr, cache: KVCache, scoring: Scoring) -> Expr:
-    """The mean of the values that each query sees."""
+def attended(queries: Expr, cache: KVCache, scoring: Scoring) -> Expr:
+    """The mean of the values that each query sees; queries are `(new, heads of keys, queries of each, features)`."""
+    positions = cache.positions
 
-    def attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor) -> te.Tensor:
-        return _attend(q, keys, values, cache.past, scoring)
+    def attend(q: te.Tensor, keys: list[te.Tensor], values: list[te.Tensor], *tables: te.Tensor) -> te.Tensor:
+        past = positions.past if isinstance(positions, OneSequence) else None
+        return _Attended(q, keys, values, tables, past, scoring).means()
 
-    found = emit_te(current_builder(), attend, [queries, cache.keys, cache.values], {}, "cached_attention")
+    tables = [positions.table, *([positions.at] if isinstance(positions, Batch) else ())]
+    arguments = [queries, list(cache.keys), list(cache.values), *tables]
+    found = emit_te(current_builder(), attend, arguments, {}, "paged_attention")
     assert isinstance(found, Expr)  # one tensor
     return found
 
 
-def _attend(q: te.Tensor, keys: te.Tensor, values: te.Tensor, past: Dim, scoring: Scoring) -> te.Tensor:
-    """The mean of the values that each query sees; queries are `(new, heads of keys, queries of each, features)`."""
-    count, heads, group, features = q.shape
-    rows = (heads, group, count)
-    total, window = past + count, scoring.window
-    c = te.reduce_axis(features, "c")
-    r, t, s = (te.reduce_axis(total, name) for name in ("r", "t", "s"))
+class _Attended:
+    """The stages of attention.
 
-    def seen(i: te.Expr, j: te.Expr) -> te.Expr:
-        last = i + past
-        return j <= last if window is None else te.logical_and(j <= last, j > last - window)
+    Rows of scores are `(head, group, new token)` for one sequence, whose tokens share its keys, and `(new token, head,
+    group)` for a batch.
+    """
 
-    def product(h: te.Expr, g: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.sum(q[i, h, g, c] * keys[h, j, c], c)
+    def __init__(
+        self,
+        q: te.Tensor,
+        keys: Sequence[te.Tensor],
+        values: Sequence[te.Tensor],
+        tables: Sequence[te.Tensor],
+        past: Dim | None,
+        scoring: Scoring,
+    ):
+        """`past` is that of one sequence; for a batch the second of the tables has the positions of new tokens."""
+        self._q, self._keys, self._values, self._tables = q, keys, values, tables
+        self._past, self._scoring = past, scoring
 
-    def score(*i: te.Expr) -> te.Expr:
-        scaled = products[i] * te.const(scoring.scale, "f32")
-        if scoring.softcap is None:
+    def _arranged(self, new: te.Expr, head: te.Expr, group: te.Expr) -> tuple[te.Expr, ...]:
+        return (new, head, group) if self._past is None else (head, group, new)
+
+    def _parts(self, row: Sequence[te.Expr]) -> tuple[te.Expr, te.Expr, te.Expr]:
+        """New token, head and group of a row."""
+        return (row[0], row[1], row[2]) if self._past is None else (row[2], row[0], row[1])
+
+    def _stored(self, pools: Sequence[te.Tensor], row: Sequence[te.Expr], at: te.Expr, feature: te.Expr) -> te.Expr:
+        """A number of a key or a value that a row sees."""
+        new, head, _ = self._parts(row)
+        page = self._tables[0][new, at // PAGE] if self._past is None else self._tables[0][at // PAGE]
+        number = pools[0][page, head, at % PAGE, feature]
+        if len(pools) == 2:
+            return te.cast(number, "f32") * pools[1][page, head, at % PAGE]
+        return number if str(number.dtype) == "f32" else te.cast(number, "f32")
+
+    def _sees(self, row: Sequence[te.Expr], at: te.Expr) -> te.Expr:
+        new, window = self._parts(row)[0], self._scoring.window
+        last = self._tables[1][new] if self._past is None else new + self._past
+        at = te.cast(at, "i64") if self._past is None else at
+        return at <= last if window is None else te.logical_and(at <= last, at > last - window)
+
+    def _scaled(self, product: te.Expr) -> te.Expr:
+        scaled = product * te.const(self._scoring.scale, "f32")
+        if self._scoring.softcap is None:
             return scaled
-        cap = te.const(scoring.softcap, "f32")
+        cap = te.const(self._scoring.softcap, "f32")
         return te.tanh(scaled / cap) * cap
 
-    def greatest(h: te.Expr, g: te.Expr, i: te.Expr) -> te.Expr:
-        return te.max(scores[h, g, i, r], r, where=seen(i, r))
+    def means(self) -> te.Tensor:
+        """The mean of the values that each query sees."""
+        count, heads, group, features = self._q.shape
+        rows = (count, heads, group) if self._past is None else (heads, group, count)
+        total = self._tables[0].shape[1] * PAGE if self._past is None else self._past + count
+        c = te.reduce_axis(features, "c")
+        r, t, s = (te.reduce_axis(total, name) for name in ("r", "t", "s"))
 
-    def power(h: te.Expr, g: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
-        return te.select(seen(i, j), te.exp(scores[h, g, i, j] - top[h, g, i]), te.const(0.0, "f32"))
+        def product(*i: te.Expr) -> te.Expr:
+            new, head, member = self._parts(i)
+            return te.sum(self._q[new, head, member, c] * self._stored(self._keys, i, i[3], c), c)
 
-    def weighted(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
-        return te.sum(powers[h, g, i, s] * values[h, s, d], s)
+        def power(*i: te.Expr) -> te.Expr:
+            return te.select(self._sees(i, i[3]), te.exp(scores[i] - top[i[:3]]), te.const(0.0, "f32"))
 
-    def mean(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
-        return totals[i, h, g, d] / sums[h, g, i]
+        def weighted(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
+            row = self._arranged(i, h, g)
+            return te.sum(powers[(*row, s)] * self._stored(self._values, row, s, d), s)
 
-    products = te.compute((*rows, total), product, name="products")
-    scores = te.compute((*rows, total), score, name="scores")
-    top = te.compute(rows, greatest, name="top")
-    powers = te.compute((*rows, total), power, name="powers")
-    sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
-    totals = te.compute((count, heads, group, features), weighted, name="totals")
-    return te.compute((count, heads, group, features), mean, name="attention")
+        products = te.compute((*rows, total), product, name="products")
+        scores = te.compute((*rows, total), lambda *i: self._scaled(products[i]), name="scores")
+        top = te.compute(rows, lambda *i: te.max(scores[(*i, r)], r, where=self._sees(i, r)), name="top")
+        powers = te.compute((*rows, total), power, name="powers")
+        sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
+        # Before the sums of values, so that a kernel goes once through a row.
+        shares = te.compute(rows, lambda *i: te.const(1.0, "f32") / sums[i], name="shares")
+        totals = te.compute((count, heads, group, features), weighted, name="totals")
+        return te.compute(
+            (count, heads, group, features),
+            lambda i, h, g, d: shares[self._arranged(i, h, g)] * totals[i, h, g, d],
+            name="attention",
+        )
 
 
 class Attention(Module):
@@ -175,5 +182,5 @@ class Attention(Module):
             q, k = self._rope(q, *angles), self._rope(k, *angles)
         filled = cache.appended(k, v)
         grouped = op.reshape(q, (count, kv_heads, heads // kv_heads, features))
-        seen = _attended(grouped, filled, self._scoring)
+        seen = attended(grouped, filled, self._scoring)
         return self.o_proj(op.reshape(seen, (count, heads * features)))

@@ -1,4 +1,4 @@
-"""Decoders of language models: the modules, and the program with a cache that is written in place.
+"""Decoders of language models.
 
 One configuration describes the families: what is normalised, where, and how; which layers see a window; how positions
 are known; what is scaled or bounded.
@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from typing_extensions import override
-from xdsl.dialects.builtin import ModuleOp, i64
 
-from relax_dialect.builder import BlockBuilder, Expr, op, tensor
-from relax_dialect.builder.types import InfoLike
-from relax_dialect.nn.attention import Attention, KVCache
+from relax_dialect.builder import Expr, op
+from relax_dialect.nn.attention import Attention
 from relax_dialect.nn.layers import ACTIVATIONS, MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
-from relax_dialect.nn.module import Functions, Module, ModuleList, StateError, known_shape
+from relax_dialect.nn.module import Module, ModuleList, StateError
+from relax_dialect.nn.paged_cache import KVCache
 from relax_dialect.nn.rotary import RopeScaling, RotaryEmbedding
-from relax_dialect.struct_info.types import PrimType
-from tir_dialect.dims import symbol
 
 if TYPE_CHECKING:
     from relax_dialect.nn.module import Elements
@@ -127,17 +124,18 @@ class DecoderLayer(Module):
         self._norms: Norms = config.norms
         self._residual_scale = config.residual_scale
         self.rope = rope
-        self._window = config.window(number)
+        self.window = config.window(number)
+        """How many positions it sees, if not all."""
 
     @override
     def variant(self) -> Hashable:
-        return self._window, self.rope
+        return self.window, self.rope
 
-    def forward(self, x: Expr, keys: Expr, values: Expr, past: Expr, *angles: Expr) -> Expr:
+    def forward(self, x: Expr, cache: KVCache, *angles: Expr) -> Expr:
         """`(new, hidden)`; the cache is written. `angles` are cosine and sine, if it rotates."""
 
         def attend(y: Expr) -> Expr:
-            return self.self_attn(y, KVCache(keys, values, past.dim), angles)
+            return self.self_attn(y, cache, angles)
 
         match self._norms:
             case "before":
@@ -176,21 +174,24 @@ class Decoder(Module):
         if not config.tie_word_embeddings:
             self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=config.head_bias)
 
-    def forward(self, ids: Expr, past: Expr, *caches: Expr) -> Expr:
+    def forward(self, ids: Expr, positions: Expr, caches: Sequence[KVCache]) -> Expr:
         """The logits of the token that follows each one, `(new, vocabulary)`; the caches are written."""
-        return self.logits(self.hidden(ids, past, caches, DecoderLayer.forward))
 
-    def hidden(self, ids: Expr, past: Expr, caches: Sequence[Expr], apply: Callable[..., Expr]) -> Expr:
-        """What the last layer gives; `apply` calls a layer with its inputs."""
-        count = known_shape(ids)[0]
+        def apply(number: int, layer: DecoderLayer, x: Expr, *angles: Expr) -> Expr:
+            return layer(x, caches[number], *angles)
+
+        return self.logits(self.hidden(ids, positions, apply))
+
+    def hidden(self, ids: Expr, positions: Expr, apply: Callable[..., Expr]) -> Expr:
+        """What the last layer gives; `apply` calls a layer, given its number too, with its input and angles."""
         x = _scaled(self.embed_tokens(ids), self.config.embedding_scale)
         if self.config.rope_theta is None:
-            x = x + self.embed_positions(op.arange(past.dim, past.dim + count, 1, dtype="i64"))
+            x = x + self.embed_positions(positions)
         angles: dict[RotaryEmbedding | None, tuple[Expr, ...]] = {None: ()}
         for number, layer in enumerate(self.layers):
             if layer.rope is not None and layer.rope not in angles:
-                angles[layer.rope] = layer.rope.angles(past.dim, count)
-            x = apply(layer, x, caches[2 * number], caches[2 * number + 1], past, *angles[layer.rope])
+                angles[layer.rope] = layer.rope.angles(positions)
+            x = apply(number, layer, x, *angles[layer.rope])
         return x
 
     def logits(self, x: Expr) -> Expr:
@@ -199,31 +200,6 @@ class Decoder(Module):
         x = self.embed_tokens.logits(x) if self.config.tie_word_embeddings else self.lm_head(x)
         x, cap = _scaled(x, self.config.logit_scale), self.config.final_logit_softcapping
         return x if cap is None else op.tanh(x * (1 / cap)) * cap
-
-    def program(self, capacity: int, *, every_position: bool = False) -> ModuleOp:
-        """`main(ids, past, keys0, values0, ...)` for one sequence of at most `capacity` tokens.
-
-        `ids` are the new tokens, `i64`, any number of them; `past` is how many there were. Keys and values are written
-        into their tensors, `f32` of shape (heads of keys, capacity, features of a head). The result are the logits of
-        the next token, `(1, vocabulary)`, or with `every_position` those after each new one.
-        """
-        config, builder = self.config, BlockBuilder()
-        self.name_parameters()
-        cache = KVCache.type(config.num_key_value_heads, capacity, config.head_dim)
-        past = PrimType(i64, symbol("past"))
-        inputs: dict[str, InfoLike] = {"x": tensor(("new", config.hidden_size)), "keys": cache, "values": cache}
-        functions = Functions(builder)
-        for layer in self.layers:
-            angle = None if layer.rope is None else tensor(("new", 1, layer.rope.pairs))
-            angles: dict[str, InfoLike] = {} if angle is None else {"cos": angle, "sin": angle}
-            functions.define(layer, {**inputs, "past": past, **angles}, "layer", pure=False)
-        caches = [f"{kind}{layer}" for layer in range(config.num_hidden_layers) for kind in ("keys", "values")]
-        params = {"ids": tensor(("new",), "i64"), "past": past, **dict.fromkeys(caches, cache)}
-        with builder.function("main", params, pure=False) as function:
-            ids, filled, *memory = function.params
-            x = self.hidden(ids, filled, memory, functions.call)
-            builder.emit_func_output(self.logits(x if every_position else x[known_shape(x)[0] - 1 :]))
-        return builder.get()
 
 
 def _ropes(config: DecoderConfig) -> list[RotaryEmbedding | None]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from relax_dialect.builder import Expr, op
 from relax_dialect.builder.tensor_expressions import emit_te
-from relax_dialect.nn.module import Module, current_builder
+from relax_dialect.nn.module import Module, current_builder, known_shape
 from tir_dialect import te
-from tir_dialect.dims import Dim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,11 +135,10 @@ class RotaryEmbedding(Module):
         """The number of angles at a position."""
         return self._rotated_features // 2
 
-    def angles(self, past: Dim, count: Dim) -> tuple[Expr, Expr]:
-        """Cosine and sine for new positions, `(new, 1, pairs)`, times the magnitude of scaled embeddings."""
-        positions = op.arange(past, past + count, 1, dtype="i64").astype("f32")
+    def angles(self, positions: Expr) -> tuple[Expr, Expr]:
+        """Cosine and sine at positions, `(new,)` of `i64`: `(new, 1, pairs)`, times the magnitude of scaled ones."""
         steps = current_builder().const(self._frequencies.astype(np.float32))
-        angle = op.reshape(positions, (count, 1, 1)) * steps
+        angle = op.reshape(positions.astype("f32"), (known_shape(positions)[0], 1, 1)) * steps
         cos, sin = op.cos(angle), op.sin(angle)
         return (cos, sin) if self._magnitude == 1 else (cos * self._magnitude, sin * self._magnitude)
 

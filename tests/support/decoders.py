@@ -13,7 +13,10 @@ from gguf import GGMLQuantizationType as Kind
 from relax_dialect.frontend.gguf.file import GGUFFile
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.nn.decoder import Decoder, DecoderConfig
+from relax_dialect.nn.decoder_program import DecoderProgram
+from relax_dialect.nn.paged_cache import PAGE
 from tir_dialect.block_arrays import BlockArray
+from tir_dialect.dtypes import numpy_dtype
 
 VOCABULARY = 96
 HIDDEN, INNER, LAYERS, HEADS, KV_HEADS, FEATURES = 64, 96, 2, 4, 2, 16
@@ -102,6 +105,31 @@ def weights_of(model: Decoder) -> Mapping[str, np.ndarray]:
         array = elements.decoded() if isinstance(elements, BlockArray) else elements
         found[name] = array.astype(np.float64)
     return found
+
+
+class Caches:
+    """Pages for sequences of a program, in an order of their own; what has not been written is `fill`."""
+
+    def __init__(self, program: DecoderProgram, positions: int, sequences: int = 1, fill: float = 0.0):
+        each = -(-positions // PAGE)
+        count = 1 + sequences * each
+        self.tables = np.arange(count - 1, 0, -1).reshape(sequences, each)
+        self._has_windows = program.has_windows
+        self.pools: list[np.ndarray] = []
+        for layer in program.decoder.layers:
+            for info in program.pools(layer).values():
+                shape = [count, *(dim.constant_value for dim in info.known_dims[1:])]
+                pool = np.full(shape, fill if "f" in str(info.dtype) else 0, numpy_dtype(info.dtype))
+                pool[0] = 0
+                self.pools.append(pool)
+
+    def arguments(self, past: int, sequence: int = 0) -> list[object]:
+        """The arguments of functions for one sequence after the tokens."""
+        return [past, self.tables[sequence]] * (2 if self._has_windows else 1) + self.pools
+
+    def arguments_of_batch(self, positions: np.ndarray) -> list[object]:
+        """The arguments of functions for a batch after the tokens."""
+        return [positions, self.tables] * (2 if self._has_windows else 1) + self.pools
 
 
 def random_weights(model: Decoder) -> Mapping[str, np.ndarray]:

@@ -6,6 +6,9 @@ import json
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ CONTEXT = 48
 def model(tmp_path_factory: pytest.TempPathFactory) -> LanguageModel:
     path = tmp_path_factory.mktemp("model") / "model.gguf"
     decoders.write_decoder(path)
-    return LanguageModel.load(path, context=CONTEXT)
+    return LanguageModel.load(path, context=CONTEXT, sequences=3)
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +122,37 @@ def test_messages_that_are_refused(client: TestClient):
         assert "'messages' expected" in response.json()["error"]["message"]
 
 
-def test_a_stream_that_is_left_gives_its_turn_to_the_next(client: TestClient):
+def test_requests_at_the_same_time_share_a_batch(
+    client: TestClient, model: LanguageModel, monkeypatch: pytest.MonkeyPatch
+):
+    prompts, sizes = ["ab", "abc de", "xyz", "q", "hello"], list[int]()
+    step, everyone = model.decoding.step, threading.Barrier(len(prompts))
+    expected = [model.generate(prompt, max_tokens=30).text for prompt in prompts]
+
+    def count(sequences: Sequence[Any], *rest: Any) -> Any:
+        sizes.append(len(sequences))
+        return step(sequences, *rest)
+
+    def ask(number: int) -> str:
+        body = {"prompt": prompts[number], "max_tokens": 30, "temperature": 0, "stream": number % 2 == 1}
+        everyone.wait()
+        response = client.post("/v1/completions", json=body)
+        answers = _events(response) if number % 2 else [response.json()]
+        return "".join(each["choices"][0]["text"] for each in answers)
+
+    monkeypatch.setattr(model.decoding, "step", count)
+    with ThreadPoolExecutor(len(prompts)) as pool:
+        assert list(pool.map(ask, range(len(prompts)))) == expected
+    assert max(sizes) > 1
+    assert max(sizes) <= 3
+
+
+def test_a_stream_that_is_left_ends(client: TestClient, model: LanguageModel):
     body = {"prompt": "ab", "max_tokens": 40, "temperature": 0, "stream": True}
     with client.stream("POST", "/v1/completions", json=body) as response:
         assert response.status_code == 200
     assert client.post("/v1/completions", json={**body, "stream": False, "max_tokens": 2}).status_code == 200
+    assert not model._scheduler._active
 
 
 def test_command_line(tmp_path: Path):

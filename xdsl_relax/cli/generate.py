@@ -1,9 +1,12 @@
-"""Text from a language model, for `relax-run`."""
+"""Text from a language model, for `relax-run`: a continued prompt, an answer, a conversation, or a server."""
 
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
@@ -11,28 +14,133 @@ from lowering.generation.language_model import Generation, LanguageModel
 from lowering.generation.sampling import Sampling
 from xdsl_relax.cli.failures import ToolError, with_traceback
 
+_COMMANDS = "/clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C ends an answer, \\ continues a line"
+
 
 def generate(args: argparse.Namespace) -> None:
-    """Continues a prompt or answers a question, and prints the text as it comes, then how fast it came; or serves."""
+    """Continues a prompt, answers, or chats, and prints the text as it comes, then how fast it came; or serves."""
     given: str | None = args.prompt if args.ask is None else args.ask
-    if given is None and args.serve is None:
-        raise ToolError("a language model expected --prompt TEXT, --ask TEXT or --serve PORT")
+    if given is None and args.serve is None and not args.chat:
+        raise ToolError("a language model expected --prompt TEXT, --ask TEXT, --chat or --serve PORT")
     try:
         sampling = Sampling(
             args.temperature, args.top_k, args.top_p, args.min_p, args.repetition_penalty, seed=args.seed
         )
         model = LanguageModel.load(args.file, context=args.context, cache=not args.no_cache)
-        if given is None:
+        if args.serve is not None:
             _serve(model, args)
-            return
-        prompt = given if args.ask is None else model.tokenizer.chat([{"role": "user", "content": given}])
-        made: Generation = model.generate(
-            prompt, max_tokens=args.max_tokens, sampling=sampling, stop=args.stop, show=_show
-        )
+        elif args.chat:
+            _Chat(model, args, sampling).run()
+        else:
+            _answer(model, args, sampling)
     except (ValueError, OSError) as error:
         raise ToolError(with_traceback(str(error), error)) from error
+
+
+def _answer(model: LanguageModel, args: argparse.Namespace, sampling: Sampling) -> None:
+    messages = [*_told(args), {"role": "user", "content": args.ask}]
+    prompt = args.prompt if args.ask is None else model.tokenizer.chat(messages)
+    made: Generation = model.generate(prompt, max_tokens=args.max_tokens, sampling=sampling, stop=args.stop, show=_show)
     print()
-    print(made.summary(), file=sys.stderr)
+    print(f"{made.summary()}; {_memory()}", file=sys.stderr)
+
+
+def _told(args: argparse.Namespace) -> list[Mapping[str, str]]:
+    """The messages before those of the user."""
+    return [] if args.system is None else [{"role": "system", "content": args.system}]
+
+
+def _memory() -> str:
+    """The most memory that the process has had; files that are mapped count where they have been read."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return f"memory: {most / (1e6 if sys.platform == 'darwin' else 1024):.0f} MB at most"
+
+
+@dataclass
+class _Chat:
+    """A conversation: a line is a message, unless it ends in a backslash. Ctrl-C ends an answer, and what was said
+    stays part of the conversation.
+    """
+
+    model: LanguageModel
+    args: argparse.Namespace
+    sampling: Sampling
+    messages: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    total: Generation = field(default_factory=Generation)
+
+    def run(self) -> None:
+        """Answers until the input ends."""
+        if sys.stdin.isatty():
+            with_editing = import_module("readline")  # lines can be edited, and earlier ones called back
+            assert with_editing
+            print(_COMMANDS, file=sys.stderr)
+        self.messages = _told(self.args)
+        for message in self._lines():
+            if message == "/clear":
+                self.messages = _told(self.args)
+            elif message.startswith("/"):
+                print(f"unknown command {message.split()[0]}; {_COMMANDS}", file=sys.stderr)
+            elif message:
+                self._reply(message)
+        print(f"{self.total.summary()}; {_memory()}", file=sys.stderr)
+
+    def _lines(self) -> Iterator[str]:
+        """What the user says, until the input ends."""
+        prompt = "> " if sys.stdin.isatty() else ""
+        try:
+            while True:
+                line = input(prompt)
+                while line.endswith("\\"):
+                    line = f"{line[:-1]}\n{input(prompt and '. ')}"
+                if line.strip() == "/exit":
+                    return
+                yield line.strip()
+        except (EOFError, KeyboardInterrupt):
+            if prompt:
+                print()
+
+    def _reply(self, message: str) -> None:
+        """Answers one message; it is forgotten if that fails."""
+        before = list(self.messages)
+        self.messages.append({"role": "user", "content": message})
+        try:
+            prompt = self._prompt()
+        except ValueError as error:
+            self.messages = before
+            print(error, file=sys.stderr)
+            return
+        text, made = "", Generation()
+        pieces = self.model.stream(
+            prompt, max_tokens=self.args.max_tokens, sampling=self.sampling, stop=self.args.stop, made=made
+        )
+        try:
+            for piece in pieces:
+                text += piece
+                _show(piece)
+        except KeyboardInterrupt:
+            pass
+        print(flush=True)
+        self.messages.append({"role": "assistant", "content": text})
+        self.total.add(made)
+
+    def _prompt(self) -> list[int]:
+        """The tokens of the conversation, of which the oldest messages are left out where there is no room for all.
+
+        `ValueError` if there is none for the last one.
+        """
+        tokenizer, first = self.model.tokenizer, len(_told(self.args))
+        room = self.model.context - min(self.args.max_tokens, self.model.context // 4)
+        is_cut = False
+        while True:
+            prompt = tokenizer.encode(tokenizer.chat(self.messages))
+            if len(prompt) <= room or len(self.messages) <= first + 1:
+                break
+            del self.messages[first : first + 2]
+            is_cut = True
+        self.model.check(prompt)
+        if is_cut:
+            print("(the context is full: the oldest messages are forgotten)", file=sys.stderr)
+        return prompt
 
 
 def _serve(model: LanguageModel, args: argparse.Namespace) -> None:

@@ -103,8 +103,8 @@ def _run(argv: Sequence[str] | None) -> None:
 
         generate(args)
         return
-    if args.prompt is not None or args.ask is not None:
-        raise ToolError(f"--prompt and --ask are for language models (.gguf), got {args.file}")
+    if args.prompt is not None or args.ask is not None or args.chat:
+        raise ToolError(f"--prompt, --ask and --chat are for language models (.gguf), got {args.file}")
     if args.mesh is None:
         _run_program(args)
         return

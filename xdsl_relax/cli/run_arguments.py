@@ -56,9 +56,11 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     text = group.add_mutually_exclusive_group()
     text.add_argument("--prompt", metavar="TEXT", help="the text to continue")
     text.add_argument("--ask", metavar="TEXT", help="a question, in the words of the model's template for chats")
+    text.add_argument("--chat", action="store_true", help="answer line after line of the standard input")
     text.add_argument(
         "--serve", type=_positive, metavar="PORT", help="answer OpenAI's clients on a port of this machine"
     )
+    group.add_argument("--system", metavar="TEXT", help="what the model is told before --ask and --chat")
     group.add_argument("--max-tokens", type=_positive, default=128, metavar="N", help="at most so many (default: 128)")
     group.add_argument("--context", type=_positive, metavar="N", help="room for so many tokens, the prompt included")
     group.add_argument(

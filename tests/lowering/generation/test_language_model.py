@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,14 +13,17 @@ import pytest
 import safetensors.numpy
 import tokenizers
 
+from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _Text
 from lowering.generation.sampling import Sampling
+from lowering.generation.speculation import Draft, PromptLookup
 from lowering.generation.tokenizer import tokenizer_of
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
 from relax_dialect.frontend.huggingface.models import config_of
 from relax_dialect.nn import Decoder
 from tests.support import decoders
+from tests.support.decoders import VOCABULARY
 from xdsl_relax.cli.relax_run import main
 
 CONTEXT = 24
@@ -35,6 +39,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def model(path: Path) -> LanguageModel:
     return LanguageModel.load(path, context=CONTEXT)
+
+
+@pytest.fixture(scope="module")
+def several(path: Path) -> LanguageModel:
+    return LanguageModel.load(path, context=CONTEXT, sequences=3)
 
 
 def test_greedy_tokens_are_those_of_numpy_until_the_context_is_full(model: LanguageModel, path: Path):
@@ -77,16 +86,98 @@ def test_what_may_begin_a_stop_string_is_held_back():
     assert (other.add("axy"), other.rest(), other.text) == (("a", False), "xy", "axy")
 
 
-def test_what_prompts_have_in_common_is_read_once(path: Path):
-    fresh, model = (LanguageModel.load(path, context=CONTEXT) for _ in range(2))
+def _first(model: LanguageModel, prompt: list[int]) -> int:
+    return next(iter(model.tokens(prompt)))
+
+
+def test_what_prompts_have_in_common_is_read_once(path: Path, model: LanguageModel, monkeypatch: pytest.MonkeyPatch):
+    fresh = LanguageModel.load(path, context=CONTEXT)
     read: list[int] = []
-    step = model._step
-    model._step = lambda ids, *rest: (read.append(len(ids)), step(ids, *rest))[1]
-    list(zip(range(3), model.tokens([5, 6, 7, 8]), strict=False))
+    begin = fresh.cache.begin_forward
+
+    def count(sequence: CachedSequence, tokens: int) -> None:
+        read.append(tokens)
+        begin(sequence, tokens)
+
+    monkeypatch.setattr(fresh.cache, "begin_forward", count)
+    list(zip(range(3), fresh.tokens([5, 6, 7, 8]), strict=False))
     for prompt, expected in (([5, 6, 7, 8, 9], 1), ([5, 6, 9], 1), ([5, 6, 9], 1), ([1], 1), ([2, 3], 2)):
         del read[:]
-        assert next(model.tokens(prompt)) == next(fresh.tokens(prompt))
+        assert _first(fresh, prompt) == _first(model, prompt)
         assert read == [expected]
+
+
+PROMPTS = ("ab", "abc de", "xyz", "hello there", "q")
+
+
+def test_several_texts_at_once_are_those_of_single_runs(several: LanguageModel):
+    free = several.cache.free_pages
+    for sampling in (Sampling(), Sampling(1.0, top_k=20, repetition_penalty=1.3, seed=3)):
+        alone = [several.generate(prompt, max_tokens=9, sampling=sampling).text for prompt in PROMPTS]
+        together = several.generate_all(PROMPTS, max_tokens=9, sampling=sampling)
+        assert [made.text for made in together] == alone
+    # Streams that are advanced in turns share the batch, too, and one that is left ends.
+    streams = [several.stream(prompt, max_tokens=9) for prompt in PROMPTS]
+    assert all(next(stream) for stream in streams)
+    streams.pop().close()
+    rest = [list(stream) for stream in streams]
+    assert all(rest)
+    assert not several._scheduler._active
+    for sequence in several._scheduler._idle:
+        several.cache.remove_sequence(sequence)
+    several._scheduler._idle.clear()
+    assert several.cache.free_pages == free
+
+
+def test_one_text_of_a_batch_may_have_a_mask_or_fail(several: LanguageModel):
+    def forbid(before: Sequence[int], logits: np.ndarray) -> None:
+        logits[: VOCABULARY // 2] = -np.inf
+
+    plain = several.generate("ab", max_tokens=6).text
+    masked = several.generate("abc", max_tokens=6, mask=forbid).tokens
+    streams = several.stream("ab", max_tokens=6), several.stream("abc", max_tokens=6, mask=forbid)
+    failing = several.stream("a", mask=lambda before, logits: logits.fill(-np.inf))
+    first, _ = (next(stream) for stream in streams)
+    with pytest.raises(ValueError, match="the mask allows no token"):
+        next(failing)
+    assert first + "".join(streams[0]) == plain
+    assert min(masked) >= VOCABULARY // 2
+    assert several.generate("abc", max_tokens=6, mask=forbid).tokens == masked
+
+
+class _Known(PromptLookup):
+    """Guesses what follows, and something else at every third token."""
+
+    def __init__(self, text: Sequence[int]):
+        super().__init__()
+        self._text = text
+
+    def guess(self, tokens: Sequence[int], most: int) -> list[int]:
+        following = self._text[len(tokens) : len(tokens) + min(most, 4)]
+        return [token if (len(tokens) + at) % 3 else 7 for at, token in enumerate(following)]
+
+
+def test_guessed_tokens_change_nothing(model: LanguageModel, several: LanguageModel):
+    prompt = [5, 6, 7]
+    whole = [*prompt, *model.tokens(prompt)]
+    known = _Known(whole)
+    assert list(several.tokens(prompt, speculation=known)) == whole[3:]
+    assert 0 < known.right < known.guessed
+    draft = Draft(model.likeliest)
+    assert list(several.tokens(prompt, speculation=draft)) == whole[3:]
+    assert draft.right == draft.guessed > 9, "an equal model is right"
+    text = "abc abc abc"
+    expected = several.generate(text, max_tokens=8).tokens
+    for other in ("prompt", model):
+        assert several.generate(text, max_tokens=8, speculate=other).tokens == expected
+    lookup = PromptLookup()
+    assert lookup.guess([1, 2, 3, 4, 9, 2, 3], 3) == [4, 9, 2]
+    assert lookup.guess([1, 2, 3, 4, 2, 3], 1) == [4]
+    assert lookup.guess([1, 2, 3], 5) == lookup.guess([], 5) == []
+    with pytest.raises(ValueError, match="only where the likeliest one is taken"):
+        model.generate(text, sampling=Sampling(1.0), speculate="prompt")
+    with pytest.raises(ValueError, match="expected another model with the same tokens"):
+        model.generate(text, speculate=model)
 
 
 def test_a_mask_forbids_tokens(model: LanguageModel):
@@ -234,12 +325,13 @@ def test_command_line(path: Path, model: LanguageModel, capsys: pytest.CaptureFi
     out, err = capsys.readouterr()
     assert out == f"{model.generate('abc', max_tokens=5).text}\n"
     assert "prompt: 1 tokens" in err
+    assert re.search(r"memory: \d+ MB at most", err)
     assert main([str(path)]) == 1
-    assert "expected --prompt TEXT, --ask TEXT or --serve PORT" in capsys.readouterr().err
+    assert "expected --prompt TEXT, --ask TEXT, --chat or --serve PORT" in capsys.readouterr().err
     assert main([str(path), "--ask", "x", "--top-p", "3"]) == 1
     assert "expected a top_p above 0" in capsys.readouterr().err
     assert main(["x.mlir", "--prompt", "x"]) == 1
-    assert "--prompt and --ask are for language models" in capsys.readouterr().err
+    assert "--prompt, --ask and --chat are for language models" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

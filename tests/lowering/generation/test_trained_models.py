@@ -21,7 +21,7 @@ def _check(path: Path, error: float, tokens: int) -> LanguageModel:
         sequence = np.array([*made.prompt, *made.tokens])
         expected = decoders.logits_of(file, sequence[:-1])
         assert expected.argmax(-1)[len(made.prompt) - 1 :].tolist() == made.tokens
-        found = model.logits(sequence[:-1].tolist(), 0)
+        found = model.logits(sequence[:-1].tolist())
         assert np.abs(found - expected[-1]).max() < error * np.abs(expected[-1]).max()
     return model
 

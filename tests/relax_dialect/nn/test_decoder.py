@@ -11,7 +11,16 @@ import pytest
 from lowering import build
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
-from relax_dialect.nn import Decoder, DecoderConfig, LinearScaling, Llama3Scaling, StateError, YarnScaling
+from relax_dialect.nn import (
+    CacheFormat,
+    Decoder,
+    DecoderConfig,
+    DecoderProgram,
+    LinearScaling,
+    Llama3Scaling,
+    StateError,
+    YarnScaling,
+)
 from relax_dialect.nn.decoder import split_fused
 from relax_dialect.nn.rotary import DivisorScaling
 from tests.support import decoders
@@ -91,23 +100,18 @@ def _model(family: str) -> Decoder:
     return model
 
 
-def _caches(model: Decoder) -> list[np.ndarray]:
-    sizes = model.config
-    shape = (sizes.num_key_value_heads, CAPACITY, sizes.head_dim)
-    return [np.full(shape, np.nan, np.float32) for _ in range(2 * sizes.num_hidden_layers)]
-
-
-def _near(found: object, expected: np.ndarray) -> None:
-    assert np.abs(np.asarray(found) - expected).max() < 2e-5 * np.abs(expected).max()
+def _near(found: object, expected: np.ndarray, error: float = 2e-5) -> None:
+    assert np.abs(np.asarray(found) - expected).max() < error * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_interpreted_logits_are_those_of_numpy(family: str):
     model = _model(family)
     expected = decoders.logits(model.config, decoders.weights_of(model), IDS)
-    module = model.program(CAPACITY, every_position=True)
+    program = DecoderProgram(model, functions=("every",))
+    module = program.module()
     verify_module(module)
-    _near(run(module, "main", [IDS, 0, *_caches(model)]), expected)
+    _near(run(module, "every", [IDS, *decoders.Caches(program, CAPACITY).arguments(0)]), expected)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +120,40 @@ def test_interpreted_logits_are_those_of_numpy(family: str):
 def test_compiled_steps_give_the_same(family: str):
     model = _model(family)
     expected = decoders.logits(model.config, decoders.weights_of(model), IDS)
-    main = VirtualMachine(build(model.program(CAPACITY, every_position=True)))["main"]
-    caches = _caches(model)
-    for first, end in ((0, 4), (4, 5), (5, 6), (6, 11)):
-        _near(np.from_dlpack(main(IDS[first:end], first, *caches)), expected[first:end])
+    program = DecoderProgram(model, functions=("every", "step"))
+    machine = VirtualMachine(build(program.module()))
+    caches = decoders.Caches(program, CAPACITY, 2)
+    for first, end in ((0, 4), (4, 5), (5, 9)):
+        found = machine["every"](IDS[first:end], *caches.arguments(first))
+        _near(np.from_dlpack(found), expected[first:end])
+    machine["every"](IDS[:2], *caches.arguments(0, 1))
+    # Two sequences of different lengths: tokens 9 and 2, then 10 and 3.
+    for at in (np.array([9, 2]), np.array([10, 3])):
+        _near(np.from_dlpack(machine["step"](IDS[at], *caches.arguments_of_batch(at))), expected[at])
+
+
+ERRORS = {"f16": 5e-3, "i8": 5e-2}
+
+
+@pytest.mark.parametrize("cache_format", ERRORS)
+def test_formats_of_caches(cache_format: CacheFormat):
+    model = _model("gemma 2")
+    expected = decoders.logits(model.config, decoders.weights_of(model), IDS)
+    program = DecoderProgram(model, cache_format, ("every", "step"))
+    module, machine = program.module(), VirtualMachine(build(program.module()))
+    interpreted, caches = decoders.Caches(program, CAPACITY), decoders.Caches(program, CAPACITY)
+    _near(run(module, "every", [IDS, *interpreted.arguments(0)]), expected, ERRORS[cache_format])
+    found = np.from_dlpack(machine["every"](IDS[:-1], *caches.arguments(0)))
+    _near(found, expected[:-1], ERRORS[cache_format])
+    last = np.array([len(IDS) - 1])
+    step = np.from_dlpack(machine["step"](IDS[-1:], *caches.arguments_of_batch(last)))
+    _near(step, expected[-1:], ERRORS[cache_format])
+    whole = sum(pool.nbytes for pool in decoders.Caches(DecoderProgram(model), CAPACITY).pools)
+    assert sum(pool.nbytes for pool in caches.pools) == whole * {"f16": 1 / 2, "i8": 1 / 4 + 1 / 8}[cache_format]
 
 
 def test_layers_that_differ_are_functions_of_their_own():
-    text = str(_model("gemma 2").program(CAPACITY))
+    text = str(DecoderProgram(_model("gemma 2"), functions=("main",)).module())
     assert text.count("relax.func private @layer") == 2
 
 

@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import i64
 
 from lowering.verify.module import verify_module
 from relax_dialect import nn
-from relax_dialect.builder import Expr, tensor
+from relax_dialect.builder import Expr, op, tensor
 from relax_dialect.interpreter import run
+from relax_dialect.nn.paged_cache import pool_types
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.block_arrays import BlockArray, encode
 from tir_dialect.block_formats import FORMATS
-from tir_dialect.dims import constant, symbol
+from tir_dialect.dims import symbol
 
 RNG = np.random.default_rng(0)
 
@@ -89,18 +90,22 @@ def test_a_window_hides_what_is_far():
     attention = nn.Attention(16, 2, 1, 8, rope, window=2)
     attention.load_state_dict({name: _numbers(*each.shape) for name, each in attention.named_parameters()})
 
-    def main(x: Expr, past: Expr, keys: Expr, values: Expr) -> Expr:
-        return attention(x, nn.KVCache(keys, values, past.dim), rope.angles(past.dim, constant(1)))
+    def main(x: Expr, past: Expr, table: Expr, keys: Expr, values: Expr) -> Expr:
+        angles = rope.angles(op.arange(past.dim, past.dim + 1, 1, dtype="i64"))
+        return attention(x, nn.KVCache.of([keys, values], nn.OneSequence(table, past.dim)), angles)
 
     attention.name_parameters()
-    cache = nn.KVCache.type(1, 8, 8)
-    params = {"x": tensor((1, 16)), "past": PrimType(i64, symbol("past")), "keys": cache, "values": cache}
-    module = nn.export(main, params, pure=False)
+    pools = pool_types(1, 8, "f32")
+    module = nn.export(
+        main,
+        {"x": tensor((1, 16)), "past": PrimType(i64, symbol("past")), "table": tensor(("pages",), "i64"), **pools},
+        pure=False,
+    )
     verify_module(module)
-    x, (keys, values) = _numbers(1, 16), (_numbers(1, 8, 8) for _ in range(2))
-    found = run(module, "main", [x, 5, keys.copy(), values.copy()])
+    x, table, (keys, values) = _numbers(1, 16), np.array([1]), (_numbers(2, 1, nn.PAGE, 8) for _ in range(2))
+    found = run(module, "main", [x, 5, table, keys.copy(), values.copy()])
     for cached in (keys, values):
-        cached[:, :4] = 100
-    np.testing.assert_array_equal(run(module, "main", [x, 5, keys.copy(), values.copy()]), found)
-    values[:, 4] += 1
-    assert (run(module, "main", [x, 5, keys, values]) != found).any()
+        cached[1, :, :4] = 100
+    np.testing.assert_array_equal(run(module, "main", [x, 5, table, keys.copy(), values.copy()]), found)
+    values[1, :, 4] += 1
+    assert (run(module, "main", [x, 5, table, keys, values]) != found).any()

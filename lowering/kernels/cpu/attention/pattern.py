@@ -11,7 +11,7 @@ second GEMM are its epilogue.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from xdsl.dialects import arith
@@ -269,6 +269,8 @@ def find_attention(
     axes = None if weights is None else _matched(scores, totals, weights)
     if row is None or weights is None or axes is None:
         return None
+    after = {load.buffer for stage in following[end + 1 :] for load in stage.loads}
+    row = replace(row, unread=row.unread - after)
     inverse = {mine: theirs for theirs, mine in axes.items()}
     narrow = frozenset(row.buffers) - {buffer, weights.buffer}
     steps = EpilogueFinder(scores, totals, inverse, narrow).steps(following[end + 1 :])

@@ -11,7 +11,7 @@ from lowering.kernels.cpu.attention.pattern import Attention
 from lowering.kernels.cpu.attention.row_code import AttentionCode, Rows
 from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
 from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M, TASK_MACS
-from lowering.kernels.cpu.gemm.dot import DotGemm, can_dot
+from lowering.kernels.cpu.gemm.dot import DotGemm, can_dot_pages
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import emit_tile, grid
@@ -31,10 +31,10 @@ class StreamedAttention(AttentionCode):
         super().__init__(kernel, attention, tiles)
         self.wide = replace(tiles, vectors=self._vectors())
         self.totals = Gemm(kernel, attention.totals, Epilogue(), self.wide)
-        self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(
+        self.is_possible = can_dot_pages(self.scores) and self.totals.has_vectors(
             attention.totals.columns, attention.totals.column
         )
-        """Whether M may be small, and keys and values are contiguous as they are read."""
+        """Whether M may be small, and each key and each value is contiguous."""
 
     def _vectors(self) -> int:
         """Vectors in a row of the tile: all features if registers suffice, so that values are read once."""

@@ -132,10 +132,12 @@ class _Accumulators:
 def row_prefetcher(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int, ...]) -> PrefetchRow | None:
     """What prefetches the rows of a factor that follow given values of some axes, if they come from memory.
 
-    `None` where a vector is not a whole cache line.
+    `None` where a vector is not a whole cache line, or addresses are looked up.
     """
     code, size = gemm.code, byte_size(gemm.contraction.element)
     if gemm.tiles.lanes * size < LINE_BYTES:
+        return None
+    if any(access.computed for access in factor.accesses):
         return None
     room = gemm.kernel.target.l3_bytes // L3_PART // size
     is_far = code.compare("sgt", code.dim(gemm.size(along) * gemm.k), room)
@@ -150,14 +152,21 @@ def row_prefetcher(gemm: Gemm, factor: Factor, coords: Coords, along: tuple[int,
 
 def can_dot(gemm: Gemm) -> bool:
     """Whether both operands are contiguous along K and M may be small."""
-    rows, contraction = gemm.m.constant_value, gemm.contraction
+    contraction = gemm.contraction
     along = all(gemm.is_contiguous(factor, contraction.reduced) for factor in (contraction.rows, contraction.columns))
-    return (
-        along
-        and contraction.longest is None
-        and is_power_of_two(gemm.tiles.lanes)
-        and (rows is None or rows <= SKINNY_MAX_M)
-    )
+    return along and _may_be_few(gemm)
+
+
+def can_dot_pages(gemm: Gemm) -> bool:
+    """As `can_dot`, but addresses may be looked up along other axes."""
+    contraction = gemm.contraction
+    along = all(gemm.has_vectors(factor, contraction.reduced) for factor in (contraction.rows, contraction.columns))
+    return along and _may_be_few(gemm)
+
+
+def _may_be_few(gemm: Gemm) -> bool:
+    rows, is_rounded = gemm.m.constant_value, gemm.contraction.longest is None
+    return is_rounded and is_power_of_two(gemm.tiles.lanes) and (rows is None or rows <= SKINNY_MAX_M)
 
 
 def dot_may_be_profitable(gemm: Gemm) -> bool:

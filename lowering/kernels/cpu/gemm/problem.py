@@ -130,6 +130,16 @@ class Gemm:
         moves = bool(axes) and factor.is_linear and is_chain(factor.accesses, self.contraction.stage.extents, axes)
         return moves and factor.stride(axes[-1]) == 1
 
+    def has_vectors(self, factor: Factor, axes: Sequence[int]) -> bool:
+        """Whether neighbours along some axes as one lie beside each other, wherever the first of them is.
+
+        As `is_contiguous`, but along other axes addresses may be looked up, as those of pages are.
+        """
+        if self.is_contiguous(factor, axes):
+            return True
+        moves = bool(axes) and factor.is_linear_along(axes)
+        return moves and is_chain(factor.accesses, self.contraction.stage.extents, axes)
+
     def offset(self, access: AffineAccess, coords: Coords) -> SSAValue:
         """An access that is linear in the axes, in elements from the start of the buffer."""
         terms = [(number, access.strides[axis]) for axis, number in self.at([access], (), coords).items()]

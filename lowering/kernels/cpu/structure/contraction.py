@@ -151,6 +151,31 @@ class Factor:
     def _is_affine(self) -> bool:
         return all(not each.computed for each in self.accesses)
 
+    def is_linear_along(self, axes: Sequence[int]) -> bool:
+        """Whether the last of some axes moves its data by one element, or not at all, and nothing that is computed
+        depends on them: neither values nor the indices of other axes.
+        """
+        if any(isinstance(op, IfOp) for op in self.ops) or self.pinned.intersection(axes):
+            return False
+        indices = self._loads_of_indices()
+        steps = {access_of(self.stage, load).strides[axes[-1]] for load in self.loads if load not in indices}
+        fixed = [access_of(self.stage, load) for load in indices]
+        if {step.constant_value for step in steps if step.terms} != {1}:
+            return False
+        return not any(each.strides[axis].terms for each in fixed for axis in axes)
+
+    def _loads_of_indices(self) -> set[LoadOp]:
+        """The loads on which indices of other loads depend."""
+        found = set[LoadOp]()
+        pending = [value for access in self.accesses for value, _ in access.computed]
+        while pending:
+            op = pending.pop().owner
+            if isinstance(op, LoadOp):
+                found.add(op)
+            if isinstance(op, Operation) and op in self.ops:
+                pending += self._inputs(op)
+        return found
+
     def stride(self, axis: int) -> int | None:
         """The stride of an axis in all loads that it moves; 0 if it moves none, `None` if strides differ or are
         symbolic.

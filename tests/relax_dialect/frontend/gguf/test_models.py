@@ -14,21 +14,13 @@ from lowering.verify.module import verify_module
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.interpreter import run
-from relax_dialect.nn import StateError
-from relax_dialect.nn.decoder import Decoder
+from relax_dialect.nn import PAGE, Decoder, DecoderProgram, StateError
 from tests.support import decoders
 from tir_dialect.block_arrays import BlockArray
 from vm_dialect import VirtualMachine
 
 IDS = np.array([5, 40, 3, 77, 5, 5, 61, 90, 12, 33, 8], np.int64)
 CAPACITY = 16
-
-
-def _caches(model: Decoder) -> list[np.ndarray]:
-    """Memory with numbers in it that nobody should read."""
-    sizes = model.config
-    shape = (sizes.num_key_value_heads, CAPACITY, sizes.head_dim)
-    return [np.full(shape, np.nan, np.float32) for _ in range(2 * sizes.num_hidden_layers)]
 
 
 def _near(found: object, expected: np.ndarray) -> None:
@@ -52,27 +44,31 @@ def test_logits_are_those_of_numpy(case: str, tmp_path: Path):
     file = read_file(path)
     model = model_of(file)
     expected = decoders.logits_of(file, IDS)
-    module = model.program(CAPACITY, every_position=True)
+    program = DecoderProgram(model, functions=("every",))
+    module = program.module()
     verify_module(module)
-    _near(run(module, "main", [IDS, 0, *_caches(model)]), expected)
-    main = VirtualMachine(build(module))["main"]
-    caches = _caches(model)
-    _near(np.from_dlpack(main(IDS, 0, *caches)), expected)
-    steps = _caches(model)
+
+    def caches() -> decoders.Caches:
+        # With numbers in it that nobody should read.
+        return decoders.Caches(program, CAPACITY, fill=np.nan)
+
+    _near(run(module, "every", [IDS, *caches().arguments(0)]), expected)
+    every, whole, steps = VirtualMachine(build(module))["every"], caches(), caches()
+    _near(np.from_dlpack(every(IDS, *whole.arguments(0))), expected)
     for first, end in ((0, 4), (4, 5), (5, 6), (6, 11)):
-        _near(np.from_dlpack(main(IDS[first:end], first, *steps)), expected[first:end])
-    for one, other in zip(caches, steps, strict=True):
-        _near(one[:, : len(IDS)], other[:, : len(IDS)])
-        assert np.isnan(one[:, len(IDS) :]).all(), "more of the cache was written than there are tokens"
+        _near(np.from_dlpack(every(IDS[first:end], *steps.arguments(first))), expected[first:end])
+    for one, other in zip(whole.pools, steps.pools, strict=True):
+        _near(one[1:, :, : len(IDS)], other[1:, :, : len(IDS)])
+        assert np.isnan(one[1:, :, len(IDS) :]).all(), "more of the cache was written than there are tokens"
 
 
 def test_equal_layers_are_one_function_and_weights_stay_packed(tmp_path: Path):
     path = tmp_path / "model.gguf"
     decoders.write_decoder(path)
     model = model_of(read_file(path))
-    module = model.program(CAPACITY)
+    module = DecoderProgram(model, functions=("main", "every")).module()
     text = str(module)
-    assert text.count("relax.func ") == 2
+    assert text.count("relax.func ") == 4, "a layer, all of them, and two public ones"
     assert text.count("relax.call @layer") == decoders.LAYERS
     assert 'relax.constant "layers.1.mlp.down_proj.weight"' in text
     size = sum(each.packed.nbytes for each in read_file(path).tensors.values() if isinstance(each, BlockArray))
@@ -84,11 +80,19 @@ def test_more_tokens_than_the_cache_has_room_for_are_refused(tmp_path: Path):
     path = tmp_path / "model.gguf"
     decoders.write_decoder(path)
     model = model_of(read_file(path))
-    main = VirtualMachine(build(model.program(CAPACITY)))["main"]
+    program = DecoderProgram(model, functions=("main", "step"))
+    machine, caches = VirtualMachine(build(program.module())), decoders.Caches(program, CAPACITY)
     with pytest.raises(ValueError, match="past"):
-        main(IDS, 6, *_caches(model))
+        machine["main"](IDS, *caches.arguments(PAGE - 5))
     with pytest.raises(ValueError, match="past"):
-        main(IDS[:1], -1, *_caches(model))
+        machine["main"](IDS[:1], *caches.arguments(-1))
+    for wrong in (PAGE, -1):
+        with pytest.raises(IndexError, match="data"):
+            machine["step"](IDS[:1], *caches.arguments_of_batch(np.array([wrong])))
+    for page in (2, -1):
+        caches.tables[:] = page
+        with pytest.raises(IndexError, match="data"):
+            machine["main"](IDS, *caches.arguments(0))
 
 
 def _written(path: Path, name: str, tensors: dict[str, tuple[int, ...]], **numbers: int) -> Path:

@@ -18,6 +18,8 @@ import numpy as np
 
 from lowering import build
 from relax_dialect.frontend.huggingface import model_of, read_folder
+from relax_dialect.nn import DecoderProgram
+from tests.support.decoders import Caches
 from vm_dialect import VirtualMachine
 
 SIZES: Mapping[str, Any] = {
@@ -94,11 +96,9 @@ def error_of(case: str) -> float:
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         ours = model_of(read_folder(folder))
-        main = VirtualMachine(build(ours.program(16, every_position=True)))["main"]
-        sizes = ours.config
-        shape = (sizes.num_key_value_heads, 16, sizes.head_dim)
-        caches = [np.full(shape, np.nan, np.float32) for _ in range(2 * sizes.num_hidden_layers)]
-        steps = [np.from_dlpack(main(ids[a:b].numpy(), a, *caches)) for a, b in ((0, 7), (7, 11))]
+        program = DecoderProgram(ours, functions=("every",))
+        every, caches = VirtualMachine(build(program.module()))["every"], Caches(program, 16, fill=np.nan)
+        steps = [np.from_dlpack(every(ids[a:b].numpy(), *caches.arguments(a))) for a, b in ((0, 7), (7, 11))]
     found = np.concatenate(steps)
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 

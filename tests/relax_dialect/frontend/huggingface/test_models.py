@@ -19,7 +19,7 @@ import safetensors.numpy
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
 from relax_dialect.frontend.huggingface.models import config_of
 from relax_dialect.interpreter import run
-from relax_dialect.nn import Decoder, Llama3Scaling, YarnScaling
+from relax_dialect.nn import Decoder, DecoderProgram, Llama3Scaling, YarnScaling
 from tests.support import decoders
 
 IDS = np.array([5, 40, 3, 7, 5, 5, 31], np.int64)
@@ -64,10 +64,8 @@ def _checkpoint(path: Path, config: Mapping[str, Any]) -> tuple[Mapping[str, np.
 def _check(path: Path, weights: Mapping[str, np.ndarray]) -> None:
     model = model_of(read_folder(path))
     expected = decoders.logits(model.config, {k: v.astype(np.float64) for k, v in weights.items()}, IDS)
-    config = model.config
-    shape = (config.num_key_value_heads, 8, config.head_dim)
-    caches = [np.zeros(shape, np.float32) for _ in range(2 * config.num_hidden_layers)]
-    found = np.asarray(run(model.program(8, every_position=True), "main", [IDS, 0, *caches]))
+    program = DecoderProgram(model, functions=("every",))
+    found = np.asarray(run(program.module(), "every", [IDS, *decoders.Caches(program, 8).arguments(0)]))
     assert np.abs(found - expected).max() < 2e-5 * np.abs(expected).max()
 
 
