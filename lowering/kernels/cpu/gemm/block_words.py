@@ -198,11 +198,11 @@ def _fifth_bits(blocks: Blocks, words: Sequence[SSAValue], bits: SSAValue) -> li
 
 
 def _q4_0(blocks: Blocks, number: int) -> WordGroup:
-    return WordGroup(_nibbles(blocks, 2), blocks.half(blocks.header(0)))
+    return WordGroup(_nibbles(blocks, 2), blocks.half(blocks.words(0, 4)[0]))
 
 
 def _q4_1(blocks: Blocks, number: int) -> WordGroup:
-    header = blocks.header(0)
+    header = blocks.words(0, 4)[0]
     return WordGroup(_nibbles(blocks, 4), blocks.half(header), blocks.half(header, 1))
 
 
@@ -222,7 +222,7 @@ def _q5_1(blocks: Blocks, number: int) -> WordGroup:
 def _q8_0(blocks: Blocks, number: int) -> WordGroup:
     signs = blocks.constant(-0x7F7F7F80)
     words = [blocks.value(arith.XOrIOp(word, signs)) for word in blocks.words(2, 8)]
-    return WordGroup(words, blocks.half(blocks.header(0)))
+    return WordGroup(words, blocks.half(blocks.words(0, 4)[0]))
 
 
 def _scale_and_least(blocks: Blocks, number: int) -> tuple[SSAValue, SSAValue]:
@@ -297,11 +297,11 @@ def _u8_f32(blocks: Blocks, number: int) -> WordGroup:
 
 
 LANE_FORMATS: Mapping[str, LaneFormat] = {
-    "q4_0": LaneFormat(1, _q4_0, ((0, i16),), 8),
-    "q4_1": LaneFormat(1, _q4_1, ((0, i32),)),
+    "q4_0": LaneFormat(1, _q4_0, (), 8),
+    "q4_1": LaneFormat(1, _q4_1),
     "q5_0": LaneFormat(1, _q5_0, offset=16),
     "q5_1": LaneFormat(1, _q5_1),
-    "q8_0": LaneFormat(1, _q8_0, ((0, i16),), 128),
+    "q8_0": LaneFormat(1, _q8_0, (), 128),
     "q2_k": LaneFormat(16, _q2_k, ((80, i32),)),
     "q3_k": LaneFormat(16, _q3_k, ((96, i32), (100, i32), (104, i32), (108, i16)), 4),
     "q4_k": LaneFormat(8, _q4_k),

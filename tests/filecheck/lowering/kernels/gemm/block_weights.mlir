@@ -52,7 +52,7 @@
 
 // VNNI:           tir.for (%unit
 // VNNI:             tir.for (%row_1)
-// VNNI:               tir.for (%vector_3)
+// VNNI:               tir.for (%vector_1)
 // VNNI-COUNT-16:        vector.bitcast {{.*}} : vector<16xi8> to vector<4xi32>
 // VNNI:                 vector.shuffle {{.*}} [0, 16, 1, 17, 4, 20, 5, 21,
 // VNNI-COUNT-8:         arith.andi {{.*}} : vector<16xi32>
