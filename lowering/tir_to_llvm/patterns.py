@@ -16,6 +16,7 @@ from lowering.tir_to_llvm.loops.scalar_ops import (
     LowerRamp,
     LowerScalarOp,
     LowerShuffle,
+    LowerVectorBitcast,
 )
 from lowering.tir_to_llvm.memory.accesses import (
     LowerFlatten,
@@ -42,6 +43,7 @@ PATTERNS = PatternIndex(
         LowerRamp(),
         LowerBroadcast(),
         LowerShuffle(),
+        LowerVectorBitcast(),
         LowerCreateMask(),
         LowerFirstLane(),
         LowerAllocBuffer(),

@@ -13,6 +13,7 @@ from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convol
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.routines import routines_for
+from lowering.kernels.cpu.gemm.block_integers import BlockIntegerGemm, columns_left, row_planes
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
     BlockGemm,
@@ -33,7 +34,7 @@ from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
 from lowering.kernels.cpu.rewrites.inlining import inline_operands
 from lowering.kernels.cpu.single_stage import emit_alone, is_understood
 from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
-from lowering.kernels.cpu.structure.decoding import find_decoding
+from lowering.kernels.cpu.structure.decoding import Decoding, find_decoding
 from lowering.kernels.cpu.structure.epilogue import find_epilogue
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.reduction import reduction_of
@@ -202,16 +203,26 @@ def _makes_partial_sums(gemm: Gemm) -> bool:
     return PackedGemm(gemm).needs_partial_sums or few
 
 
+def _emit_few_rows(gemm: Gemm, decoding: Decoding) -> str:
+    """The code for a few rows times block-quantised weights; says what it is."""
+    name, planes = decoding.block_format.name, row_planes(gemm, decoding)
+    if planes is None:
+        BlockDotGemm(gemm, decoding).emit()
+        return f"dot products with {name} blocks decoded in registers"
+    BlockIntegerGemm(gemm, decoding, planes).emit()
+    if columns_left(gemm):
+        BlockDotGemm(gemm, decoding).emit(whole=False)
+    return f"integer dot products of {name} blocks with rows of {8 * planes} bits"
+
+
 def emit_block_gemm(item: BlockGemm) -> str:
     """The code of a GEMM with block-quantised weights; says which generators made it, and why."""
-    gemm, decoding, name = item.gemm, item.decoding, item.decoding.block_format.name
-    few = f"dot products with {name} blocks decoded in registers"
+    gemm, decoding = item.gemm, item.decoding
     if item.is_always_few:
-        BlockDotGemm(gemm, decoding).emit()
-        return f"{few} since M <= {BLOCK_DOT_MAX_M}"
+        return f"{_emit_few_rows(gemm, decoding)} since M <= {BLOCK_DOT_MAX_M}"
     code = gemm.code
     with code.when(code.compare("sle", code.dim(gemm.m, "m"), BLOCK_DOT_MAX_M)) as branch:
-        BlockDotGemm(gemm, decoding).emit()
+        few = _emit_few_rows(gemm, decoding)
     with code.otherwise(branch):
         emit_decoding(gemm, decoding)
         rest = emit_gemm(gemm)

@@ -8,7 +8,7 @@ from typing import cast
 from typing_extensions import override
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IntegerType, i1, i64
-from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
+from xdsl.dialects.vector import BitcastOp, BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
@@ -116,6 +116,14 @@ class LowerShuffle(RewritePattern):
         operands = (e.scalar(op.v1), e.scalar(op.v2))
         result = vector_of(element_type(operands[0].type), len(mask))
         e.define(op.result, e.b.make(llvm.ShuffleVectorOp, operands, result, {"mask": mask}))
+
+
+class LowerVectorBitcast(RewritePattern):
+    """The bits of a vector as another number of lanes."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: BitcastOp, e: Emitter) -> None:
+        e.define(op.result, e.b.make(llvm.BitcastOp, (e.scalar(op.source),), op.result.type))
 
 
 class LowerCreateMask(RewritePattern):

@@ -20,7 +20,7 @@ from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.decoding import Decoding
 from lowering.kernels.cpu.structure.stages import Stage
-from tir_dialect.dims import ceildiv, constant, minimum
+from tir_dialect.dims import ceildiv, constant, floordiv, minimum
 from tir_dialect.target import LINE_BYTES
 
 
@@ -71,17 +71,18 @@ class BlockDotGemm(SinglePassGemm):
         self._format = decoding.block_format
         self._memory = Memory.of(self.code, gemm.kernel.flat[decoding.packed], self.lanes)
 
-    def emit(self) -> None:
-        """All rows times all columns; threads take rows of the matrix."""
+    def emit(self, *, whole: bool = True) -> None:
+        """All rows times all columns, or those that do not fill a vector; threads take rows of the matrix."""
         code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
-        units = ceildiv(gemm.n, constant(self.lanes))
-        tasks = minimum(units, gemm.threads(TASK_MACS))
+        units = ceildiv(gemm.n, constant(self.lanes)) if whole else constant(1)
+        tasks = minimum(units, gemm.threads(TASK_MACS)) if whole else constant(1)
         with (
             shared_units(code, units, tasks) as (lower, upper),
             code.loop(upper, "unit", lower=lower) as unit,
             code.loop(code.dim(gemm.m, "m"), "row") as row,
         ):
-            start = code.mul(unit, self.lanes)
+            before = code.index(0) if whole else code.dim(floordiv(gemm.n, constant(self.lanes)))
+            start = code.mul(code.add(before, unit), self.lanes)
             sums = code.alloc([self.lanes, self.lanes], contraction.element, "partial_sums")
             self._accumulate({contraction.row: row}, start, sums)
             lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]

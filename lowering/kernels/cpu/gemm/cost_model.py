@@ -281,5 +281,12 @@ BLOCK_DOT_MAX_M = 4
 """Rows that are multiplied with block-quantised weights that are decoded anew for each."""
 BLOCK_DOT_ROWS = 4
 """Rows of block-quantised weights that are decoded side by side."""
+BLOCK_ACTIVATION_BITS = 24
+"""Bits to which rows that are multiplied with block-quantised weights are rounded, where there are dot products of
+bytes."""
+BLOCK_ROWS_L2_PART = 4
+"""A row that is quantised for that takes at most this part of the second-level cache, with its copies."""
+BLOCK_VECTORS = 2
+"""Vectors of blocks that are multiplied with the same words of a row, which are loaded once for them."""
 BLOCK_PREFETCH_BYTES = 8192
 """How far ahead block-quantised weights are prefetched, at least."""

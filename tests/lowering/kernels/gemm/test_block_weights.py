@@ -27,9 +27,26 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
-MACHINES = ("host", "x86-64-v3", "x86-64-v4")
+MACHINES = (
+    "host activation-bits=32",
+    "x86-64-v4 activation-bits=24",
+    "x86-64-v3 activation-bits=8",
+    "host activation-bits=24",
+    "x86-64-v4 activation-bits=32",
+    "host activation-bits=8",
+    "x86-64-v3 activation-bits=32",
+    "host activation-bits=16",
+)
 ROWS = 19
-HALVES = {"q4_1": (0, 2), "q5_1": (0, 2), "q4_k": (0, 2), "q5_k": (0, 2), "q2_k": (80, 82), "q6_k": (208,)}
+HALVES = {
+    "q4_1": (0, 2),
+    "q5_1": (0, 2),
+    "q4_k": (0, 2),
+    "q5_k": (0, 2),
+    "q2_k": (80, 82),
+    "q3_k": (108,),
+    "q6_k": (208,),
+}
 """The bytes where blocks have numbers of 16 bits; at 0 in the other formats."""
 
 
@@ -58,7 +75,7 @@ def _kernels(text: str) -> list[PrimFuncOp]:
 @cache
 def _compiled(name: str, blocks: int, machine: str) -> tuple[PrimFuncOp, Kernels]:
     (func,) = _kernels(_program(name, blocks))
-    target = Target.host() if machine == "host" else Target.parse(machine)
+    target = Target.parse(machine)
     return func, compile_prim_funcs(ModuleOp([func.clone()]), target, cache=NO_CACHE)
 
 
@@ -75,9 +92,20 @@ def _packed(name: str, blocks: int) -> np.ndarray:
     return packed.reshape(ROWS, -1)
 
 
+def _bound(name: str, x: np.ndarray, weights: np.ndarray, bits: int) -> np.ndarray:
+    """What sums may be off by: a millionth of the sum of magnitudes, and half a step of `x` for each weight."""
+    sizes = np.abs(x.astype(np.float64)), np.abs(weights)
+    if bits in (24, 32):
+        return 1e-6 * (sizes[0] @ sizes[1].T)
+    size = FORMATS[name].elements
+    parts = [each.reshape(len(each), each.shape[1] // size, size) for each in sizes]
+    steps = parts[0].max(-1, initial=0) / {8: 127, 16: 32639}[bits]
+    return 1e-6 * (sizes[0] @ sizes[1].T) + steps @ parts[1].sum(-1).T / 2
+
+
 @pytest.mark.parametrize(("name", "machine"), in_turn(GROUPS, MACHINES))
 def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
-    """Between guard pages; `f32` sums are off by less than a millionth of the sum of magnitudes."""
+    """Between guard pages; rows in `f32`, and quantised to integers of so many bits."""
     blocks = 2 if FORMATS[name].elements == 256 else 3
     func, kernels = _compiled(name, blocks, machine)
     packed = _packed(name, blocks)
@@ -91,8 +119,23 @@ def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
             found = np.array(pages[-1].array)
             for page in pages:
                 page.release()
-            magnitudes = np.abs(x.astype(np.float64)) @ np.abs(weights.T)
-            assert (np.abs(found - np.maximum(x @ weights.T, 0)) <= 1e-6 * magnitudes).all()
+            bound = _bound(name, x, weights, int(machine.rpartition("=")[2]))
+            assert (np.abs(found - np.maximum(x @ weights.T, 0)) <= bound).all()
+
+
+def test_quantised_rows_of_zeros_and_of_infinities():
+    """Numbers so small that their step has no inverse count as zeros; what has no step makes the sum NaN."""
+    func, kernels = _compiled("q4_0", 3, MACHINES[3])
+    packed = _packed("q4_0", 3)
+    weights = decode(packed, FORMATS["q4_0"])
+    for value in (0.0, 1e-42, np.inf, np.nan, 3e38):
+        x = np.zeros((1, 96), np.float32)
+        x[0, 40] = value
+        found = np.full((1, ROWS), 7, np.float32)
+        assert call(kernels, func, [packed, x, found], {"n": 1}) == 0
+        expected = np.maximum(x @ weights.T, 0) if np.isfinite(value) else np.full_like(found, np.nan)
+        whole = slice(None, ROWS // 16 * 16)  # others are multiplied in `f32`
+        np.testing.assert_allclose(found[:, whole], expected[:, whole], rtol=1e-6, atol=1e-40)
 
 
 def _explained(text: str) -> list[str | None]:
@@ -108,6 +151,24 @@ def test_few_rows_are_multiplied_with_packed_weights():
         "dot products with q8_0 blocks decoded in registers since M <= 4"
     )
     assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
+
+
+@pytest.mark.parametrize(
+    ("target", "blocks", "bits"),
+    [
+        ("znver4", 2, 24),
+        ("znver4 activation-bits=8", 2, 8),
+        ("znver4 activation-bits=32", 2, None),
+        ("x86-64-v3", 2, None),
+        ("x86-64-v3 activation-bits=16", 2, 16),
+        ("znver4 l2-bytes=65536", 31, None),  # 16 copies of a row
+    ],
+)
+def test_rows_are_quantised_where_that_suits(target: str, blocks: int, bits: int | None):
+    func = _kernels(_program("q8_0", blocks, rows="1"))[0]
+    explained = schedule(func, Target.parse(f"{target} cores=1"))
+    kind = f"integer dot products of q8_0 blocks with rows of {bits} bits"
+    assert explained == f"{kind if bits else 'dot products with q8_0 blocks decoded in registers'} since M <= 4"
 
 
 @pytest.mark.parametrize("name", ["iq4_nl", "mxfp4"])

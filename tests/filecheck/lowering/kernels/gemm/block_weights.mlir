@@ -1,4 +1,5 @@
 // RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"znver4 cores=1 activation-bits=8\"}" | filecheck %s --check-prefix VNNI
 
 // Block-quantised weights, few rows of x: four rows of weights are decoded in registers while they are multiplied. 16
 // bytes have the low halves of 16 numbers and the high halves of 16 others; the scale multiplies the sum of a block.
@@ -28,6 +29,42 @@
 // CHECK-COUNT-4:       arith.mulf [[SCALE]]
 // CHECK-NOT:     tir.load %w_1
 // CHECK:         tir.load %x_1
+
+// With dot products of bytes, rows of x are quantised, block by block: the greatest magnitude is 127.
+
+// VNNI-LABEL: tir.prim_func @fused_dequantize_blocks_permute_dims_matmul[%n]
+// VNNI:         tir.if
+// VNNI:           tir.for (%row)
+// VNNI:             tir.for (%block)
+// VNNI:               arith.maximumf
+// VNNI:               math.roundeven
+// VNNI:               tir.convert trunci {{.*}} : vector<16xi32> to vector<16xi8>
+
+// Words are copied to the lanes of their blocks. The offset of the weights times the sum of a block is what sums begin
+// with.
+
+// VNNI:             tir.for (%copy, %block_1)
+// VNNI:             tir.for (%vector)
+// VNNI-COUNT-8:       tir.dot ui8
+// VNNI:               tir.store {{.*}}, %row_starts
+
+// 16 blocks, one in each lane: four words of each are 16 bytes, transposed. Two vectors have the words of x in common.
+
+// VNNI:           tir.for (%unit
+// VNNI:             tir.for (%row_1)
+// VNNI:               tir.for (%vector_1)
+// VNNI-COUNT-16:        vector.bitcast {{.*}} : vector<16xi8> to vector<4xi32>
+// VNNI:                 vector.shuffle {{.*}} [0, 16, 1, 17, 4, 20, 5, 21,
+// VNNI-COUNT-8:         arith.andi {{.*}} : vector<16xi32>
+// VNNI-COUNT-16:        tir.dot ui8 {{.*}}, i8 {{.*}} : vector<16xi32>
+// VNNI-NOT:             tir.dot
+// VNNI:                 tir.convert sitofp {{.*}} : vector<16xi32> to vector<16xf32>
+// VNNI:                 tir.store {{.*}}, %partial
+
+// The numbers of the blocks of a column are added up.
+
+// VNNI:               tir.for (%column)
+// VNNI:           } else {
 
 relax.func @decoded[%n](%x: !relax.tensor<[n, 256], f32>, %w: !relax.tensor<[64, 144], ui8>) -> !relax.tensor<[n, 64], f32> {
   %0 = relax.dequantize_blocks %w format = "q4_0"
