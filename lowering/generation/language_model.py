@@ -121,13 +121,14 @@ class LanguageModel:
 
     def logits(self, tokens: Sequence[int]) -> NDArray[Any]:
         """The logits of the token that follows `tokens`."""
-        self.check([*tokens, 0][1:])
+        self.check(tokens)
         with self._scheduler.lock:
             sequence = self.cache.add_sequence()
             try:
-                for first in range(0, len(tokens), CHUNK):
-                    found = self.decoding.read(sequence, tokens[first : first + CHUNK])
-                return np.array(np.from_dlpack(found)[-1])
+                last = (len(tokens) - 1) // CHUNK * CHUNK
+                for first in range(0, last, CHUNK):
+                    self.decoding.read(sequence, tokens[first : first + CHUNK])
+                return np.array(np.from_dlpack(self.decoding.read(sequence, tokens[last:]))[0])
             finally:
                 self.cache.remove_sequence(sequence)
 

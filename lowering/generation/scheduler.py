@@ -88,7 +88,10 @@ class Scheduler:
             for each in alone:
                 self._guarded([each], lambda each=each: self._speculate(each))
             together = [each for each in writing if each.speculation is None]
-            if together:
+            if len(together) == 1:
+                # The kernels for one sequence know that its tokens share their keys.
+                self._guarded(together, lambda: self._read(together[0]))
+            elif together:
                 self._guarded(together, lambda: self._step(together))
 
     def _guarded(self, requests: Sequence[Request], action: Callable[[], None]) -> None:

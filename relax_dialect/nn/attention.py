@@ -122,11 +122,11 @@ class _Attended:
         # Before the sums of values, so that a kernel goes once through a row.
         shares = te.compute(rows, lambda *i: te.const(1.0, "f32") / sums[i], name="shares")
         totals = te.compute((count, heads, group, features), weighted, name="totals")
-        return te.compute(
-            (count, heads, group, features),
-            lambda i, h, g, d: shares[self._arranged(i, h, g)] * totals[i, h, g, d],
-            name="attention",
-        )
+
+        def mean(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
+            return shares[self._arranged(i, h, g)] * totals[i, h, g, d]
+
+        return te.compute((count, heads, group, features), mean, name="attention")
 
 
 class Attention(Module):

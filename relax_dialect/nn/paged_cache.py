@@ -102,7 +102,9 @@ class KVCache:
             inputs.append(te.placeholder((count,), "i64", "at"))
 
         def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-            axes = [("spatial", size, name) for size, name in zip(fresh.shape, "ihd", strict=False)]
+            axes: list[tuple[Literal["spatial"], Dim, str]] = [
+                ("spatial", size, name) for size, name in zip(fresh.shape, "ihd", strict=False)
+            ]
             with b.block("append", *axes) as (i, *rest):
                 position = ins[2][i] if isinstance(where, Batch) else i + te.var("past")
                 page = ins[1][i, position // PAGE] if isinstance(where, Batch) else ins[1][position // PAGE]

@@ -1,4 +1,4 @@
-"""`relax-run model.gguf --chat` through pipes, and through a pseudo-terminal with Ctrl-C."""
+"""`relax-run model.gguf --chat` through pipes, with answers that are interrupted, and through a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_answer_that_is_interrupted_stays(
 
 
 def test_a_terminal(path: Path):
-    """Ctrl-C ends an answer and not the conversation; Ctrl-D ends that."""
+    """It prompts for lines, and Ctrl-D ends the conversation."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "xdsl_relax.cli.relax_run", str(path), "--chat", "--max-tokens", "9"]
     chat = subprocess.Popen([*command, "--context", str(CONTEXT)], stdin=theirs, stdout=theirs, stderr=theirs)

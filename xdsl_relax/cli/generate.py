@@ -26,7 +26,13 @@ def generate(args: argparse.Namespace) -> None:
         sampling = Sampling(
             args.temperature, args.top_k, args.top_p, args.min_p, args.repetition_penalty, seed=args.seed
         )
-        model = LanguageModel.load(args.file, context=args.context, cache=not args.no_cache)
+        model = LanguageModel.load(
+            args.file,
+            context=args.context,
+            sequences=1 if args.serve is None else args.sequences,
+            cache_format=args.cache_format,
+            cache=not args.no_cache,
+        )
         if args.serve is not None:
             _serve(model, args)
         elif args.chat:

@@ -64,6 +64,15 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-tokens", type=_positive, default=128, metavar="N", help="at most so many (default: 128)")
     group.add_argument("--context", type=_positive, metavar="N", help="room for so many tokens, the prompt included")
     group.add_argument(
+        "--sequences", type=_positive, default=8, metavar="N", help="with --serve, texts at once (default: 8)"
+    )
+    group.add_argument(
+        "--cache-format",
+        choices=("f32", "f16", "i8"),
+        default="f32",
+        help="how keys and values are stored (default: f32)",
+    )
+    group.add_argument(
         "--temperature", type=float, default=0.0, metavar="T", help="draw by probability (default: 0, the likeliest)"
     )
     group.add_argument("--top-k", type=_not_negative, default=0, metavar="K", help="of the K likeliest only")
