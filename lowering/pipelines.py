@@ -172,7 +172,7 @@ _TO_FUNCTIONS = (
     "copy-constants",
 )
 
-_TO_CHECKED = (
+_TO_KERNELS = (
     # A caller may write into what it gets. Constants have been folded.
     "copy-constants",
     # Everything that is not known at compile time gets a name and a check.
@@ -181,9 +181,6 @@ _TO_CHECKED = (
     "insert-guards",
     # Only now: what operators become keeps to its buffers.
     "check-accesses",
-)
-
-_TO_KERNELS = (
     # Operators become calls of PrimFuncs.
     "legalize-ops",
     "verify-stage{stage=relax-legal or-later=true}",
@@ -223,9 +220,6 @@ class RelaxToVMPass(PipelinePass):
     steps = (
         *_TO_FUNCTIONS,
         "optimize-graph",
-        *_TO_CHECKED,
-        # Convolutions on blocks with fewer multiplications.
-        "use-winograd",
         *_TO_KERNELS,
         # Kernels that can be computed together become one.
         "fuse-ops",
@@ -254,7 +248,6 @@ class RelaxToVMPlainPass(PipelinePass):
 
     steps = (
         *_TO_FUNCTIONS,
-        *_TO_CHECKED,
         *_TO_KERNELS,
         # None is made here, but a program may have groups.
         "fuse-tir",
