@@ -126,7 +126,7 @@ class MPIGroup:
         self.comm.Bcast(_bytes(out), 0)
 
     def send(self, x: Array, to: int, tag: int) -> None:
-        """Sends a copy, in front of which what it is goes with a tag of its own, if workers compare."""
+        """Sends a copy, before which its description goes with a tag of its own, if workers compare."""
         self._sent[:] = [each for each in self._sent if not each[0].Test()]
         messages = [_bytes(x.copy())]
         if self.check:
