@@ -403,6 +403,7 @@ def _both(kind: str, extra: Mapping[str, Any]) -> Architecture:
 
 
 def _images(kind: str, extra: Mapping[str, Any]) -> Architecture:
+    size = 64 if kind == "mobilevitv2" else 32
     detr = (
         {"backbone": None, "use_timm_backbone": False, "use_pretrained_backbone": False}
         if "detr" in kind or "table" in kind
@@ -416,7 +417,7 @@ def _images(kind: str, extra: Mapping[str, Any]) -> Architecture:
     return Architecture(
         f"transformers/{kind}",
         lambda: Tensors(small_model(kind, extra, **detr), ["pixel_values"]),
-        lambda batch: [torch.randn(batch, 3, 32, 32)],
+        lambda batch: [torch.randn(batch, 3, size, size)],
         ({0: Dim.AUTO},),
         ((2,), (1,), (3,)),
     )
