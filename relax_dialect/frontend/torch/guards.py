@@ -120,8 +120,7 @@ MOST_MARKED = 4096
 
 
 def _holds(guard: SizeGuard, name: str, value: int) -> bool:
-    number, limit = (each.evaluate({name: value}) for each in (guard.number, guard.limit))
-    return number <= limit
+    return _is_at_most(guard.number, guard.limit, {name: value})
 
 
 # Texts of Python
@@ -163,9 +162,17 @@ def _follows_of_marks(number: Dim, limit: Dim) -> bool:
     count = len(_SIZES)
     for turn in range(count**2):
         values = {name: _SIZES[(turn // count if at % 2 else turn) % count] for at, name in enumerate(names)}
-        if number.evaluate(values) > limit.evaluate(values):
+        if not _is_at_most(number, limit, values):
             return False
     return bool(names)
+
+
+def _is_at_most(number: Dim, limit: Dim, values: Mapping[str, int]) -> bool:
+    """Whether a condition holds for sizes; not if one of its divisors is 0 for them."""
+    try:
+        return number.evaluate(values) <= limit.evaluate(values)
+    except ZeroDivisionError:
+        return False
 
 
 _SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 31, 100)

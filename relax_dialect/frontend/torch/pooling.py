@@ -127,15 +127,33 @@ def max_unpool(node: Node) -> Result:
     return op.reshape(op.scatter_elements(flat, where, x, lead), dims)
 
 
-def _max_pool(node: Node) -> Expr:
+def _windows(node: Node) -> tuple[list[int], list[int]]:
+    """The sizes of windows and the steps between them.
+
+    With `ceil_mode` a window may be longer than the padded data. It is the only one then, and ends with the data.
+    """
     rank = _rank(node)
     sizes = each(node, "kernel_size", rank)
+    strides = each(node, "stride", rank) if node.integers("stride") else sizes
+    if not node.flag("ceil_mode") or set(each(node, "dilation", rank, 1)) != {1}:
+        return sizes, strides
+    lengths = [dim.constant_value for dim in node.shape()[-rank:]]
+    paddings = padding(node, rank)
+    return [
+        size if length is None else min(size, length + 2 * pad)
+        for size, length, pad in zip(sizes, lengths, paddings, strict=False)
+    ], strides
+
+
+def _max_pool(node: Node) -> Expr:
+    rank = _rank(node)
+    sizes, strides = _windows(node)
 
     def apply(x: Expr) -> Expr:
         return _MAX[rank](
             x,
             sizes,
-            strides=each(node, "stride", rank) if node.integers("stride") else sizes,
+            strides=strides,
             padding=padding(node, rank),
             dilation=each(node, "dilation", rank, 1),
             ceil_mode=node.flag("ceil_mode"),
@@ -148,7 +166,7 @@ def _max_pool(node: Node) -> Expr:
 def avg_pool(node: Node) -> Result:
     """The mean of each window, or its sum divided by a number."""
     rank = _rank(node)
-    sizes, divisor = each(node, "kernel_size", rank), node.value("divisor_override")
+    (sizes, strides), divisor = _windows(node), node.value("divisor_override")
     if divisor is not None and node.flag("ceil_mode"):
         raise Refusal("a divisor together with ceil_mode is not supported")
 
@@ -156,7 +174,7 @@ def avg_pool(node: Node) -> Result:
         made = _AVERAGE[rank](
             x,
             sizes,
-            strides=each(node, "stride", rank) if node.integers("stride") else sizes,
+            strides=strides,
             padding=padding(node, rank),
             ceil_mode=node.flag("ceil_mode"),
             count_include_pad=node.flag("count_include_pad") or divisor is not None,

@@ -82,6 +82,14 @@ def test_conditions_that_hold_for_all_sizes_from_2_on_are_none():
     assert [guard.is_mark for guard in size_guards(program, [text, f"{sizes[0]} > {sizes[1]}"])] == [True, False]
 
 
+def test_conditions_may_have_divisors_that_are_0():
+    """As of a length less what convolutions take away, which is 0 for a size that the program is not for."""
+    program = export(lambda x: x, (torch.ones(9),), ({0: Dim.AUTO},))
+    size = "L['args'][0].size()[0]"
+    texts = [f"({size} % ({size} - 4)) != 0", f"{size} // ({size} - 2) <= 3"]
+    assert [guard.is_mark for guard in size_guards(program, texts)] == [False, False]
+
+
 def test_two_inputs_by_nested_names():
     class Model(torch.nn.Module):
         def forward(self, pair: dict[str, Any], y: Tensor) -> Tensor:

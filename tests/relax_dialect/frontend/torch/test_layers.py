@@ -62,6 +62,8 @@ def pooling(image: Tensor, line: Tensor, space: Tensor) -> Any:
         *(F.max_pool2d(image, 2), F.max_pool2d(image, 3, 2, 1, ceil_mode=True), F.max_pool2d(image, 2, 1, 0, 2)),
         *(F.max_pool1d(line, 3), F.max_pool3d(space, 2), F.avg_pool2d(image, 3, 2, 1)),
         *(F.avg_pool2d(image, 3, 2, 1, count_include_pad=False), F.avg_pool2d(image, 3, 2, 1, ceil_mode=True)),
+        *(F.avg_pool2d(image, 99, ceil_mode=True), F.avg_pool2d(image, 99, 99, 3, ceil_mode=True)),
+        F.max_pool2d(image, (99, 3), ceil_mode=True),
         *(F.avg_pool2d(image, 2, divisor_override=3), F.avg_pool1d(line, 3, 2), F.avg_pool3d(space, 2)),
         *(F.adaptive_avg_pool2d(image, 1), F.adaptive_avg_pool2d(image, (3, 2)), F.adaptive_avg_pool1d(line, 4)),
         *(F.adaptive_max_pool2d(image, 1), F.adaptive_max_pool1d(line, 3), F.avg_pool2d(image[0], 2)),

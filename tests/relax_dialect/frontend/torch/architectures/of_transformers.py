@@ -140,7 +140,7 @@ TEXT: Mapping[str, Mapping[str, Any]] = {
     "roformer": {},
     "smollm3": {},
     "splinter": {},
-    "squeezebert": {"q_groups": 2, "k_groups": 2, "v_groups": 2},
+    "squeezebert": {"embedding_size": 32, "q_groups": 2, "k_groups": 2, "v_groups": 2},
     "stablelm": {},
     "starcoder2": {},
     "xglm": {"attention_heads": 4},
@@ -230,7 +230,7 @@ IMAGES: Mapping[str, Mapping[str, Any]] = {
     "deit": {"image_size": 32, "patch_size": 8},
     "dinov2": {"image_size": 32, "patch_size": 8},
     "dinov3_vit": {"image_size": 32, "patch_size": 8},
-    "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 64},
+    "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.25, "hidden_dim": 320},
     "focalnet": {
         "image_size": 32,
         "embed_dim": 16,
@@ -256,7 +256,7 @@ IMAGES: Mapping[str, Mapping[str, Any]] = {
     "mobilenet_v1": {"depth_multiplier": 0.25},
     "mobilenet_v2": {"depth_multiplier": 0.25},
     "mobilevit": {"image_size": 32, "hidden_sizes": [16, 24, 32], "neck_hidden_sizes": [8, 8, 16, 16, 24, 32, 32]},
-    "mobilevitv2": {"image_size": 32, "width_multiplier": 0.25},
+    "mobilevitv2": {"image_size": 64, "width_multiplier": 0.25},
     "poolformer": {"hidden_sizes": [16, 16, 32, 32], "depths": [1, 1, 1, 1]},
     "pvt": {
         "image_size": 32,
@@ -355,6 +355,8 @@ def small_model(kind: str, extra: Mapping[str, Any], **more: Any) -> torch.nn.Mo
     return model.eval()
 
 
+MASKED = {"longt5", "switch_transformers"}
+"""`torch.export` traces these only where they need not make their masks."""
 UNROLLED = {"falcon_mamba", "jamba", "mamba", "recurrent_gemma", "rwkv", "xlstm"}
 """PyTorch unrolls the loop over time of these, which fixes their length."""
 CHUNKED = {"bamba", "granitemoehybrid", "mamba2", "zamba2"}
@@ -365,13 +367,15 @@ def _sizes(kind: str) -> tuple[tuple[int, int], ...]:
     """Batches and lengths."""
     if kind in UNROLLED:
         return (2, 7), (1, 7), (3, 7)
+    if kind == "canine":  # whose local attention and shortened sequence fix the length
+        return (2, 16), (1, 16), (3, 16)
     if kind == "nystromformer":  # one length, which its configuration says
         return (2, 128), (1, 128), (3, 128)
     return ((2, 20), (1, 17), (3, 33)) if kind in CHUNKED else ((2, 7), (1, 5), (3, 16))
 
 
 def _text(kind: str, extra: Mapping[str, Any]) -> Architecture:
-    dynamic = {0: Dim.AUTO} if kind in UNROLLED | {"nystromformer"} else {0: Dim.AUTO, 1: Dim.AUTO}
+    dynamic = {0: Dim.AUTO} if kind in UNROLLED | {"canine", "nystromformer"} else {0: Dim.AUTO, 1: Dim.AUTO}
     return Architecture(
         f"transformers/{kind}",
         lambda: Tensors(small_model(kind, extra), ["input_ids", "attention_mask"], ["last_hidden_state"]),
@@ -382,18 +386,24 @@ def _text(kind: str, extra: Mapping[str, Any]) -> Architecture:
 
 
 def _both(kind: str, extra: Mapping[str, Any]) -> Architecture:
+    masks = ["attention_mask", "decoder_attention_mask"] if kind in MASKED else []
+    names = ["input_ids", "decoder_input_ids", *masks]
+
+    def inputs(batch: int, time: int) -> list[torch.Tensor]:
+        tokens = [torch.randint(4, 90, (batch, each)) for each in (time, time + 2)]
+        return [*tokens, *(torch.ones_like(each) for each in tokens if masks)]
+
     return Architecture(
         f"transformers/{kind}",
-        lambda: Tensors(
-            small_model(kind, extra), ["input_ids", "decoder_input_ids"], ["last_hidden_state"], use_cache=False
-        ),
-        lambda batch, time: [torch.randint(4, 90, (batch, time)), torch.randint(4, 90, (batch, time + 2))],
-        ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO, 1: Dim.AUTO}),
+        lambda: Tensors(small_model(kind, extra), names, ["last_hidden_state"], use_cache=False),
+        inputs,
+        ({0: Dim.AUTO, 1: Dim.AUTO},) * len(names),
         ((2, 7), (1, 5), (3, 16)),
     )
 
 
 def _images(kind: str, extra: Mapping[str, Any]) -> Architecture:
+    size = 64 if kind == "mobilevitv2" else 32
     detr = (
         {"backbone": None, "use_timm_backbone": False, "use_pretrained_backbone": False}
         if "detr" in kind or "table" in kind
@@ -407,7 +417,7 @@ def _images(kind: str, extra: Mapping[str, Any]) -> Architecture:
     return Architecture(
         f"transformers/{kind}",
         lambda: Tensors(small_model(kind, extra, **detr), ["pixel_values"]),
-        lambda batch: [torch.randn(batch, 3, 32, 32)],
+        lambda batch: [torch.randn(batch, 3, size, size)],
         ({0: Dim.AUTO},),
         ((2,), (1,), (3,)),
     )
