@@ -7,7 +7,8 @@ from lowering.distributed.prediction import Machine, operations, predict
 from lowering.distributed.shard import shard
 from lowering.parsing import parse_module
 
-LAYER = """relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>, %up: !relax.tensor<[64, 256], f32, sharding<x = 2: S[1]>>,
+LAYER = """relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>,
+    %up: !relax.tensor<[64, 256], f32, sharding<x = 2: S[1]>>,
     %down: !relax.tensor<[256, 64], f32>) -> !relax.object {
   %0 = relax.matmul %x, %up
   %1 = relax.matmul %0, %down
