@@ -24,6 +24,7 @@ BENCHMARKS = (
     "scheduled",
     "torch_compile",
     "collectives",
+    "workers",
 )
 
 
