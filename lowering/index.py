@@ -193,6 +193,7 @@ INDEX: dict[str, Entry] = {
     "unroll": Entry("lowering.tir.unroll:UnrollPass"),
     "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
+    "use-winograd": Entry("lowering.relax.rewrites.use_winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
     "verify-dominance": Entry("lowering.verify.dominance:VerifyDominancePass"),
     "verify-stage": Entry("lowering.verify.stages:VerifyStagePass"),

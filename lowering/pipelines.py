@@ -172,7 +172,7 @@ _TO_FUNCTIONS = (
     "copy-constants",
 )
 
-_TO_KERNELS = (
+_TO_CHECKED = (
     # A caller may write into what it gets. Constants have been folded.
     "copy-constants",
     # Everything that is not known at compile time gets a name and a check.
@@ -181,6 +181,9 @@ _TO_KERNELS = (
     "insert-guards",
     # Only now: what operators become keeps to its buffers.
     "check-accesses",
+)
+
+_TO_KERNELS = (
     # Operators become calls of PrimFuncs.
     "legalize-ops",
     "verify-stage{stage=relax-legal or-later=true}",
@@ -220,6 +223,9 @@ class RelaxToVMPass(PipelinePass):
     steps = (
         *_TO_FUNCTIONS,
         "optimize-graph",
+        *_TO_CHECKED,
+        # Convolutions on blocks with fewer multiplications.
+        "use-winograd",
         *_TO_KERNELS,
         # Kernels that can be computed together become one.
         "fuse-ops",
@@ -248,6 +254,7 @@ class RelaxToVMPlainPass(PipelinePass):
 
     steps = (
         *_TO_FUNCTIONS,
+        *_TO_CHECKED,
         *_TO_KERNELS,
         # None is made here, but a program may have groups.
         "fuse-tir",

@@ -73,6 +73,9 @@ class Target:
     cores: int = 1
     """Number of threads that parallel loops are scheduled for."""
 
+    winograd_tile: int = 2
+    """The side of the largest tile of Winograd convolutions: 1 for none, 2, or 4, whose rounding errors are larger."""
+
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     """Overrides of the decisions of `schedule-cpu`."""
 
@@ -285,6 +288,8 @@ def check_numbers(target: Target, names: Iterable[str]) -> None:
     """ValueError for sizes and counts below one, and vector widths that are no power of two."""
     for name in names:
         check_integer(name, getattr(target, name), 1)
+    if target.winograd_tile not in (1, 2, 4):
+        raise ValueError(f'target setting "winograd_tile" expects 1, 2 or 4, got {target.winograd_tile}')
     bits = target.vector_bits
     if bits < 64 or bits & (bits - 1):
         raise ValueError(f'target setting "vector_bits" expects a power of two of at least 64, got {bits}')

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -10,6 +12,7 @@ from lowering.kernels.cpu.attention.pattern import Attention, find_attention
 from lowering.kernels.cpu.attention.streamed import emit_attention
 from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
+from lowering.kernels.cpu.conv.winograd import WinogradConvolution, suits
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.routines import routines_for
@@ -39,8 +42,13 @@ from lowering.kernels.cpu.structure.epilogue import find_epilogue
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.reduction import reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages
+from lowering.kernels.cpu.structure.winograd import Winograd, find_winograd
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+
+
+Item: TypeAlias = Gemm | BlockGemm | DotGroupGemm | Attention | Winograd | Stage
+"""What code is generated for at once."""
 
 
 def schedule_compute_bound(func: PrimFuncOp, target: Target) -> str | None:
@@ -108,6 +116,9 @@ class _Emitter:
                 explained.append(emit_contraction(item))
             elif isinstance(item, BlockGemm):
                 explained.append(emit_block_gemm(item))
+            elif isinstance(item, Winograd):
+                WinogradConvolution(kernel, item, with_tiles(item.contraction, kernel.target)[1]).emit()
+                explained.append("Winograd since transforms are around products of the same points")
             elif isinstance(item, Attention):
                 emit_attention(kernel, item)
                 explained.append("attention since a GEMM takes the rows of another one after reductions along them")
@@ -117,12 +128,17 @@ class _Emitter:
         self.func.add_region(Region(self.body))
         return "; ".join(explained)
 
-    def _plan(self) -> list[Gemm | BlockGemm | DotGroupGemm | Attention | Stage]:
+    def _plan(self) -> list[Item]:
         """The stages in order, each contraction with those that are computed with it."""
         own = frozenset(alloc.buffer for alloc in self.program.buffers)
-        plan: list[Gemm | BlockGemm | DotGroupGemm | Attention | Stage] = []
+        plan: list[Item] = []
         rest = self.stages
         while rest:
+            winograd = self._winograd(rest, own)
+            if winograd is not None:
+                plan.append(winograd)
+                rest = rest[winograd.count :]
+                continue
             stage, *rest = rest
             contraction = self.contractions.get(stage)
             block_gemm = None if contraction is not None or not rest else self._block_gemm(stage, rest, own)
@@ -142,6 +158,15 @@ class _Emitter:
             plan.append(gemm)
             rest = rest[len((gemm if isinstance(gemm, Gemm) else gemm.gemm).epilogue.steps) :]
         return plan
+
+    def _winograd(self, stages: Sequence[Stage], own: frozenset[SSAValue]) -> Winograd | None:
+        """The Winograd convolution that begins with the first stage."""
+        found = find_winograd(stages, self.contractions, own)
+        if found is None:
+            return None
+        contraction, tiles = with_tiles(found.contraction, self.kernel.target)
+        found = replace(found, contraction=contraction)
+        return found if suits(found, tiles) else None
 
     def _block_gemm(self, stage: Stage, rest: Sequence[Stage], own: frozenset[SSAValue]) -> BlockGemm | None:
         """The contraction after a stage that decodes weights for it, if these can be decoded in registers."""
@@ -182,13 +207,13 @@ def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:
     return {padding.stage.stores[0].buffer: padding for padding in found if padding.is_zero}
 
 
-def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention) -> frozenset[SSAValue]:
+def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention | Winograd) -> frozenset[SSAValue]:
     """The buffers of an epilogue that need no memory; partial sums need some."""
     if isinstance(gemm, BlockGemm):
         if gemm.is_always_few:
             return gemm.gemm.epilogue.unread | {gemm.decoding.numbers}
         return _unneeded(gemm.gemm)
-    if isinstance(gemm, Attention):
+    if isinstance(gemm, Attention | Winograd):
         return gemm.unread
     if isinstance(gemm, DotGroupGemm):
         return gemm.gemm.epilogue.unread

@@ -19,6 +19,7 @@ from lowering.kernels.cpu.reduce.reductions import emit_full_reduction, emit_kep
 from lowering.kernels.cpu.structure.padding import find_padding
 from lowering.kernels.cpu.structure.reduction import Reduction, find_reduction
 from lowering.kernels.cpu.structure.stages import Stage, work_of
+from lowering.kernels.cpu.structure.winograd import is_transform
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.types import IteratorKind
 
@@ -52,7 +53,7 @@ def scan_of(stages: Sequence[Stage]) -> Scan | None:
 def _is_elementwise(stage: Stage) -> bool:
     """Whether the stage reads what it writes only at the same index."""
     written = {store.buffer: stage.accesses[store] for store in stage.stores}
-    if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
+    if stage.of_kind(IteratorKind.SCAN) or (len(written) != len(stage.stores) and not is_transform(stage)):
         return False
     return all(stage.accesses[load] == written.get(load.buffer, stage.accesses[load]) for load in stage.loads)
 

@@ -52,8 +52,10 @@ class Padding:
         return tuple(self.load.buffer_type.shape)
 
 
-def find_padding(stage: Stage) -> Padding | None:
-    """The padding that a stage is; `None` if it is none."""
+def find_padding(stage: Stage, *, any_end: bool = False) -> Padding | None:
+    """The padding that a stage is; `None` if it is none. With `any_end` there may be any number of elements after the
+    data, where else it has to be known.
+    """
     store = stage.stores[0] if len(stage.stores) == 1 else None
     branch = None if store is None else store.value.owner
     if store is None or not isinstance(branch, IfOp) or len(branch.outputs) != 1:
@@ -67,6 +69,8 @@ def find_padding(stage: Stage) -> Padding | None:
     if found is None or len(found) != len(stage.axes) or tuple(store.buffer_type.shape) != stage.extents:
         return None
     padding = Padding(stage, load, filler, found)
+    if any_end:
+        return padding if min(found) >= 0 else None
     ends = ((padding.stage.extents[axis] - padding.data[axis]).constant_value for axis in range(len(found)))
     known = all(end is not None and end >= low >= 0 for end, low in zip(ends, found, strict=True))
     return padding if known and any(map(padding.is_padded, range(len(found)))) else None

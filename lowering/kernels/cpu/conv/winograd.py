@@ -1,0 +1,419 @@
+"""Winograd convolutions on channel-blocked data: blocks of tiles go through both transforms and the products in cache.
+
+A task transforms the patches of a block of tiles, multiplies them point by point with panels of the weights, by the
+micro-kernel of matrix products, and transforms the sums of some panels at a time back, with the epilogue. If there are
+fewer blocks than threads can take, tasks also have ranges of the panels, and each transforms the patches for itself,
+which takes little of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from typing_extensions import override
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32
+from xdsl.ir import SSAValue
+
+from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
+from lowering.kernels.cpu.emit.kernel import Kernel, buffer_type, shared_units
+from lowering.kernels.cpu.emit.routines import Routine, flat
+from lowering.kernels.cpu.gemm.cost_model import WEIGHT_PREFETCH_STEPS
+from lowering.kernels.cpu.gemm.epilogue import OutputTile
+from lowering.kernels.cpu.gemm.micro_kernel import MicroKernel, Prefetch, TileOperands
+from lowering.kernels.cpu.gemm.operands import Matrix
+from lowering.kernels.cpu.gemm.tiling import Tiling
+from lowering.kernels.cpu.structure.winograd import (
+    BATCH,
+    BLOCK,
+    COLUMN,
+    LANE,
+    ROW,
+    LinearProgram,
+    Winograd,
+)
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dims import product as product_of
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.target import LINE_BYTES, Target
+from tir_dialect.types import BufferType
+
+PRODUCTS_PER_TASK = 1 << 19
+"""Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
+TASKS_PER_THREAD = 4
+"""Blocks of tiles, or ranges of panels of them, for each thread."""
+LEAST_TILES, MOST_TILES = 28, 112
+"""Tiles of a block: each panel of weights is read once for a block, from L3 or memory."""
+K_BLOCK = 512
+"""Steps of an accumulator at most."""
+
+
+@dataclass(frozen=True)
+class LinearMap(Routine):
+    """A linear program on vectors: inputs at `source + row * row_step + column * column_step`, output number `i` at
+    `target + i * step`.
+    """
+
+    lanes: int
+    program: LinearProgram
+
+    @property
+    @override
+    def label(self) -> str:
+        return f"linear.{len(self.program.inputs)}to{len(self.program.outputs)}x{self.lanes}"
+
+    @override
+    def sizes(self) -> Sequence[str]:
+        return "source", "row_step", "column_step", "target", "step"
+
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        return flat(f32, "inputs", "outputs")
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
+        program, lanes = self.program, self.lanes
+        values: list[SSAValue] = []
+        for row, column in program.inputs:
+            away = code.add(code.mul(size["row_step"], row), code.mul(size["column_step"], column))
+            values.append(code.load(buffer["inputs"], [code.add(size["source"], away)], lanes))
+        values += [code.splat(code.number(number, f32), lanes) for number in program.numbers]
+        products: dict[int, tuple[SSAValue, SSAValue]] = {}
+        for name, (left, right) in program.instructions:
+            values.append(self._value(code, name, (left, right), values, products))
+            if name == "mul":
+                products[len(values) - 1] = values[left], values[right]
+        for number, output in enumerate(program.outputs):
+            place = code.add(size["target"], code.mul(size["step"], number))
+            code.store(values[output], buffer["outputs"], [place])
+
+    def _value(
+        self,
+        code: Code,
+        name: str,
+        operands: tuple[int, int],
+        values: Sequence[SSAValue],
+        products: Mapping[int, tuple[SSAValue, SSAValue]],
+    ) -> SSAValue:
+        """An instruction; sums and differences with a product are one multiply-add."""
+        left, right = operands
+        if name == "mul":
+            return code.value(arith.MulfOp(values[left], values[right]))
+        if right in products:
+            factor, other = products[right]
+            return code.fma(code.value(arith.NegfOp(factor)) if name == "sub" else factor, other, values[left])
+        if left in products and name == "add":
+            return code.fma(*products[left], values[right])
+        return code.value((arith.AddfOp if name == "add" else arith.SubfOp)(values[left], values[right]))
+
+
+def suits(winograd: Winograd, tiles: Tiling) -> bool:
+    """Whether the blocks of channels are vectors, and the panels of weights as wide as register tiles."""
+    lanes = winograd.there.stage.extents[LANE].constant_value
+    channels = winograd.contraction.stage.extents[5].constant_value
+    panels = winograd.contraction.columns.panels == tiles.nr
+    return lanes == tiles.lanes and channels is not None and panels and winograd.back.stage.extents[LANE].constant_value == lanes
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Rows of vectors for each point, a little apart so that they are in different sets of the caches."""
+
+    buffer: SSAValue
+    row: int
+    """Elements from a tile to the next."""
+    point: int
+    """Elements from a point to the next."""
+
+
+class WinogradConvolution:
+    """Generates a Winograd convolution, including its batch axis."""
+
+    def __init__(self, kernel: Kernel, winograd: Winograd, tiles: Tiling):
+        self.kernel, self.code, self.winograd, self.tiles = kernel, kernel.code, winograd, tiles
+        extents = winograd.contraction.stage.extents
+        self.points = extents[0].constant_value or 0
+        self.channels = extents[5].constant_value or 0
+        self.filters = extents[4].constant_value or 0
+        self.panels = -(-self.filters // tiles.nr)
+        self.lanes, self.tile = tiles.lanes, winograd.back.tile
+        self.side = round(self.points**0.5)
+        self.grid = winograd.back.stage.extents[ROW], winograd.back.stage.extents[COLUMN]
+        self.count = product_of((winograd.back.stage.extents[BATCH], *self.grid))
+        self.block = self._tiles_of_block(kernel.target)
+        self.group = self._panels_of_group(kernel.target)
+
+    def _tiles_of_block(self, target: Target) -> int:
+        """As many tiles as let their patches and sums take half of L2."""
+        each = 4 * self.points * (self.channels + min(self.filters, 2 * self.tiles.nr))
+        fitting = target.l2_bytes // 2 // each
+        known = self.count.constant_value
+        most = max(LEAST_TILES, min(MOST_TILES, fitting // self.tiles.mr * self.tiles.mr))
+        return most if known is None else max(1, min(most, known))
+
+    def _panels_of_group(self, target: Target) -> int:
+        """As many panels as let their sums take a quarter of L2."""
+        each = 4 * self.points * self.block * self.tiles.nr
+        return max(1, min(self.panels, target.l2_bytes // 4 // each))
+
+    def emit(self) -> None:
+        """All results."""
+        code, blocks, splits = self.code, *self._partition()
+        units = blocks * splits
+        threads = self._threads
+        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        rows = self._rows_of_block
+        widths = self.channels + self.lanes, self.group * self.tiles.nr + self.lanes
+        with shared_units(code, units, tasks) as (lower, upper):
+            there, back = (
+                Memory(code.alloc([self.points * (rows * width + self.lanes)], f32, name), width, rows * width + self.lanes)
+                for width, name in zip(widths, ("transformed", "sums"), strict=True)
+            )
+            with code.loop(upper, "unit", lower=lower) as unit:
+                block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))
+                first, last = self._range(block, code.dim(self.count), code.dim(blocks))
+                low, high = self._range(split, code.index(self.panels), code.dim(splits))
+                self._patches(there, first, last)
+                groups = code.divide(code.add(code.sub(high, low), self.group - 1), self.group)
+                with code.loop(groups, "group") as group:
+                    begin = code.add(low, code.mul(group, self.group))
+                    end = code.minimum(high, code.add(begin, self.group))
+                    self._products(there, back, code.sub(last, first), (begin, end))
+                    self._results(back, (first, last), (begin, end))
+
+    def _range(self, number: SSAValue, count: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
+        code = self.code
+        low = code.divide(code.mul(number, count), parts)
+        return low, code.divide(code.mul(code.add(number, 1), count), parts)
+
+    # Work partition
+
+    @property
+    def _threads(self) -> Dim:
+        work = self.count * (self.points * self.channels * self.filters)
+        worthwhile = floordiv(work, constant(self.kernel.least_work(PRODUCTS_PER_TASK)))
+        return maximum(minimum(worthwhile, constant(self.kernel.target.cores)), constant(1))
+
+    def _partition(self) -> tuple[Dim, Dim]:
+        """The number of blocks of tiles, and of ranges of panels."""
+        blocks, one = maximum(ceildiv(self.count, constant(self.block)), constant(1)), constant(1)
+        wanted = maximum(TASKS_PER_THREAD * (self._threads - 1), one)
+        return blocks, minimum(ceildiv(wanted, blocks), constant(self.panels))
+
+    # From data to points
+
+    def _patches(self, memory: Memory, first: SSAValue, last: SSAValue) -> None:
+        """The transformed patches of some tiles."""
+        code, there = self.code, self.winograd.there
+        strides = self._data_strides
+        patch = code.alloc([self.points * self.lanes], f32, "patch", scope="local")
+        patch = code.value(FlattenOp(patch))
+        with code.loop(last, "t", lower=first, vectorize=False) as t:
+            n, row, column = self._position(t, self._low)
+            slot = code.mul(code.sub(t, first), memory.row)
+            inside = self._is_inside(row, column)
+            with code.loop(code.dim(there.stage.extents[BLOCK]), "c", vectorize=False) as c:
+                target = code.add(slot, code.mul(c, self.lanes))
+                source = code.linear(constant(0), [*zip((n, c, row, column), strides, strict=False)])
+
+                def transform(data: SSAValue, source: SSAValue, steps: tuple[SSAValue, SSAValue]) -> None:
+                    sizes = [source, *steps, target, code.index(memory.point)]
+                    self.kernel.routines.call(code, LinearMap(self.lanes, there.program), sizes, [data, memory.buffer])
+
+                data = self.kernel.flat[self.winograd.data]
+                if inside is None:
+                    transform(data, source, (code.dim(strides[2]), code.dim(strides[3])))
+                else:
+                    with code.when(inside) as branch:
+                        transform(data, source, (code.dim(strides[2]), code.dim(strides[3])))
+                    with code.otherwise(branch):
+                        self._copy_patch(patch, (n, c, row, column))
+                        transform(patch, code.index(0), (code.index(self.side * self.lanes), code.index(self.lanes)))
+
+    @property
+    def _low(self) -> tuple[int, int]:
+        padding = self.winograd.padding
+        return (0, 0) if padding is None else (padding.low[ROW], padding.low[COLUMN])
+
+    @property
+    def _data_strides(self) -> Sequence[Dim]:
+        return buffer_type(self.kernel.values[self.winograd.data]).strides
+
+    def _position(self, t: SSAValue, low: tuple[int, int]) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The image of a tile, and its first row and column, so many before which the patch begins."""
+        code = self.code
+        rows, columns = map(code.dim, self.grid)
+        rest = code.divide(t, columns)
+        row, column = code.remainder(rest, rows), code.remainder(t, columns)
+        first = (code.sub(code.mul(each, self.tile), lack) for each, lack in zip((row, column), low, strict=True))
+        return code.divide(rest, rows), *first
+
+    @property
+    def _extents(self) -> tuple[Dim, Dim]:
+        padding = self.winograd.padding
+        assert padding is not None  # without, patches are within the data
+        return padding.data[ROW], padding.data[COLUMN]
+
+    def _is_inside(self, row: SSAValue, column: SSAValue) -> SSAValue | None:
+        """Whether a patch is within the data; `None` if all are."""
+        if self.winograd.padding is None:
+            return None
+        code, found = self.code, None
+        for at, extent in zip((row, column), self._extents, strict=True):
+            below = code.compare("sge", at, 0)
+            above = code.compare("sle", code.add(at, self.side), code.dim(extent))
+            both = code.both(below, above)
+            found = both if found is None else code.both(found, both)
+        return found
+
+    def _copy_patch(self, patch: SSAValue, position: tuple[SSAValue, SSAValue, SSAValue, SSAValue]) -> None:
+        """The data of a patch, and zeros where there is none."""
+        code, (n, c, row, column), strides = self.code, position, self._data_strides
+        zeros = code.zeros(f32, self.lanes)
+        for number in range(self.points):
+            code.store(zeros, patch, [code.index(number * self.lanes)])
+        (top, bottom), (left, right) = (
+            (code.maximum(code.sub(code.index(0), at), 0), code.minimum(code.sub(code.dim(extent), at), self.side))
+            for at, extent in zip((row, column), self._extents, strict=True)
+        )
+        with (
+            code.loop(bottom, "p", lower=top, vectorize=False) as p,
+            code.loop(right, "q", lower=left, vectorize=False) as q,
+        ):
+            at = [*zip((n, c, code.add(row, p), code.add(column, q)), strides, strict=False)]
+            value = code.load(self.kernel.flat[self.winograd.data], [code.linear(constant(0), at)], self.lanes)
+            place = code.mul(code.add(code.mul(p, self.side), q), self.lanes)
+            code.store(value, patch, [place])
+
+    # Products
+
+    @property
+    def _mr_choices(self) -> tuple[int, ...]:
+        """The heights of register tiles, in falling order: those that blocks of a known number of tiles need, else
+        some.
+        """
+        most, known = self.tiles.mr, self.count.constant_value
+        if known is None:
+            return tuple(sorted({most, *range(2, most, 2 if most <= 8 else 3), 1}, reverse=True))
+        blocks = max(1, -(-known // self.block))
+        sizes = {known // blocks, -(-known // blocks)} - {0}
+        return tuple(sorted({-(-size // -(-size // most)) for size in sizes}, reverse=True)) or (1,)
+
+    @property
+    def _rows_of_block(self) -> int:
+        """Rows of memory for a block: the last register tile of one may have more than there are tiles."""
+        choices, most = self._mr_choices, 0
+        for count in range(1, self.block + 1):
+            strips = -(-count // self.tiles.mr)
+            fitting = [mr for mr in choices if mr >= -(-count // strips)] or [choices[0]]
+            most = max(most, strips * min(fitting))
+        return most
+
+    def _products(self, there: Memory, back: Memory, count: SSAValue, panels: tuple[SSAValue, SSAValue]) -> None:
+        """The sums of all points for some panels."""
+        code, nr = self.code, self.tiles.nr
+        begin, end = panels
+        strips = code.divide(code.add(count, self.tiles.mr - 1), self.tiles.mr)
+        each = code.divide(code.add(count, code.sub(strips, 1)), strips)
+        weights = self.kernel.flat[self.winograd.contraction.columns.loads[0].buffer]
+        with (
+            code.loop(code.index(self.points), "point", vectorize=False) as point,
+            code.loop(end, "panel", lower=begin, vectorize=False) as panel,
+        ):
+            number = code.add(code.mul(point, self.panels), panel)
+            first = code.mul(number, self.channels * nr)
+            column = code.mul(code.sub(panel, begin), nr)
+
+            def emit(mr: int) -> None:
+                with code.loop(strips, "strip", vectorize=False) as strip:
+                    row = code.mul(strip, mr)
+                    source = code.add(code.mul(point, there.point), code.mul(row, there.row))
+                    place = code.add(code.add(code.mul(point, back.point), code.mul(row, back.row)), column)
+                    self._strip(mr, (there, source), (weights, first), (back, place))
+
+            self._smallest(each, self._mr_choices, emit)
+
+    def _strip(
+        self, mr: int, rows: tuple[Memory, SSAValue], columns: tuple[SSAValue, SSAValue], sums: tuple[Memory, SSAValue]
+    ) -> None:
+        """The sums of a register tile, block of channels by block."""
+        code, nr = self.code, self.tiles.nr
+        blocks = -(-self.channels // K_BLOCK)
+        lines = range(0, nr, LINE_BYTES // byte_size(f32))
+        prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, line, 1) for line in lines)
+        kind = MicroKernel(f32, mr, self.tiles.vectors, self.lanes, prefetches=prefetches)
+        left = Matrix(rows[0].buffer, rows[1], rows[0].row, 1, self.lanes)
+        right = Matrix(*columns, 1, nr, self.lanes)
+        for block in range(blocks):
+            lower, upper = (code.index(at * self.channels // blocks) for at in (block, block + 1))
+            tile = OutputTile(sums[0].buffer, sums[1], code.index(sums[0].row), code.index(block))
+            kind.call(self.kernel, TileOperands(left, right, lower, upper, tile))
+
+    def _smallest(self, count: SSAValue, choices: Sequence[int], emit: Callable[[int], None]) -> None:
+        """The smallest register tile that has so many rows."""
+        most, *smaller = choices
+        if not smaller:
+            emit(most)
+            return
+        with self.code.when(self.code.compare("sgt", count, smaller[0])) as branch:
+            emit(most)
+        with self.code.otherwise(branch):
+            self._smallest(count, smaller, emit)
+
+    # From points to results
+
+    def _results(
+        self, sums: Memory, tiles: tuple[SSAValue, SSAValue], panels: tuple[SSAValue, SSAValue]
+    ) -> None:
+        """The results of some tiles and panels."""
+        code, nr, lanes, back = self.code, self.tiles.nr, self.lanes, self.winograd.back
+        blocks = code.dim(back.stage.extents[BLOCK])
+        low = code.mul(panels[0], nr // lanes)
+        high = code.minimum(code.mul(panels[1], nr // lanes), blocks)
+        square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], f32, "tile", scope="local")))
+        steps = [code.index(self.side * sums.point), code.index(sums.point)]
+        with code.loop(tiles[1], "t", lower=tiles[0], vectorize=False) as t:
+            n, row, column = self._position(t, (0, 0))
+            slot = code.mul(code.sub(t, tiles[0]), sums.row)
+            ends = self._ends(row, column)
+            with code.loop(high, "c", lower=low, vectorize=False) as c:
+                source = code.add(slot, code.mul(code.sub(c, low), lanes))
+                sizes = [source, *steps, code.index(0), code.index(lanes)]
+                self.kernel.routines.call(code, LinearMap(lanes, back.program), sizes, [sums.buffer, square])
+                with (
+                    code.loop(ends[0], "p", vectorize=False) as p,
+                    code.loop(ends[1], "q", vectorize=False) as q,
+                ):
+                    place = code.mul(code.add(code.mul(p, self.tile), q), lanes)
+                    value = code.load(square, [place], lanes)
+                    self._store(value, (n, c, code.add(row, p), code.add(column, q)))
+
+    def _ends(self, row: SSAValue, column: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """How many rows and columns of a tile are results."""
+        code, steps = self.code, self.winograd.steps
+        if not steps:  # the memory has room for whole tiles
+            return code.index(self.tile), code.index(self.tile)
+        rows, columns = (code.dim(steps[0].extents[axis]) for axis in (ROW, COLUMN))
+        return code.minimum(code.sub(rows, row), self.tile), code.minimum(code.sub(columns, column), self.tile)
+
+    def _store(self, value: SSAValue, position: tuple[SSAValue, SSAValue, SSAValue, SSAValue]) -> None:
+        """The epilogue of a vector of results, which is stored."""
+        code, back = self.code, self.winograd.back
+        if not self.winograd.steps:
+            strides = buffer_type(self.kernel.values[back.target]).strides
+            at = [*zip(position, strides, strict=False)]
+            code.store(value, self.kernel.flat[back.target], [code.linear(constant(0), at)])
+            return
+        produced = {back.target: value}
+        for stage in self.winograd.steps:
+            at = {**dict(enumerate(position)), LANE: code.index(0)}
+            body = Explicit(self.kernel, stage, at, Lanes(LANE, self.lanes))
+            for load in stage.loads:
+                if load.buffer in produced:
+                    body.values[load.result] = produced[load.buffer]
+            body.run(stage.body)
+            for store in stage.stores:
+                produced[store.buffer] = body.widened(body.value(store.value))
