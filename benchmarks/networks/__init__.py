@@ -60,6 +60,8 @@ NETWORKS: Mapping[str, Network] = {
     "llama": Network(transformers.llama, {f"past {n}": lambda n=n: transformers.llama_inputs(n) for n in (63, 512)}),
     "mobilenet": Network(convolutional.mobilenet_v2, {f"batch {n}": _images(n) for n in (1, 4)}),
     "resnet": Network(convolutional.resnet50, {f"batch {n}": _images(n) for n in (1, 4)}),
+    "vgg": Network(convolutional.vgg19, {f"batch {n}": _images(n) for n in (1, 4)}),
+    "unet": Network(convolutional.unet, {f"batch {n}": _images(n) for n in (1, 4)}),
     "lstm": Network(partial(recurrent.layer, "LSTM", 128), _sequences(128, *_LENGTHS)),
     "lstm-512": Network(partial(recurrent.layer, "LSTM", 512), _sequences(512, *_LENGTHS)),
     "gru": Network(partial(recurrent.layer, "GRU", 256), _sequences(256, *_LENGTHS)),

@@ -1,4 +1,6 @@
-"""ResNet-50 (He et al., 2015) and MobileNet-v2 (Sandler et al., 2018), with batch normalisation as exported."""
+"""Convolution networks, with batch normalisation as exported: ResNet-50 (He et al., 2015), MobileNet-v2 (Sandler et al.,
+2018), VGG-19 (Simonyan and Zisserman, 2014) and U-Net (Ronneberger et al., 2015).
+"""
 
 from __future__ import annotations
 
@@ -82,3 +84,44 @@ def mobilenet_v2() -> ModelProto:
             x = g.op("Add", x, y) if stride == 1 and channels == outputs else y
             channels = outputs
     return layers.classifier(relu6(layers.convolution(x, channels, 1280, 1)), 1280)
+
+
+VGG = ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4))
+"""Channels and convolutions of each stage."""
+
+
+def vgg19() -> ModelProto:
+    """VGG-19 on (n, 3, 224, 224), with a mean and one linear layer at the end."""
+    layers = _Layers()
+    g = layers.g
+    x, channels = g.input("x", ("n", 3, 224, 224)), 3
+    for width, count in VGG:
+        for _ in range(count):
+            x, channels = g.op("Relu", layers.convolution(x, channels, width, 3)), width
+        x = g.op("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    return layers.classifier(x, channels)
+
+
+UNET = (32, 64, 128, 256)
+"""Channels of each level."""
+
+
+def unet() -> ModelProto:
+    """A U-Net on (n, 3, h, w), whose sides are multiples of 8."""
+    layers = _Layers()
+    g = layers.g
+
+    def pair(x: str, inputs: int, outputs: int) -> str:
+        y = g.op("Relu", layers.convolution(x, inputs, outputs, 3))
+        return g.op("Relu", layers.convolution(y, outputs, outputs, 3))
+
+    x, channels, skipped = g.input("x", ("n", 3, "h", "w")), 3, list[tuple[str, int]]()
+    for width in UNET:
+        x = x if channels == 3 else g.op("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+        x, channels = pair(x, channels, width), width
+        skipped.append((x, width))
+    for beside, width in reversed(skipped[:-1]):
+        w = layers.rng.standard_normal((channels, width, 2, 2), dtype=np.float32) / math.sqrt(4 * channels)
+        x = g.op("ConvTranspose", x, g.weight(w), kernel_shape=[2, 2], strides=[2, 2])
+        x, channels = pair(g.op("Concat", beside, x, axis=1), 2 * width, width), width
+    return g.model(layers.convolution(x, channels, 2, 1))

@@ -99,7 +99,9 @@ class ComputeTiles(RewritePattern):
         if data is None or result is None:
             return
         blocks, inner = array.shape[:2]
-        sizes = ConvolutionSizes(inner * lanes, blocks * lanes, result[2].constant_value, result[3].constant_value, lanes)
+        height, width = (result[at].constant_value or USUAL_SIDE for at in (2, 3))
+        panel = lanes * self.target.usual_tile[0]
+        sizes = ConvolutionSizes(inner * lanes, blocks * lanes, height, width, lanes, panel)
         tile = sizes.best_tile(self.largest)
         if tile is None:
             return
@@ -154,11 +156,10 @@ USUAL_SIDE = 32
 """The side of an image of unknown size."""
 TRANSFORM_CYCLES = {2: (45, 60), 4: (140, 180)}
 """To transform a vector of data, and back with an epilogue, for each tile."""
-BYTES_PER_CYCLE = 8
+BYTES_PER_CYCLE = 4
 """At which weights come from the last-level cache or memory."""
 LEAST_GAIN = 0.85
 """The part of the time that has to be left: weights take more memory."""
-MOST_REGISTER_ROWS = 14
 
 
 @dataclass(frozen=True)
@@ -169,30 +170,33 @@ class ConvolutionSizes:
 
     channels: int
     filters: int
-    height: int | None
-    width: int | None
+    height: int
+    width: int
     lanes: int
+    panel: int
+    """Filters in a panel of weights."""
 
     def best_tile(self, largest: int) -> int | None:
-        """The tile that takes the least time, if that is clearly less than without one."""
+        """The tile that takes the least time, if that is clearly less than without one; `None` also if the weights are
+        not packed, since a third of a panel or more would be empty.
+        """
         times = {tile: self._time(tile) for tile in TILES if tile <= largest}
         best = min(times, key=lambda tile: times[tile])
-        return best if times[best] < LEAST_GAIN * self._direct else None
+        is_packed = 2 * self._padded_filters <= 3 * self.filters
+        return best if is_packed and times[best] < LEAST_GAIN * self._direct else None
 
     @property
-    def _sides(self) -> tuple[int, int]:
-        return self.height or USUAL_SIDE, self.width or USUAL_SIDE
+    def _padded_filters(self) -> int:
+        return -(-self.filters // self.panel) * self.panel
 
     @property
     def _direct(self) -> float:
-        height, width = self._sides
-        return height * width * WINDOW**2 * self.channels * self.filters / self.lanes
+        return self.height * self.width * WINDOW**2 * self.channels * self.filters / self.lanes
 
     def _time(self, tile: int) -> float:
-        height, width = self._sides
-        tiles, points = -(-height // tile) * -(-width // tile), (tile + WINDOW - 1) ** 2
+        tiles, points = -(-self.height // tile) * -(-self.width // tile), (tile + WINDOW - 1) ** 2
         there, back = TRANSFORM_CYCLES[tile]
         transforms = tiles * (self.channels * there + self.filters * back) / self.lanes
-        weights = points * self.channels * self.filters
+        weights = points * self.channels * self._padded_filters
         products = max(weights * tiles / self.lanes, 4 * weights / BYTES_PER_CYCLE)
         return 1.1 * products + transforms

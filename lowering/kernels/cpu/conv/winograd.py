@@ -129,6 +129,17 @@ class Memory:
     """Elements from a point to the next."""
 
 
+@dataclass(frozen=True)
+class WeightPanels:
+    """The panel of a register tile and the next one, by their first elements."""
+
+    buffer: SSAValue
+    first: SSAValue
+    following: SSAValue
+    half: SSAValue
+    """Which half of the next one is prefetched."""
+
+
 class WinogradConvolution:
     """Generates a Winograd convolution, including its batch axis."""
 
@@ -326,31 +337,42 @@ class WinogradConvolution:
             number = code.add(code.mul(point, self.panels), panel)
             first = code.mul(number, self.channels * nr)
             column = code.mul(code.sub(panel, begin), nr)
+            is_last = code.compare("eq", code.add(panel, 1), end)
+            jump = code.select(is_last, code.sub(code.add(begin, self.panels), panel), code.index(1))
+            following = code.add(first, code.mul(jump, self.channels * nr))
 
             def emit(mr: int) -> None:
                 with code.loop(strips, "strip", vectorize=False) as strip:
                     row = code.mul(strip, mr)
                     source = code.add(code.mul(point, there.point), code.mul(row, there.row))
                     place = code.add(code.add(code.mul(point, back.point), code.mul(row, back.row)), column)
-                    self._strip(mr, (there, source), (weights, first), (back, place))
+                    panels = WeightPanels(weights, first, following, code.remainder(strip, 2))
+                    self._strip(mr, (there, source), panels, (back, place))
 
             self._smallest(each, self._mr_choices, emit)
 
     def _strip(
-        self, mr: int, rows: tuple[Memory, SSAValue], columns: tuple[SSAValue, SSAValue], sums: tuple[Memory, SSAValue]
+        self, mr: int, rows: tuple[Memory, SSAValue], panels: WeightPanels, sums: tuple[Memory, SSAValue]
     ) -> None:
-        """The sums of a register tile, block of channels by block."""
+        """The sums of a register tile, block of channels by block.
+
+        Each of two strips prefetches half of the next panel, a single one all of it: weights come from L3 or memory.
+        """
         code, nr = self.code, self.tiles.nr
         blocks = -(-self.channels // K_BLOCK)
         lines = range(0, nr, LINE_BYTES // byte_size(f32))
         prefetches = tuple(Prefetch(WEIGHT_PREFETCH_STEPS, line, 1) for line in lines)
-        kind = MicroKernel(f32, mr, self.tiles.vectors, self.lanes, prefetches=prefetches)
+        half = nr // 2
+        ahead = ((0, half),) if self.block > self.tiles.mr else ((0, nr), (half, nr))
+        done = code.mul(panels.half, self.channels * half) if len(ahead) == 1 else code.index(0)
+        soon = Matrix(panels.buffer, code.add(panels.following, done), 1, nr, self.lanes)
+        kind = MicroKernel(f32, mr, self.tiles.vectors, self.lanes, prefetches=prefetches, ahead=ahead)
         left = Matrix(rows[0].buffer, rows[1], rows[0].row, 1, self.lanes)
-        right = Matrix(*columns, 1, nr, self.lanes)
+        right = Matrix(panels.buffer, panels.first, 1, nr, self.lanes)
         for block in range(blocks):
             lower, upper = (code.index(at * self.channels // blocks) for at in (block, block + 1))
             tile = OutputTile(sums[0].buffer, sums[1], code.index(sums[0].row), code.index(block))
-            kind.call(self.kernel, TileOperands(left, right, lower, upper, tile))
+            kind.call(self.kernel, TileOperands(left, right, lower, upper, tile, ahead=soon))
 
     def _smallest(self, count: SSAValue, choices: Sequence[int], emit: Callable[[int], None]) -> None:
         """The smallest register tile that has so many rows."""
