@@ -46,7 +46,7 @@ print(threading.active_count(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1
 
 def test_a_child_has_all_of_it():
     """A fork waits for the thread, which it would end."""
-    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKED]  # of Python 3.12, of threads and forks
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKED]  # Python 3.12 warns
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert (result.stdout.split(), result.stderr) == (["1", "0"], "")
 
