@@ -70,7 +70,9 @@ class _Visit:
         self._pure = func.function_type.pure
         self._written: dict[SSAValue, bool] = {}
         self._age = 0
-        """Grows with every op that may write: of equal ops that read what it may have written, each has its own."""
+        """Grows with every op that may write: of equal ops that read what it may have written, each has its own. What
+        one region writes, another one of the same op does not read: each begins with the age before the op.
+        """
 
     def block(self, block: Block, known: _Known) -> None:
         """Replaces ops of a block, and in regions of its ops, by those that are known before them."""
@@ -90,12 +92,13 @@ class _Visit:
         writes = not self._pure and may_write(op)
         if writes and op.has_trait(Loop):  # what the last iteration has written is read by the next one
             self._age += 1
+        start = self._age
         for region in op.regions:
+            self._age = start
             for inner in region.blocks:
                 around = (known,) if not isinstance(op, ClosureOp) else ()
                 self.block(inner, ChainMap[Hashable, Operation]({}, *around))
-        if writes:
-            self._age += 1
+        self._age = start + writes
 
     def _is_candidate(self, op: Operation) -> bool:
         if op.has_trait(IsTerminator) or symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):

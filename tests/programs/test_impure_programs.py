@@ -54,7 +54,7 @@ def test_random_programs(body: str):
 
 @pytest.mark.slow
 @given(impure_bodies())
-@settings(max_examples=200)
+@examples(100)
 def test_many_random_programs(body: str):
     check(body, PIPELINES)
 

@@ -10,7 +10,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within, numbers_at_most
 from relax_dialect.frontend.torch.errors import Refusal
-from relax_dialect.frontend.torch.indexing import places
+from relax_dialect.frontend.torch.indexing import positions
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.inference import DEFAULT_PROVER
@@ -21,7 +21,7 @@ from tir_dialect.dtypes import is_bool
 
 
 @dataclass(frozen=True)
-class Places:
+class Positions:
     """Index tensors, and the dimensions that they are for."""
 
     tensors: list[Expr]
@@ -50,7 +50,7 @@ class Places:
         return [*before, *range(width), *range(width + first, width + count)]
 
 
-def _places(node: Node) -> Places:
+def _positions(node: Node) -> Positions:
     tensors, axes, axis = list[Expr](), list[int](), 0
     for index in node.value("indices"):
         if index is None:
@@ -62,7 +62,7 @@ def _places(node: Node) -> Places:
         tensors += several
         axes += range(axis, axis + len(several))
         axis += len(several)
-    return Places(tensors, axes, node.rank())
+    return Positions(tensors, axes, node.rank())
 
 
 def _at(node: Node, index: Expr, axis: int) -> Expr:
@@ -86,7 +86,7 @@ def _of_mask(node: Node, mask: Expr) -> list[Expr]:
 @converts("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index(node: Node) -> Result:
     """The elements, or slices, at places."""
-    where = _places(node)
+    where = _positions(node)
     x = _ordered(node.tensor("self"), where.order)
     if where.axes == [0] and where.width == 1:
         return op.take(x, where.tensors[0], 0)
@@ -114,10 +114,10 @@ def index_put(node: Node) -> Result:
         and not values.ndim
         and not node.flag("accumulate")
     ):
-        behind = list(range(first.ndim, node.rank()))
-        mask = op.expand_dims(first, behind) if behind else first
+        after = list(range(first.ndim, node.rank()))
+        mask = op.expand_dims(first, after) if after else first
         return op.where(mask, values, node.tensor("self"))
-    where = _places(node)
+    where = _positions(node)
     x = _ordered(node.tensor("self"), where.order)
     if where.result_order != sorted(where.result_order):
         width = len(where.result_order)
@@ -148,7 +148,7 @@ def masked_scatter(node: Node) -> Result:
 def slice_scatter(node: Node) -> Result:
     """The tensor with a slice replaced."""
     axis = node.axis()
-    start, end = places(node, node.shape()[axis])
+    start, end = positions(node, node.shape()[axis])
     source = node.tensor("src", node.dtype())
     return op.slice_scatter(node.tensor("self"), source, start, end, node.integer("step", 1), axis)
 
@@ -169,10 +169,10 @@ def diagonal_scatter(node: Node) -> Result:
 
     def kernel(x: te.Tensor, source: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:
-            place = i[one] + min(offset, 0)
+            position = i[one] + min(offset, 0)
             rest = [each for at, each in enumerate(i) if at not in (one, other)]
-            inside = te.logical_and(i[other] - i[one] == offset, place >= 0)
-            return te.if_then_else(inside, source[(*rest, place)], x[i])
+            inside = te.logical_and(i[other] - i[one] == offset, position >= 0)
+            return te.if_then_else(inside, source[(*rest, position)], x[i])
 
         return te.compute(x.shape, element, name="diagonal_scatter")
 

@@ -101,7 +101,7 @@ def triangle(node: Node) -> Result:
 
 @converts("aten.tril_indices.default", "aten.triu_indices.default")
 def triangle_indices(node: Node) -> Result:
-    """The places of the lower or upper triangle of a matrix."""
+    """The indices of the lower or upper triangle of a matrix."""
     import numpy as np
 
     function = np.tril_indices if node.name == "tril_indices" else np.triu_indices

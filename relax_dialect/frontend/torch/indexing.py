@@ -18,13 +18,13 @@ END = 1 << 62
 def slice_(node: Node) -> Result:
     """Every `step`-th element from a start to an end; the tensor itself if that is all."""
     axis, step = node.axis(), node.integer("step", 1)
-    start, end = places(node, node.shape()[axis])
+    start, end = positions(node, node.shape()[axis])
     if start.constant_value == 0 and step == 1 and list(node.shape()) == node.out_dims():
         return node.tensor("self")
     return op.strided_slice(node.tensor("self"), [axis], [start], [end], [step])
 
 
-def places(node: Node, length: Dim) -> tuple[Dim, Dim]:
+def positions(node: Node, length: Dim) -> tuple[Dim, Dim]:
     """The start and end of a slice of a dimension."""
     end = node.value("end")
     return node.dim("start"), length if end is None or (isinstance(end, int) and end >= END) else node.dim("end")
@@ -61,7 +61,7 @@ def indices(node: Node, name: str, axis: int, of: str = "self") -> Expr:
 
 @converts("aten.take.default")
 def take(node: Node) -> Result:
-    """Elements at places of the flattened tensor."""
+    """Elements at offsets of the flattened tensor."""
     x = op.flatten(node.tensor("self"))
     found = indices_within(node.bb, node.tensor("index"), [product(node.shape())], "'take' index")
     return op.take(x, found, 0)
@@ -73,13 +73,13 @@ def as_strided(node: Node) -> Result:
     strides, offset = node.dims("stride"), node.dim("storage_offset")
 
     def kernel(x: te.Tensor) -> te.Tensor:
-        def place(*i: te.Expr) -> te.Expr:
+        def position(*i: te.Expr) -> te.Expr:
             found: te.Expr = te.cast(offset, "index")
             for at, stride in zip(i, strides, strict=True):
                 found = found + at * te.cast(stride, "index")
             return x[found]
 
-        return te.compute(node.out_dims(), place, name="as_strided")
+        return te.compute(node.out_dims(), position, name="as_strided")
 
     return node.te(kernel, op.flatten(node.tensor("self")), name="as_strided")
 

@@ -24,14 +24,14 @@ def embedding_bag(node: Node) -> Result:
     """Sums, means or greatest elements of the rows of a table that are in one bag; `offsets` says where each begins."""
     if any(node.wants(index) for index in (1, 2, 3)):
         raise Refusal("only the first result is supported: the others are for training")
-    places, (bags, width) = node.tensor("indices", i64), node.out_dims()
+    positions, (bags, width) = node.tensor("indices", i64), node.out_dims()
     (count,) = node.shape("indices")
     starts, last = node.tensor("offsets", i64), node.graph.dimension(bags - 1, i64)
     bag = op.subtract(op.bucketize(op.arange(0, count, 1, dtype=i64), starts, right=True), node.const(1, i64))
-    rows = op.take(node.tensor("weight"), places, 0)
+    rows = op.take(node.tensor("weight"), positions, 0)
     seen = op.less_equal(bag, last)  # the last offset may be the end of the last bag
     if node.integer("padding_idx", -1) >= 0:
-        seen = op.logical_and(seen, op.not_equal(places, node.const(node.integer("padding_idx"), i64)))
+        seen = op.logical_and(seen, op.not_equal(positions, node.const(node.integer("padding_idx"), i64)))
     seen, bag = op.expand_dims(seen, [1]), op.minimum(bag, last)
     if node.has("per_sample_weights"):
         rows = op.multiply(rows, op.expand_dims(node.tensor("per_sample_weights"), [1]))

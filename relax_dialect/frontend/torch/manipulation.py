@@ -34,7 +34,7 @@ def permute(node: Node) -> Result:
 
 @converts("aten.transpose.int", "aten.transpose_copy.int", "aten.swapaxes.default", "aten.swapdims.default")
 def transpose(node: Node) -> Result:
-    """Two dimensions exchanged."""
+    """Two dimensions swapped."""
     order = list(range(node.rank()))
     names = ("dim0", "dim1") if node.has("dim0") else ("axis0", "axis1")
     one, other = (node.axis(name) for name in names)
@@ -59,8 +59,8 @@ def movedim(node: Node) -> Result:
     """Dimensions moved to other places."""
     source, destination = node.axes("source"), node.axes("destination")
     order = [axis for axis in range(node.rank()) if axis not in source]
-    for place, axis in sorted(zip(destination, source, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(position, axis)
     return op.permute_dims(node.tensor("self"), order)
 
 

@@ -28,7 +28,7 @@ from tir_dialect.dims import Dim
 
 @dataclass
 class GraphScope(ABC):
-    """What is known of a graph where its nodes are imported."""
+    """What is known about a graph where its nodes are imported."""
 
     bb: BlockBuilder
     owner: GraphModule
@@ -36,7 +36,7 @@ class GraphScope(ABC):
 
     problems: Problems
     bounds: Mapping[str, tuple[int, int | None]]
-    """What is known of symbols."""
+    """What is known about symbols."""
 
     environment: dict[str, Any] = field(default_factory=dict[str, Any])
     """What nodes stand for: tensors, numbers, lists of these, graphs."""

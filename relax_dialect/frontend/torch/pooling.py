@@ -78,19 +78,21 @@ def _with_indices(node: Node, windows: Sequence[Windows]) -> Result:
 
     def gathered(x: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:
-            out, place = i[lead : lead + rank], indices(i[lead : lead + rank], _unraveled(i[-1], windows))
-            seen = [te.logical_and(at >= 0, at < te.cast(end, "index")) for at, end in zip(place, lengths, strict=True)]
-            seen += [at < along.end(o) for along, at, o in zip(windows, place, out, strict=True) if along.end]
+            out, position = i[lead : lead + rank], indices(i[lead : lead + rank], _unraveled(i[-1], windows))
+            seen = [
+                te.logical_and(at >= 0, at < te.cast(end, "index")) for at, end in zip(position, lengths, strict=True)
+            ]
+            seen += [at < along.end(o) for along, at, o in zip(windows, position, out, strict=True) if along.end]
             least = te.min_value(str(node.dtype())) if lowest is None else te.const(lowest, str(node.dtype()))
-            return te.if_then_else(te.logical_and(*seen), x[(*i[:lead], *place)], least)
+            return te.if_then_else(te.logical_and(*seen), x[(*i[:lead], *position)], least)
 
         return te.compute((*dims, product([along.size for along in windows])), element, name="windows")
 
     def flattened(which: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:
-            place = indices(i[lead:], _unraveled(te.cast(which[i], "index"), windows))
+            position = indices(i[lead:], _unraveled(te.cast(which[i], "index"), windows))
             found: te.Expr = te.cast(to_dim(0), "index")
-            for at, along, end in zip(place, windows, lengths, strict=True):
+            for at, along, end in zip(position, windows, lengths, strict=True):
                 first = te.if_then_else(at < 0, at + te.ceildiv(-at, along.step) * along.step, at)
                 found = found * te.cast(end, "index") + first
             return te.cast(found, "i64")
@@ -215,9 +217,9 @@ def _means(node: Node, windows: Sequence[Windows]) -> Callable[[te.Tensor], te.T
     def kernel(x: te.Tensor) -> te.Tensor:
         def total(*i: te.Expr) -> te.Expr:
             inside = [te.reduce_axis(along.size, "r") for along in windows]
-            place = [along.start(at) + by for along, at, by in zip(windows, i[lead:], inside, strict=True)]
-            seen = [at < ends(along, o) for along, at, o in zip(windows, place, i[lead:], strict=True)]
-            element = te.if_then_else(te.logical_and(*seen), x[(*i[:lead], *place)], te.const(0, dtype))
+            position = [along.start(at) + by for along, at, by in zip(windows, i[lead:], inside, strict=True)]
+            seen = [at < ends(along, o) for along, at, o in zip(windows, position, i[lead:], strict=True)]
+            element = te.if_then_else(te.logical_and(*seen), x[(*i[:lead], *position)], te.const(0, dtype))
             return te.sum(element, inside)
 
         sums = te.compute(dims, total, name="sums")

@@ -60,8 +60,8 @@ def extreme(node: Node) -> Result:
 def extreme_and_index(node: Node) -> Result:
     """The greatest or least elements along an axis, and where they are."""
     x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")
-    values, places = (op.max, op.argmax) if node.name == "max" else (op.min, op.argmin)
-    return over(node, values, x), places(x, axis, keepdims=keep) if node.wants(1) else None
+    values, positions = (op.max, op.argmax) if node.name == "max" else (op.min, op.argmin)
+    return over(node, values, x), positions(x, axis, keepdims=keep) if node.wants(1) else None
 
 
 @converts(
@@ -158,16 +158,16 @@ def running_extreme(node: Node) -> Result:
     greatest = node.name == "cummax"
 
     def kernel(x: te.Tensor) -> tuple[te.Tensor, ...]:
-        values, places = te.placeholder(x.shape, x.dtype), te.placeholder(x.shape, "i64")
+        values, positions = te.placeholder(x.shape, x.dtype), te.placeholder(x.shape, "i64")
         taken = te.compute(x.shape, lambda *i: _is_taken(x[i], values[_before(i)], greatest), name="taken")
         firsts = [1, *x.shape[1:]]
         made = te.scan(
             [te.compute(firsts, lambda *i: x[i]), te.compute(firsts, lambda *_: te.const(0, "i64"))],
             [
                 te.compute(x.shape, lambda *i: te.select(taken[i], x[i], values[_before(i)])),
-                te.compute(x.shape, lambda *i: te.select(taken[i], te.cast(i[0], "i64"), places[_before(i)])),
+                te.compute(x.shape, lambda *i: te.select(taken[i], te.cast(i[0], "i64"), positions[_before(i)])),
             ],
-            [values, places],
+            [values, positions],
         )
         assert isinstance(made, tuple)
         return made

@@ -24,7 +24,7 @@ CONVERTERS = LazyTable[Converter]("relax_dialect.frontend.torch", names_in(TORCH
 def converts(*names: str) -> Callable[[Converter], Converter]:
     """Makes a function the converter of operators, which are named with their overloads: `aten.add.Tensor`.
 
-    What is registered is not decomposed. A later converter takes the place of an earlier one.
+    What is registered is not decomposed. A later converter replaces an earlier one.
     """
 
     def register(converter: Converter) -> Converter:

@@ -19,7 +19,7 @@ from tir_dialect.dims import symbol
 
 @converts("aten.argmax.default", "aten.argmin.default")
 def argmax(node: Node) -> Result:
-    """The place of the greatest or least element along an axis, or of all."""
+    """The index of the greatest or least element along an axis, or of all."""
     function = op.argmax if node.name == "argmax" else op.argmin
     if node.has("dim"):
         return function(node.tensor("self"), node.axis(), keepdims=node.flag("keepdim"))
@@ -60,7 +60,7 @@ def _of_rows(*, right: bool) -> Callable[[te.Tensor, te.Tensor], te.Tensor]:
 
 @converts("aten.nonzero.default")
 def nonzero(node: Node) -> Result:
-    """The places of the elements that are not zero, one in each row."""
+    """The indices of the elements that are not zero, one in each row."""
     return op.permute_dims(op.nonzero(node.tensor("self")), [1, 0])
 
 

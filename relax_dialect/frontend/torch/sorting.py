@@ -24,7 +24,7 @@ def sort(node: Node) -> Result:
 
 @converts("aten.argsort.default", "aten.argsort.stable")
 def argsort(node: Node) -> Result:
-    """The places of the elements in order."""
+    """The indices of the elements in order."""
     return op.argsort(node.tensor("self"), node.axis(), descending=node.flag("descending"))
 
 
@@ -44,8 +44,8 @@ def topk(node: Node) -> Result:
 def kthvalue(node: Node) -> Result:
     """The element that is at place `k`, counted from 1, when they are in order, and where it is."""
     x, axis = node.tensor("self"), node.axis()
-    place = op.strided_slice(op.argsort(x, axis), [axis], [node.integer("k") - 1], [node.integer("k")])
-    return _found(node, x, axis, place)
+    position = op.strided_slice(op.argsort(x, axis), [axis], [node.integer("k") - 1], [node.integer("k")])
+    return _found(node, x, axis, position)
 
 
 @converts("aten.median.dim", "aten.median.default", "aten.nanmedian.dim", "aten.nanmedian.default")

@@ -1,4 +1,4 @@
-"""Sizes: expressions of PyTorch (`torch.SymInt`, of SymPy) as dimensions, and what is known of their symbols."""
+"""Sizes: expressions of PyTorch (`torch.SymInt`, of SymPy) as dimensions, and what is known about their symbols."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ print(threading.active_count(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1
 
 def test_a_child_has_all_of_it():
     """A fork waits for the thread, which it would end."""
-    result = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, text=True, cwd=ROOT)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _FORKED]  # Python 3.12 warns
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert (result.stdout.split(), result.stderr) == (["1", "0"], "")
 
 

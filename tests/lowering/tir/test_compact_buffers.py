@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.pipelines import TIRToFlatPass
+from tests.support.sweeps import examples
 from tests.tir_dialect.schedule import support
 from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue, softmax
 from tests.tir_dialect.schedule.test_padding import padded
@@ -84,7 +85,7 @@ def test_caches_of_a_product_are_tiles():
     support.check_same(support.matmul(), compact)
 
 
-@settings(max_examples=80)
+@examples(40)
 @given(st.sampled_from(sorted(PROGRAMS)), st.integers(2, 7), st.data())
 def test_random_schedules_compute_the_same(program: str, steps: int, data: st.DataObject):
     before = PROGRAMS[program]()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 
 from lowering.tir.hoist_guards import MOST_OPS, WHOLE_TILES, HoistGuardsPass
 from lowering.tir.lower_init_blocks import LowerInitBlocksPass
+from tests.support.sweeps import examples
 from tests.tir_dialect.schedule import support
 from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue
 from tests.tir_dialect.schedule.test_random import PROGRAMS, SIZES, step
@@ -94,7 +95,7 @@ def test_long_bodies_are_not_copied():
     assert not halves(hoisted(func))
 
 
-@settings(max_examples=80)
+@examples(40)
 @given(st.sampled_from(sorted(PROGRAMS)), st.integers(2, 7), st.data())
 def test_random_schedules_compute_the_same(program: str, steps: int, data: st.DataObject):
     before = PROGRAMS[program]()

@@ -362,6 +362,7 @@ def test_on_the_shell(user_database: Path, tmp_path: Path):
     assert "kernels" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_damaged_database_is_a_line_on_the_shell(user_database: Path, tmp_path: Path):
     user_database.write_text("{")
     (tmp_path / "p.mlir").write_text(MAP)

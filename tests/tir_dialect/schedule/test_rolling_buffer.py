@@ -52,6 +52,34 @@ def test_windows_that_move_by_parts(factor, divisor, tile):
     assert home(sch, "B") is None
 
 
+@pytest.mark.parametrize("tile", [1, 4])
+def test_buffers_that_are_made_of_each_other(tile):
+    """The last one first: what is stored into a window is another element in each iteration."""
+    a = te.placeholder((n + 4, m), "i32", "A")
+    b = te.compute((n + 4, m), lambda i, j: a[i, j] * 3, name="B")
+    c = te.compute((n + 2, m), lambda i, j: b[i, j] + b[i + 2, j], name="C")
+    d = te.compute((n, m), lambda i, j: c[i, j] + c[i + 2, j], name="D")
+    func = te.create_prim_func([a, d])
+
+    def computed_together(sch):
+        outer, _ = sch.split(sch.get_loops("D")[0], [None, tile])
+        sch.compute_at("C", outer)
+        sch.compute_at("B", outer)
+
+    def transform(sch):
+        computed_together(sch)
+        sch.rolling_buffer("C", 0)
+        sch.rolling_buffer("B", 0)
+
+    sch = scheduled(func, transform, [{"n": 9, "m": 2}, {"n": 1, "m": 3}, {"n": 0, "m": 1}])
+    shapes = [op.buffer_type.shape[0].constant_value for op in sch.func.walk() if isinstance(op, AllocBufferOp)]
+    assert sorted(shapes) == [tile + 2, tile + 4]
+    sch = Schedule(func)
+    computed_together(sch)
+    sch.rolling_buffer("B", 0)
+    refuses(sch, 'roll "B" after those that are made of it', "rolling_buffer", "C", 0)
+
+
 def test_rolling_buffer_refusals():
     sch = Schedule(elementwise())
     refuses(sch, 'no loop around block "B" needs elements', "rolling_buffer", "B", 0)

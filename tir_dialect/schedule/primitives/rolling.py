@@ -181,16 +181,20 @@ def _check_inputs(self: ScheduleState, block: BlockOp, loop: ForOp, known: set[S
         for op in loop.walk():
             if not touches(op, {buffer}, writes_only=True):
                 continue
-            writer = enclosing_block(op)
-            if writer is None or not isinstance(op, StoreOp) or not _gives_the_same(writer, op):
-                raise self.error(f'{describe(op)} may give an element of buffer "{buffer.name_hint}" another value')
+            writer, hint = enclosing_block(op), buffer.name_hint
+            if writer is None or not isinstance(op, StoreOp) or _updates(writer, op):
+                raise self.error(f'{describe(op)} may give an element of buffer "{hint}" another value')
+            if iterators_of_indices(writer, op.indices) is None:
+                raise self.error(
+                    f'{describe(op)} stores to buffer "{hint}" at other indices than its iterators: of buffers that '
+                    f'are made of each other, roll "{hint}" after those that are made of it'
+                )
             _check_inputs(self, writer, loop, known)
 
 
-def _gives_the_same(block: BlockOp, store: StoreOp) -> bool:
-    """Whether what a block stores to an element depends on its other inputs only."""
-    updates = block.init is None and root_buffer(store.buffer) in read_buffers(block)
-    return not updates and iterators_of_indices(block, store.indices) is not None
+def _updates(block: BlockOp, store: StoreOp) -> bool:
+    """Whether what a block stores to an element may depend on what was there."""
+    return block.init is None and root_buffer(store.buffer) in read_buffers(block)
 
 
 def _compute_what_is_new(self: ScheduleState, block: BlockOp, window: _Window) -> None:

@@ -115,3 +115,60 @@ relax.func @new_memory() -> !relax.object {
   %t = relax.tuple(%a, %b)
   relax.return %t
 }
+
+// -----
+
+// A branch that hands its value to somebody who may write into it has its own, and so has every iteration of a loop;
+// what a loop writes is read by its later iterations, and after it.
+// CHECK-LABEL: relax.func @written_in_branch
+// CHECK-NEXT:    %0 = relax.exp %x
+// CHECK-NEXT:    %1 = relax.if %c {
+// CHECK-NEXT:      %2 = relax.exp %x
+// CHECK-NEXT:      relax.call_packed "change"(%2)
+// CHECK:         } else {
+// CHECK-NEXT:      %4 = relax.log %0
+// CHECK-NEXT:      relax.yield %4
+relax.func @written_in_branch(%x: !relax.tensor<[4], f32>, %c: !relax.prim<i1>) -> !relax.tensor<[4], f32> impure {
+  %0 = relax.exp %x
+  %1 = relax.if %c {
+    %2 = relax.exp %x
+    relax.call_packed "change"(%2)
+    %3 = relax.log %2
+    relax.yield %3
+  } else {
+    %4 = relax.exp %x
+    %5 = relax.log %4
+    relax.yield %5
+  }
+  %6 = relax.add %0, %1
+  relax.return %6
+}
+// CHECK-LABEL: relax.func @written_in_loop
+// CHECK:         %0 = relax.exp %x
+// CHECK-NEXT:    %y = relax.negative %x
+// CHECK-NEXT:    %1 = relax.exp %y
+// CHECK-NEXT:    %r = relax.for
+// CHECK-NEXT:      %2 = relax.exp %x
+// CHECK-NEXT:      %3 = relax.exp %y
+// CHECK-NEXT:      relax.call_packed "change"(%2)
+// CHECK-NEXT:      relax.call_packed "change"(%y)
+// CHECK:         %{{.*}} = relax.exp %y
+// CHECK-NEXT:    relax.tuple(%0, %1, %r, %{{.*}})
+relax.func @written_in_loop(%x: !relax.tensor<[4], f32>, %n: !relax.prim<i64>) -> !relax.object impure {
+  %zero = relax.prim 0
+  %0 = relax.exp %x
+  %y = relax.negative %x
+  %1 = relax.exp %y
+  %r = relax.for %i = %zero to %n (%sum: !relax.tensor<[4], f32> = %x) {
+    %2 = relax.exp %x
+    %3 = relax.exp %y
+    relax.call_packed "change"(%2)
+    relax.call_packed "change"(%y)
+    %4 = relax.add %2, %3
+    %5 = relax.add %sum, %4
+    relax.yield %5
+  }
+  %6 = relax.exp %y
+  %7 = relax.tuple(%0, %1, %r, %6)
+  relax.return %7
+}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -74,7 +74,7 @@ def test_random_programs(program: Program):
 
 @pytest.mark.slow
 @given(programs(COMPILED))
-@settings(max_examples=100)
+@examples(50)
 def test_many_random_programs(program: Program):
     check(program.module, program.inputs, program.entry)
 
@@ -91,7 +91,7 @@ def test_random_programs_about_memory(program: Program):
 
 @pytest.mark.slow
 @given(programs(MEMORY, statements=8))
-@settings(max_examples=200)
+@examples(100)
 def test_many_random_programs_about_memory(program: Program):
     check(program.module, program.inputs, program.entry, ["native"], [RelaxToVMPass])
 

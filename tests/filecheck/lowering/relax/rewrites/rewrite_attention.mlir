@@ -119,14 +119,17 @@ relax.func @ordered[%b, %s](%q: !relax.tensor<[b, 2, s, 4], f32>, %k: !relax.ten
 
 // -----
 
-// Left as they are: probabilities that are used elsewhere, another axis, a bias that broadcasts the scores, batches
-// that are broadcast, 16-bit floats.
+// Left as they are: probabilities that are used elsewhere, another axis, a bias that broadcasts the scores or may do
+// so, batches that are broadcast, 16-bit floats.
 // CHECK-LABEL: relax.func @used
 // CHECK-NOT:     relax.nn.attention
 // CHECK-LABEL: relax.func @other_axis
 // CHECK-NOT:     relax.nn.attention
 // CHECK-LABEL: relax.func @larger_bias
 // CHECK-NOT:     relax.nn.attention
+// CHECK-LABEL: relax.func @bias_of_any_size
+// CHECK-NOT:     relax.nn.attention
+// CHECK:         relax.add %0, %m
 // CHECK-LABEL: relax.func @other_batch
 // CHECK-NOT:     relax.nn.attention
 // CHECK-LABEL: relax.func @half
@@ -145,6 +148,13 @@ relax.func @other_axis[%s, %t](%q: !relax.tensor<[1, 2, s, 4], f32>, %k: !relax.
   relax.return %y
 }
 relax.func @larger_bias[%s, %t](%q: !relax.tensor<[1, 2, s, 4], f32>, %k: !relax.tensor<[1, 2, 4, t], f32>, %v: !relax.tensor<[1, 2, t, 4], f32>, %m: !relax.tensor<[3, 1, 1, 1], f32>) -> !relax.tensor<[3, 2, s, 4], f32> {
+  %0 = relax.matmul %q, %k
+  %1 = relax.add %0, %m
+  %2 = relax.nn.softmax %1
+  %y = relax.matmul %2, %v
+  relax.return %y
+}
+relax.func @bias_of_any_size[%b, %c, %s, %t](%q: !relax.tensor<[b, 2, s, 4], f32>, %k: !relax.tensor<[b, 2, 4, t], f32>, %v: !relax.tensor<[b, 2, t, 4], f32>, %m: !relax.tensor<[c, 1, 1, 1], f32>) -> !relax.object {
   %0 = relax.matmul %q, %k
   %1 = relax.add %0, %m
   %2 = relax.nn.softmax %1
