@@ -1,5 +1,5 @@
-"""Convolution networks, with batch normalisation as exported: ResNet-50 (He et al., 2015), MobileNet-v2 (Sandler et al.,
-2018), VGG-19 (Simonyan and Zisserman, 2014) and U-Net (Ronneberger et al., 2015).
+"""Convolution networks, with batch normalisation as exported: ResNet-50 (He et al., 2015), MobileNet-v2 (Sandler et
+al., 2018), VGG-19 (Simonyan and Zisserman, 2014) and U-Net (Ronneberger et al., 2015).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,10 @@ def _inverse_transform(m: Values) -> list[te.Expr]:
         0.5 * total + 2.0 * further_total,
         _SMALL**3 * difference + _LARGE**3 * further_difference + m[5],
     ]
+
+
+def _spatial(*axes: tuple[Dim, str]) -> list[tuple[Literal["spatial"], Dim, str]]:
+    return [("spatial", extent, name) for extent, name in axes]
 
 
 def _on_both_sides(
@@ -137,8 +141,8 @@ def _transformed(shapes: WinogradShapes, padded: te.Tensor) -> te.Tensor:
     side = range(shapes.points)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        axes = (batch, "n"), (blocks, "c"), (rows, "i"), (columns, "j"), (block, "lane")
-        with b.block("transform", *(("spatial", extent, axis) for extent, axis in axes)) as (n, c, i, j, lane):
+        axes = _spatial((batch, "n"), (blocks, "c"), (rows, "i"), (columns, "j"), (block, "lane"))
+        with b.block("transform", *axes) as (n, c, i, j, lane):
             patch = [[b.let(padded[n, c, i * tile + p, j * tile + q, lane]) for q in side] for p in side]
             for p, row in enumerate(_on_both_sides(b, _data_transform, patch)):
                 for q, value in enumerate(row):
@@ -165,11 +169,9 @@ def _tiles(shapes: WinogradShapes, products: te.Tensor) -> te.Tensor:
     side = range(shapes.points)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        axes = (batch, "n"), (blocks, "c"), (rows, "i"), (columns, "j"), (block, "lane")
-        with b.block("inverse", *(("spatial", extent, axis) for extent, axis in axes)) as (n, c, i, j, lane):
-            sums = [
-                [b.let(products[p * shapes.points + q, n, i, j, c * size + lane]) for q in side] for p in side
-            ]
+        axes = _spatial((batch, "n"), (blocks, "c"), (rows, "i"), (columns, "j"), (block, "lane"))
+        with b.block("inverse", *axes) as (n, c, i, j, lane):
+            sums = [[b.let(products[p * shapes.points + q, n, i, j, c * size + lane]) for q in side] for p in side]
             for p, row in enumerate(_on_both_sides(b, _inverse_transform, sums)):
                 for q, value in enumerate(row):
                     b.store(outs[0], (n, c, i * tile + p, j * tile + q, lane), value)

@@ -46,7 +46,6 @@ from lowering.kernels.cpu.structure.winograd import Winograd, find_winograd
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
-
 Item: TypeAlias = Gemm | BlockGemm | DotGroupGemm | Attention | Winograd | Stage
 """What code is generated for at once."""
 
@@ -139,7 +138,7 @@ class _Emitter:
                 plan.append(winograd)
                 rest = rest[winograd.count :]
                 continue
-            stage, *rest = rest
+            stage, rest = rest[0], rest[1:]
             contraction = self.contractions.get(stage)
             block_gemm = None if contraction is not None or not rest else self._block_gemm(stage, rest, own)
             if block_gemm is not None:

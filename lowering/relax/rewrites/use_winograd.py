@@ -22,7 +22,7 @@ from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.patterns import OpPattern
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import constant
 from tir_dialect.elements import TensorAttr, tensor_attr
 from tir_dialect.target import Target
 from tir_dialect.weights import WeightAttr
@@ -31,8 +31,8 @@ from vm_dialect.tensors import aligned_copy
 
 @dataclass(frozen=True)
 class UseWinogradPass(Pass):
-    """Computes 3 x 3 convolutions of blocked channels, with stride 1 and constant weights, by Winograd's algorithm where
-    that is faster: results of a tile at once, with weights that are transformed when the program is compiled.
+    """Computes 3 x 3 convolutions of blocked channels, with stride 1 and constant weights, by Winograd's algorithm
+    where that is faster: results of a tile at once, with weights that are transformed when the program is compiled.
 
     Before:
 
@@ -50,8 +50,8 @@ class UseWinogradPass(Pass):
 
     The largest tile is that of the target (`winograd_tile`): 1 leaves all convolutions as they are, 2, which is the
     default, allows F(2 x 2) with 16 multiplications for 36, and 4 also F(4 x 4) with 36 for 144. Rounding errors are
-    some two times those of the sum of products with F(2 x 2), and some five times with F(4 x 4). A cost model decides for each convolution by its
-    sizes. Idempotent.
+    some two times those of the sum of products with F(2 x 2), and some five times with F(4 x 4). A cost model decides
+    for each convolution by its sizes. Idempotent.
     """
 
     name = "use-winograd"
@@ -91,11 +91,13 @@ class ComputeTiles(RewritePattern):
 
     @op_rewrite_pattern
     def match_and_rewrite(self, op: Conv2dOp, rewriter: PatternRewriter) -> None:
-        array = op.w.owner.array if isinstance(op.w.owner, ConstantOp) else None
+        old = op.w.owner
+        array = old.array if isinstance(old, ConstantOp) else None
         lanes = self.target.lanes(32)
-        if array is None or not _is_plain(op, lanes):
+        if not isinstance(old, ConstantOp) or array is None or not _is_plain(op, lanes):
             return
-        data, result = (info.known_dims if isinstance(info := value.type, TensorType) else None for value in (op.x, op.result))
+        types = op.x.type, op.result.type
+        data, result = (each.known_dims if isinstance(each, TensorType) else None for each in types)
         if data is None or result is None:
             return
         blocks, inner = array.shape[:2]
@@ -105,7 +107,7 @@ class ComputeTiles(RewritePattern):
         tile = sizes.best_tile(self.largest)
         if tile is None:
             return
-        weights = ConstantOp(self._transformed(op.w.owner, array, tile))
+        weights = ConstantOp(self._transformed(old, array, tile))
         shape = (constant((tile + WINDOW - 1) ** 2), constant(inner * lanes), constant(blocks * lanes))
         dims = KernelDims.of([data, result])
         shapes = WinogradShapes(dims.shape(data), shape, dims.shape(result), op.windows.padding, tile)

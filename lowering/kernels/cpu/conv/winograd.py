@@ -87,8 +87,8 @@ class LinearMap(Routine):
             if name == "mul":
                 products[len(values) - 1] = values[left], values[right]
         for number, output in enumerate(program.outputs):
-            place = code.add(size["target"], code.mul(size["step"], number))
-            code.store(values[output], buffer["outputs"], [place])
+            offset = code.add(size["target"], code.mul(size["step"], number))
+            code.store(values[output], buffer["outputs"], [offset])
 
     def _value(
         self,
@@ -115,7 +115,8 @@ def suits(winograd: Winograd, tiles: Tiling) -> bool:
     lanes = winograd.there.stage.extents[LANE].constant_value
     channels = winograd.contraction.stage.extents[5].constant_value
     panels = winograd.contraction.columns.panels == tiles.nr
-    return lanes == tiles.lanes and channels is not None and panels and winograd.back.stage.extents[LANE].constant_value == lanes
+    results = winograd.back.stage.extents[LANE].constant_value
+    return lanes == results == tiles.lanes and channels is not None and panels
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,7 @@ class WinogradConvolution:
         widths = self.channels + self.lanes, self.group * self.tiles.nr + self.lanes
         with shared_units(code, units, tasks) as (lower, upper):
             there, back = (
-                Memory(code.alloc([self.points * (rows * width + self.lanes)], f32, name), width, rows * width + self.lanes)
-                for width, name in zip(widths, ("transformed", "sums"), strict=True)
+                self._memory(name, rows, width) for width, name in zip(widths, ("transformed", "sums"), strict=True)
             )
             with code.loop(upper, "unit", lower=lower) as unit:
                 block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))
@@ -194,6 +194,11 @@ class WinogradConvolution:
                     end = code.minimum(high, code.add(begin, self.group))
                     self._products(there, back, code.sub(last, first), (begin, end))
                     self._results(back, (first, last), (begin, end))
+
+    def _memory(self, name: str, rows: int, width: int) -> Memory:
+        """Memory of a task, for so many rows of each point."""
+        point = rows * width + self.lanes
+        return Memory(self.code.alloc([self.points * point], f32, name), width, point)
 
     def _range(self, number: SSAValue, count: SSAValue, parts: SSAValue) -> tuple[SSAValue, SSAValue]:
         code = self.code
@@ -220,7 +225,7 @@ class WinogradConvolution:
         """The transformed patches of some tiles."""
         code, there = self.code, self.winograd.there
         strides = self._data_strides
-        patch = code.alloc([self.points * self.lanes], f32, "patch", scope="local")
+        patch = code.alloc([self.points * self.lanes], f32, "patch")
         patch = code.value(FlattenOp(patch))
         with code.loop(last, "t", lower=first, vectorize=False) as t:
             n, row, column = self._position(t, self._low)
@@ -259,8 +264,8 @@ class WinogradConvolution:
         rows, columns = map(code.dim, self.grid)
         rest = code.divide(t, columns)
         row, column = code.remainder(rest, rows), code.remainder(t, columns)
-        first = (code.sub(code.mul(each, self.tile), lack) for each, lack in zip((row, column), low, strict=True))
-        return code.divide(rest, rows), *first
+        top, left = code.sub(code.mul(row, self.tile), low[0]), code.sub(code.mul(column, self.tile), low[1])
+        return code.divide(rest, rows), top, left
 
     @property
     def _extents(self) -> tuple[Dim, Dim]:
@@ -296,8 +301,8 @@ class WinogradConvolution:
         ):
             at = [*zip((n, c, code.add(row, p), code.add(column, q)), strides, strict=False)]
             value = code.load(self.kernel.flat[self.winograd.data], [code.linear(constant(0), at)], self.lanes)
-            place = code.mul(code.add(code.mul(p, self.side), q), self.lanes)
-            code.store(value, patch, [place])
+            offset = code.mul(code.add(code.mul(p, self.side), q), self.lanes)
+            code.store(value, patch, [offset])
 
     # Products
 
@@ -345,9 +350,9 @@ class WinogradConvolution:
                 with code.loop(strips, "strip", vectorize=False) as strip:
                     row = code.mul(strip, mr)
                     source = code.add(code.mul(point, there.point), code.mul(row, there.row))
-                    place = code.add(code.add(code.mul(point, back.point), code.mul(row, back.row)), column)
+                    offset = code.add(code.add(code.mul(point, back.point), code.mul(row, back.row)), column)
                     panels = WeightPanels(weights, first, following, code.remainder(strip, 2))
-                    self._strip(mr, (there, source), panels, (back, place))
+                    self._strip(mr, (there, source), panels, (back, offset))
 
             self._smallest(each, self._mr_choices, emit)
 
@@ -387,15 +392,13 @@ class WinogradConvolution:
 
     # From points to results
 
-    def _results(
-        self, sums: Memory, tiles: tuple[SSAValue, SSAValue], panels: tuple[SSAValue, SSAValue]
-    ) -> None:
+    def _results(self, sums: Memory, tiles: tuple[SSAValue, SSAValue], panels: tuple[SSAValue, SSAValue]) -> None:
         """The results of some tiles and panels."""
         code, nr, lanes, back = self.code, self.tiles.nr, self.lanes, self.winograd.back
         blocks = code.dim(back.stage.extents[BLOCK])
         low = code.mul(panels[0], nr // lanes)
         high = code.minimum(code.mul(panels[1], nr // lanes), blocks)
-        square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], f32, "tile", scope="local")))
+        square = code.value(FlattenOp(code.alloc([self.tile**2 * lanes], f32, "tile")))
         steps = [code.index(self.side * sums.point), code.index(sums.point)]
         with code.loop(tiles[1], "t", lower=tiles[0], vectorize=False) as t:
             n, row, column = self._position(t, (0, 0))
@@ -409,8 +412,8 @@ class WinogradConvolution:
                     code.loop(ends[0], "p", vectorize=False) as p,
                     code.loop(ends[1], "q", vectorize=False) as q,
                 ):
-                    place = code.mul(code.add(code.mul(p, self.tile), q), lanes)
-                    value = code.load(square, [place], lanes)
+                    offset = code.mul(code.add(code.mul(p, self.tile), q), lanes)
+                    value = code.load(square, [offset], lanes)
                     self._store(value, (n, c, code.add(row, p), code.add(column, q)))
 
     def _ends(self, row: SSAValue, column: SSAValue) -> tuple[SSAValue, SSAValue]:

@@ -110,13 +110,14 @@ def is_transform(stage: Stage) -> bool:
 def _joins(there: Transform, contraction: Contraction, back: Transform) -> bool:
     """Whether a contraction multiplies what one transform makes for the other, point by point, with panels."""
     rows, columns = contraction.rows.value.owner, contraction.columns.value.owner
-    plain = isinstance(rows, LoadOp) and isinstance(columns, LoadOp) and isinstance(contraction.element, Float32Type)
-    if not plain or rows.buffer is not there.target or contraction.store.buffer is not back.source:
+    if not (isinstance(rows, LoadOp) and isinstance(columns, LoadOp) and isinstance(contraction.element, Float32Type)):
+        return False
+    if rows.buffer is not there.target or contraction.store.buffer is not back.source:
         return False
     accesses = contraction.stage.accesses
-    in_order = all(
-        index.is_axis(axis) for axis, index in zip((0, 1, 2, 3, 5), accesses[rows], strict=True)
-    ) and all(index.is_axis(axis) for axis, index in enumerate(accesses[contraction.store]))
+    in_order = all(index.is_axis(axis) for axis, index in zip((0, 1, 2, 3, 5), accesses[rows], strict=True)) and all(
+        index.is_axis(axis) for axis, index in enumerate(accesses[contraction.store])
+    )
     return (
         in_order
         and (contraction.batch, contraction.column, contraction.reduced) == ((0,), (4,), (5,))
@@ -200,7 +201,7 @@ def _transform(
     if len(squares) != len(inputs) or len({tile for tile, *_ in squares}) != 1:
         return None
     positions = {load: (square[1], square[2]) for load, square in inputs.items() if square is not None}
-    if sorted(place for place in outputs.values() if place is not None) != list(range(len(outputs))):
+    if sorted(point for point in outputs.values() if point is not None) != list(range(len(outputs))):
         return None
     ordered = sorted(outputs, key=lambda store: outputs[store] or 0)
     program = _program(stage, positions, [store.value for store in ordered])
