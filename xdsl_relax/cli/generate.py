@@ -39,7 +39,7 @@ def generate(args: argparse.Namespace) -> None:
             _Chat(model, args, sampling).run()
         else:
             _answer(model, args, sampling)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise ToolError(with_traceback(str(error), error)) from error
 
 
