@@ -60,7 +60,14 @@ def test_debug_level_shows_each_step(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "IR after convert-relax-to-vm" in err
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+LONG = pytest.mark.slow
+"""For an example that takes longer than the others together."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=LONG if path.stem == "user_facing" else ()) for path in EXAMPLES],
+)
 def test_each_pass_changes_nothing_the_second_time(path: Path):
     pipeline = load_pass("relax-to-llvm")
     assert issubclass(pipeline, PipelinePass)

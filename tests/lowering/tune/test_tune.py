@@ -350,6 +350,7 @@ def test_progress(everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
     assert bar.getvalue().endswith("\n")
 
 
+@pytest.mark.slow
 def test_on_the_shell(user_database: Path, tmp_path: Path):
     path = tmp_path / "p.mlir"
     path.write_text(SQUARE)
