@@ -37,7 +37,7 @@ def cases() -> list[Case]:
 
 def table(threads: int) -> None:
     """The table for a number of threads."""
-    run("gemv", "Products with few rows in f32", cases(), threads)
+    run("gemv", "GEMV and GEMM with small M in f32", cases(), threads)
 
 
 def main() -> None:

@@ -74,7 +74,7 @@ def serve() -> None:
             try:
                 call = build(*given)
                 answer = results_of(call)
-            except Exception as error:  # which of them a tree raises is its own affair
+            except Exception as error:  # any error of a tree is a row of the report
                 answer = f"{type(error).__name__}: {error}"
         else:
             assert call is not None  # only what was built is timed

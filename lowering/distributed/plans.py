@@ -57,8 +57,8 @@ def sequence_parallel(dim: int = 1) -> Plan:
 def expert_parallel(*experts: str) -> Plan:
     """Workers have some of the experts each: the first dimension of their matrices (Lepikhin et al., 2020, GShard).
 
-    Where all workers have all tokens, an all-reduce adds up what their experts say. Where they have tiles of the tokens
-    along the same axis, an all-gather brings these to the experts, and a reduce-scatter brings the sums back.
+    Where all workers have all tokens, an all-reduce adds up what their experts give. Where they have tiles of the
+    tokens along the same axis, an all-gather brings these to the experts, and a reduce-scatter brings the sums back.
     """
     return Plan({name: Shard(0) for name in experts})
 

@@ -15,6 +15,7 @@ from lowering.distributed.shard import shard
 from relax_dialect.ops.collective import CollectiveOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
+from relax_dialect.symbols import symbol_name
 from tir_dialect.dims import Dim, constant, product
 
 
@@ -66,8 +67,7 @@ def _function(op: Operation) -> str | None:
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, ModuleOp):
         op, parent = parent, parent.parent_op()
-    name = op.properties.get("sym_name")
-    return None if name is None else str(name).strip('"')
+    return symbol_name(op)
 
 
 def predict(

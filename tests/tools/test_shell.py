@@ -131,6 +131,8 @@ def test_signatures_of_programs(program: str, tmp_path: Path, capsys: pytest.Cap
     assert "--dim batch=9: @double expected at most 8" in capsys.readouterr().err
     assert run([program, "--random", "--dim", "n=9"]) == 1
     assert "--dim n: @double has no such symbol, it has batch" in capsys.readouterr().err
+    assert run([program, "--random", "--dim", "batch=2,n=9"]) == 1
+    assert "--dim n: @double has no such symbol, it has batch" in capsys.readouterr().err
     assert run([program, "--dim", "batch=9"]) == 1
     assert "--dim is for arrays that are made up: add --random" in capsys.readouterr().err
 

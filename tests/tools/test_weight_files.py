@@ -75,6 +75,21 @@ def test_what_does_not_fit_is_refused(text: tuple[str, str], tmp_path: Path, cap
     assert "--weights" in capsys.readouterr().err
 
 
+def test_a_text_without_elements_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "m.mlir").write_text("%k = relax.constant dense<0.5> : tensor<64x64xf32>\n%y = relax.exp %k\n")
+    assert optimize([str(tmp_path / "m.mlir")]) == 0
+    assert "note" not in capsys.readouterr().err
+    (tmp_path / "m.mlir").write_text(
+        "relax.func @main() -> !relax.object {\n  %k = relax.constant dense<0.5> : tensor<64x64xf32>\n"
+        "  %y = relax.exp %k\n  relax.return %y\n}"
+    )
+    assert optimize([str(tmp_path / "m.mlir"), "-p", "fold-constants"]) == 0
+    assert "note: the text only names 1 large constant; --save-weights FILE" in capsys.readouterr().err
+    weights = str(tmp_path / "w.safetensors")
+    assert optimize([str(tmp_path / "m.mlir"), "-p", "fold-constants", "--save-weights", weights]) == 0
+    assert "note" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int8, np.bool_, *NARROW_DTYPES])
 def test_dtypes_are_kept(dtype: type, tmp_path: Path):
     weight = (np.arange(2000) % 4).reshape(40, 50).astype(dtype)

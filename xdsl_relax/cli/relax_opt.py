@@ -425,6 +425,22 @@ class RelaxOptMain(xDSLOptMain):
             from lowering.compiler.weight_files import save_weights
 
             save_weights(prog, self.args.save_weights)
+        elif not self.args.verify_diagnostics:
+            self._tell_left_out(prog)
+
+    def _tell_left_out(self, module: ModuleOp) -> None:
+        """The text has the names of large constants only: says so, where their elements are lost with this process."""
+        from tir_dialect.weights import WeightAttr
+
+        values = [value for op in module.walk() for value in op.properties.values()]
+        weights = [value for value in values if isinstance(value, WeightAttr) and value.array is not None]
+        count = len({value.weight_name for value in weights})
+        if count:
+            print(
+                f"relax-opt: note: the text only names {count} large constant{'s' * (count > 1)}; "
+                "--save-weights FILE.safetensors keeps the elements",
+                file=sys.stderr,
+            )
 
     def _draw(self, module: ModuleOp, before: ModuleOp | None) -> None:
         from lowering.view.dot import CannotRender

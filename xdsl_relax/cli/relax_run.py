@@ -245,7 +245,7 @@ class _Inputs:
         collected: Sequence[tuple[str, str]] = args.inputs or ()
         given = _arguments(collected, rng)
         if ("--random", "") in collected:
-            return _Inputs(given, rng, dict(args.dims))
+            return _Inputs(given, rng, dict(pair for each in args.dims for pair in each))
         if args.dims:
             raise ToolError("--dim is for arrays that are made up: add --random without a specification")
         return _Inputs(given, rng)

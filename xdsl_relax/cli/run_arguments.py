@@ -9,7 +9,7 @@ from typing import Any
 from xdsl_relax.cli.arguments import add_build_options, add_load_option
 from xdsl_relax.cli.parser import ToolParser
 from xdsl_relax.cli.programs import MODES
-from xdsl_relax.cli.signatures import given_dim
+from xdsl_relax.cli.signatures import given_dims
 from xdsl_relax.file_kinds import KINDS
 
 
@@ -116,9 +116,9 @@ def _add_inputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="dims",
-        type=given_dim,
-        metavar="SYMBOL=N",
-        help="the size of a symbol in arrays of --random alone (default: 4, or what its bounds allow)",
+        type=given_dims,
+        metavar="SYMBOL=N[,..]",
+        help="the sizes of symbols in arrays of --random alone (default: 4, or what their bounds allow)",
     )
     inputs.add_argument(
         "--value",

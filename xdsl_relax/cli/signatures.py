@@ -131,9 +131,12 @@ def signature_of(module: ModuleOp, entry: str) -> Signature | None:
     return next((each for each in signatures_in(module) if each.name == entry), None)
 
 
-def given_dim(text: str) -> tuple[str, int]:
-    """The symbol and the size of `batch=4`."""
-    name, _, size = text.partition("=")
-    if not (name.isidentifier() and size.isdecimal()):
-        raise argparse.ArgumentTypeError(f"expected a symbol and a size like batch=4, got {text}")
-    return name, int(size)
+def given_dims(text: str) -> list[tuple[str, int]]:
+    """The symbols and the sizes of `batch=4,length=7`."""
+    found: list[tuple[str, int]] = []
+    for each in text.split(","):
+        name, _, size = each.partition("=")
+        if not (name.isidentifier() and size.isdecimal()):
+            raise argparse.ArgumentTypeError(f"expected symbols and sizes like batch=4,length=7, got {text}")
+        found.append((name, int(size)))
+    return found

@@ -228,7 +228,7 @@ def _makes_partial_sums(gemm: Gemm) -> bool:
 
 
 def _emit_few_rows(gemm: Gemm, decoding: Decoding) -> str:
-    """The code for a few rows times block-quantised weights; says what it is."""
+    """The code of a GEMM with small M and block-quantised weights; says what it is."""
     name, planes = decoding.block_format.name, row_planes(gemm, decoding)
     if planes is None:
         BlockDotGemm(gemm, decoding).emit()

@@ -31,8 +31,10 @@ from vm_dialect.tensors import aligned_copy
 
 @dataclass(frozen=True)
 class UseWinogradPass(Pass):
-    """Computes 3 x 3 convolutions of blocked channels, with stride 1 and constant weights, by Winograd's algorithm
-    where that is faster: results of a tile at once, with weights that are transformed when the program is compiled.
+    """Computes 3 x 3 convolutions by Winograd's algorithm where that is faster.
+
+    That is for blocked channels, stride 1 and constant weights. A tile of results is computed at once, with weights
+    that are transformed when the program is compiled.
 
     Before:
 

@@ -1,4 +1,4 @@
-"""GEMM of a few rows with block-quantised weights by integer dot products.
+"""GEMM with small M and block-quantised weights by integer dot products.
 
 Rows are quantised (`quantized_rows`), and the weights are multiplied as the integers that they are (`block_words`). A
 lane has the dot product of one block, exact but for the rows' rounding. It is scaled, and the numbers of the blocks of
