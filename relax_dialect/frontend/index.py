@@ -57,14 +57,17 @@ ONNX: Mapping[str, str] = {
         TensorScatter
     """,
     "image": "AffineGrid GridSample Resize Upsample",
-    "layers": "DepthToSpace Dropout SpaceToDepth",
+    "layers": """
+        Bernoulli DepthToSpace Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+        SpaceToDepth
+    """,
     "linear_algebra": "Det Einsum Gemm MatMul",
     "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
     "ml.features": """
-        ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.FeatureVectorizer ai.onnx.ml.Imputer
-        ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
+        ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.CategoryMapper ai.onnx.ml.FeatureVectorizer
+        ai.onnx.ml.Imputer ai.onnx.ml.LabelEncoder ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
+        ai.onnx.ml.ZipMap
     """,
-    "ml.labels": "ai.onnx.ml.CategoryMapper ai.onnx.ml.LabelEncoder ai.onnx.ml.ZipMap",
     "ml.linear": "ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor",
     "ml.svm": "ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor",
     "ml.trees": """
@@ -77,9 +80,6 @@ ONNX: Mapping[str, str] = {
     """,
     "quantization": """
         ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
-    """,
-    "random": """
-        Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
     """,
     "recurrent": "GRU LSTM RNN",
     "reduction": """
