@@ -42,7 +42,6 @@ from lowering.vm_to_llvm.abi import (
     PTR,
     SHUTDOWN,
 )
-from lowering.vm_to_llvm.errors import raise_error
 from lowering.vm_to_llvm.globals import ARENAS, LOCATIONS, OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.kernels import Kernel, known_kernels
 from lowering.vm_to_llvm.module_facts import ModuleFacts, closure_targets, module_facts
@@ -80,7 +79,7 @@ from lowering.vm_to_llvm.ops.shapes import LowerMakeShape, LowerReadInt, LowerSh
 from lowering.vm_to_llvm.plan import is_number
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.runtime_text import format_string
-from lowering.vm_to_llvm.state import FunctionState
+from lowering.vm_to_llvm.state import FunctionState, raise_error
 from lowering.vm_to_llvm.symbols import INFO, INIT, body_symbol, entry_symbol
 from lowering.vm_to_llvm.values import Number
 from tir_dialect.ops.function import PrimFuncOp

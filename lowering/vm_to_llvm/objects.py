@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntegerType, ModuleOp
@@ -11,12 +12,12 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.cache.cached_compiler import compile_cached
 from lowering.cache.code_cache import CodeCache
-from lowering.llvm.compiler import CompileOptions
+from lowering.llvm.compiler import CompileOptions, compile_object
 from lowering.llvm.text.llvm_text import spent_text
 from lowering.relax_to_vm.sizes import Sizes
 from lowering.vm_to_llvm.convert_vm_to_llvm import lower_functions
 from lowering.vm_to_llvm.kernels import known_kernels
-from lowering.vm_to_llvm.runtime_objects import runtime_for
+from lowering.vm_to_llvm.runtime_text import ALWAYS, SELDOM, parts_for, runtime_text
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -27,6 +28,35 @@ from vm_dialect.ops.checks import AssertOp, CheckBoolOp, CheckFloatOp, CheckIntO
 from vm_dialect.ops.shapes import TensorDimOp
 from vm_dialect.ops.structure import FuncOp, ReturnOp
 from vm_dialect.types import I1, OBJECT, TensorType
+
+RUNTIME_OPTIONS = CompileOptions(opt_level=2, as_written=True)
+"""The run-time support is written in LLVM's language: its passes would take a third of the time, and find nothing."""
+
+SELDOM_OPTIONS = CompileOptions(opt_level=0)
+"""What runs once or not at all is compiled in a fifth of the time."""
+
+
+def common_runtime(target: Target, cache: CodeCache | None = None) -> None:
+    """Compiles what every program needs, or finds it in the cache."""
+    for part in ALWAYS:
+        runtime_object(target, cache, part)
+
+
+def runtime_object(target: Target, cache: CodeCache | None, part: str) -> bytes:
+    """The object of a part of the run-time support."""
+    options = SELDOM_OPTIONS if part == SELDOM else RUNTIME_OPTIONS
+    return compile_cached("native", runtime_text(part), target, options, cache, _compile_once)
+
+
+def runtime_for(text: str, target: Target, cache: CodeCache | None) -> list[bytes]:
+    """The parts of the run-time support that LLVM text calls."""
+    return [runtime_object(target, cache, part) for part in parts_for(text)]
+
+
+@lru_cache(maxsize=16)
+def _compile_once(text: str, target: Target, options: CompileOptions) -> bytes:
+    """Remembered in this process too, for those that build without a cache: it takes longer than a kernel."""
+    return compile_object(text, target, options)
 
 
 def kernel_wrappers(prim_funcs: Iterable[PrimFuncOp]) -> ModuleOp:

@@ -1,6 +1,7 @@
 """The state of lowering one function, its frame, and code sequences that many ops need.
 
 The frame has slots that own objects, and arena blocks; every exit releases them.
+Errors that generated code raises mention locations.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.llvm.builder.function_builder import INTERNAL, call_op, function_op
+from lowering.locations import names, source_position
 from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.vm_to_llvm.abi import (
     ANY,
@@ -28,9 +30,9 @@ from lowering.vm_to_llvm.abi import (
     INT,
     PAYLOAD,
     PTR,
+    RUNTIME,
     TENSOR_OFFSET,
 )
-from lowering.vm_to_llvm.errors import backtrace_line, raise_error
 from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.plan import FunctionPlan, is_number, plan_function
@@ -40,6 +42,27 @@ from lowering.vm_to_llvm.values import Boxed, Number, Storage, Unboxed, Value
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
+
+
+def raise_error(
+    emit: RuntimeBuilder, shared: ModuleGlobals, kind: str, message: SSAValue, values: Sequence[SSAValue]
+) -> None:
+    """Raises an error of the class `kind`; `message` is a format string of C for the values."""
+    name = shared.runtime("vmrt_raise")
+    class_name = emit.address(shared.text(kind.encode()))
+    emit.insert(call_op(name, (class_name, message, *values), None, RUNTIME[name]))
+
+
+def backtrace_line(location: LocationAttr, function: str) -> str:
+    """A line as in Python's tracebacks, which tvm-ffi makes frames of; empty if the location is unknown.
+
+    The imported name of an op stands behind that of the function.
+    """
+    where, imported = source_position(location), names(location)
+    caller = f"{function} ({', '.join(imported)})" if imported else function
+    if where.filename is not None:
+        return f'  File "{where.filename}", line {where.line}, in {caller}\n'
+    return f'  File "<{function}>", line 0, in {caller}\n' if imported else ""
 
 
 @dataclass(frozen=True)

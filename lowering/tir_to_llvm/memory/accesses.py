@@ -33,11 +33,10 @@ from lowering.tir_to_llvm.memory.fences import is_large
 from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.view import FlattenOp, ViewOp
 
 LEAST_BYTES = 16
 """Shorter vectors are not written past the caches."""

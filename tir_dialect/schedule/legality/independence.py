@@ -4,14 +4,17 @@ How far apart the instances of a block are of which one writes what the other re
 
 A block says by the kinds of its iterators which instances are independent. Where indices are loaded from memory, as in
 a scatter, nobody else could know. Where they are linear in the iterators, what the block says can be checked.
+
+Steps between two vectors of integers that linear equations allow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import product
+from math import gcd
 
 from xdsl.ir import Operation, SSAValue
 
@@ -24,7 +27,6 @@ from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.indices.linear_steps import Equation, solution
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, described, touched_buffers
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers, loop_names
 from tir_dialect.schedule.legality.instances import Instances, check_in_order
@@ -32,6 +34,49 @@ from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.statements import is_index_op
 from tir_dialect.schedule.structure import Less, conditions_of
 from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The sum of `factors[number] * step(number)` is `gap`; no factor is 0."""
+
+    factors: Mapping[int, int]
+    gap: int
+
+
+def solution(equations: Iterable[Equation]) -> Mapping[int, int] | None:
+    """Steps that solve the equations, not all of them 0 if such are found; `None` where none are found."""
+    known: dict[int, int] = {}
+    pending = list(equations)
+    while pending:
+        rest = [_without(equation, known) for equation in pending]
+        chosen = min(rest, key=lambda equation: len(equation.factors))
+        pending = [equation for equation in rest if equation is not chosen]
+        steps = _steps(chosen, nearest=any(known.values()))
+        if steps is None:
+            return None
+        known |= steps
+    return known
+
+
+def _without(equation: Equation, known: Mapping[int, int]) -> Equation:
+    gap = equation.gap - sum(factor * known.get(number, 0) for number, factor in equation.factors.items())
+    return Equation({number: factor for number, factor in equation.factors.items() if number not in known}, gap)
+
+
+def _steps(equation: Equation, nearest: bool) -> Mapping[int, int] | None:
+    """Steps that solve one equation: the nearest, or some that are not all 0."""
+    match list(equation.factors.items()):
+        case []:
+            return None if equation.gap else {}
+        case [(number, factor)]:
+            return None if equation.gap % factor else {number: equation.gap // factor}
+        case [(one, a), (other, b), *rest] if not equation.gap:
+            zeros = {number: 0 for number, _ in rest}
+            return zeros | ({one: 0, other: 0} if nearest else {one: b // gcd(a, b), other: -a // gcd(a, b)})
+        case _:
+            return None
+
 
 Steps = Mapping[int, Dim]
 """By how much iterators, by number, differ; those that do not are left out."""
