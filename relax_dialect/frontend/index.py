@@ -57,10 +57,7 @@ ONNX: Mapping[str, str] = {
         TensorScatter
     """,
     "image": "AffineGrid GridSample Resize Upsample",
-    "layers": """
-        Bernoulli DepthToSpace Dropout Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
-        SpaceToDepth
-    """,
+    "layers": "DepthToSpace Dropout SpaceToDepth",
     "linear_algebra": "Det Einsum Gemm MatMul",
     "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
     "ml.features": """
@@ -80,6 +77,9 @@ ONNX: Mapping[str, str] = {
     """,
     "quantization": """
         ConvInteger DequantizeLinear MatMulInteger QLinearConv QLinearMatMul QuantizeLinear
+    """,
+    "random": """
+        Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
     """,
     "recurrent": "GRU LSTM RNN",
     "reduction": """
