@@ -92,6 +92,9 @@ ONNX: Mapping[str, str] = {
         SequenceErase SequenceInsert SequenceLength SplitToSequence
     """,
     "signal": "DFT MelWeightMatrix STFT TfIdfVectorizer",
+    "training": """
+        ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
+    """,
     "vision": "Col2Im DeformConv MaxRoiPool NonMaxSuppression RoiAlign",
 }
 
