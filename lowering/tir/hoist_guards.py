@@ -394,7 +394,7 @@ def _version(
     if first is None or not highs:
         return None
     point = InsertPoint.before(first)
-    branch = IfOp(_all_at_most_0(Materializer(func, space, point), highs, point))
+    branch = IfOp(_all_at_most_0(Materializer(func, space, point), highs))
     branch.location, branch.attributes[WHOLE_TILES] = loop.location, UnitAttr()
     values: dict[SSAValue, SSAValue] = {}
     for op in ops:
@@ -409,7 +409,7 @@ def _version(
     return branch
 
 
-def _all_at_most_0(position: Materializer, highs: Sequence[Dim], point: InsertPoint) -> SSAValue:
+def _all_at_most_0(position: Materializer, highs: Sequence[Dim]) -> SSAValue:
     """A condition, computed at a position."""
     one = position.emit(constant(1))
     tests = [position.insert(arith.CmpiOp(position.emit(high), one, "slt")) for high in highs]

@@ -310,14 +310,14 @@ class _Kernels:
             name = fresh_name(stem(kernel.callees), self._names)
             self._names.add(name)
             found = self._made[kernel.key] = (kernel.build(name), kernel.symbols)
-            Rewriter.insert_op(found[0], self._insert_point(kernel.callees))
+            Rewriter.insert_op(found[0], self._insert_point())
         self.merged.update(dict.fromkeys(kernel.callees))
         call = kernel.call(*found)
         constants = [value.owner for value in kernel.omitted if isinstance(value.owner, Operation)]
         Rewriter.replace_op(group, call)
         erase_dead(constants)
 
-    def _insert_point(self, callees: Iterable[str]) -> InsertPoint:
+    def _insert_point(self) -> InsertPoint:
         """After the last kernel that there is."""
         last = None
         for op in self.module.ops:
