@@ -1,6 +1,5 @@
 """The target description that schedules, lowerings and code generation share.
-
-Overrides of decisions of `schedule-cpu` for one kernel, which tuning searches over.
+Tuning searches over overrides of the decisions of `schedule-cpu` for one kernel.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ with ib.function("main", num_inputs=1):
     ib.emit_ret(ib.r(1))
 executable = ib.get()
 ```
-
-The body of one function in `ExecBuilder`: its instructions, the checks at its end, and its registers' numbers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`run-codegen`: groups become calls of the libraries that they were made for.
 
-A group as JSON, for libraries that interpret it: steps over numbered values, and which of these are results.
+Libraries that interpret programs are given a group as JSON: steps over numbered values, and which of these are results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a legalisation sees of an op, and how it hands over the kernel that computes it.
-
-What is known about an op's operands and properties besides tensors.
-"""
+"""What a legalisation sees of an op, its operands and properties, and how it hands over the op's kernel."""
 
 from __future__ import annotations
 

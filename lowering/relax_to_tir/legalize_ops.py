@@ -1,6 +1,5 @@
 """`legalize-ops`: operators become calls of kernels.
-
-Sizes that are data: a kernel finds them out, and they are bound to new symbols before the op is legalised.
+Sizes that are data are found out by a kernel, and bound to new symbols before the op is legalised.
 """
 
 from __future__ import annotations

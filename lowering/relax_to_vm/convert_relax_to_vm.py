@@ -1,6 +1,5 @@
 """`convert-relax-to-vm`: relax functions with explicit memory and checks become functions of the machine.
-
-The patterns of `convert-relax-to-vm`: what every relax op with explicit memory and checks becomes.
+There is a pattern for every relax op with explicit memory and checks.
 """
 
 from __future__ import annotations

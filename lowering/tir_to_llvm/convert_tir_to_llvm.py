@@ -1,6 +1,5 @@
-"""Prim_funcs to llvm functions: loops become blocks, accesses become addresses and loads, in one walk per function.
-
-The patterns of `convert-tir-to-llvm`: what every op becomes that may be in a prim_func once blocks are lowered.
+"""`convert-tir-to-llvm`: prim_funcs become llvm functions: loops become blocks, accesses become addresses and loads, in
+one walk per function. There is a pattern for every op that may be in a prim_func once blocks are lowered.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 A function of the graph level is its data flow, one that is large an overview of the layers of its source with a section
 for each; after `plan-memory` its arenas over time follow. A kernel is its loop nest.
 
-The plan of a function's memory over time, as SVG: a rectangle for each tensor, its life across, its bytes up.
-
-The loop nest of a kernel as nested boxes, in HTML: loops with their tiles of the buffers, blocks, and the code.
+The plan of a function's memory is an SVG with a rectangle for each tensor: its life across, its bytes up. The loop nest
+of a kernel is nested boxes: loops with their tiles of the buffers, blocks, and the code.
 """
 
 from __future__ import annotations

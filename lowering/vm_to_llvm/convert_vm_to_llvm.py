@@ -1,17 +1,13 @@
 """`convert-vm-to-llvm`: VM functions become LLVM functions.
 
-The patterns of `convert-vm-to-llvm`: what every op of a `vm.func` becomes.
+Every `vm.func` becomes a function that only native code calls, with a pattern for each op. It takes the address of the
+slot for its result, then the parameters: numbers in registers, everything else as the address of a `TVMFFIAny` that the
+caller keeps. It returns a status, 0 or -1 with an error raised, or 1 if it leaves a call to its caller
+(`runtime/deferred.ll`). All ways out but calls in tail position lead through one block, which empties the frame and
+gives the arenas back.
 
-Lowers one `vm.func` to an LLVM function that only native code calls.
-
-It takes the address of the slot for its result, then the parameters: numbers in registers, everything else as the
-address of a `TVMFFIAny` that the caller keeps. It returns a status, 0 or -1 with an error raised, or 1 if it leaves a
-call to its caller (`runtime/deferred.ll`). All ways out but calls in tail position lead through one block, which
-empties the frame and gives the arenas back.
-
-The function through which tvm-ffi calls a `vm.func`.
-
-The entry points of every module that initialise it, release its resources and describe it.
+A second function is that through which tvm-ffi calls the `vm.func`. Every module has entry points that initialise it,
+release its resources and describe it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """What the functions of a native module share: declarations, strings, objects made at load, arenas.
-
-Functions that round a number to a small float, for kernels that take one as a scalar.
+Among them are functions that round a number to a small float, for kernels that take one as a scalar.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Function values: functions of the module, closures, and calls of either that do not nest.
 
-Arguments from outside as values of the interpreter: what compiled functions take (`vm_dialect.arguments`), it takes.
-
-NumPy reads memory of any layout, so nothing is copied but arrays in another byte order. What a function writes has to
-be as compiled code needs it, since packed functions get its memory.
+From outside the interpreter takes the arguments that compiled functions take (`vm_dialect.arguments`). NumPy reads
+memory of any layout, so nothing is copied but arrays in another byte order. What a function writes has to be as
+compiled code needs it, since packed functions get its memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Calls of operators with the names and the order of parameters that TVM's have.
-
-The operators of TVM 0.27: the names of their parameters, in order.
+A table has the parameters of the operators of TVM 0.27.
 """
 
 from __future__ import annotations

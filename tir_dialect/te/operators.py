@@ -2,8 +2,7 @@
 
 Integer `//` and `%` round towards minus infinity, as in Python and NumPy; `truncdiv` and `truncmod` round towards zero,
 as in C. Arithmetic on dimensions alone stays a dimension. Nothing is promoted: see `coerce`.
-
-Expressions as text, in the notation of Python: what `repr` shows.
+`repr` shows expressions in the notation of Python.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """The text of values: constants, loads, calls, and what is computed of them.
-
-The text of scalar ops and their counterparts on vectors.
+Scalar ops and their counterparts on vectors have one table.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 Everything is checked when a file is read: sizes and checksums first, then every length, index, register and jump.
 Nothing in a file is ever evaluated. Machine code cannot be checked, so a file that has some is refused unless somebody
 vouches for it: this user's seal, a digest that the caller knows, or the caller's word (`SECURITY.md`).
-
-The sections of the file, each written and read here, so that both directions are seen together.
+Each section is written and read here, so that both directions are seen together.
 """
 
 from __future__ import annotations

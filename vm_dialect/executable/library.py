@@ -1,6 +1,5 @@
 """Shared libraries: the native objects of an executable, linked so that `tvm_ffi.load_module` opens them.
-
-What a shared library is linked from, which the package `lowering` makes of an executable.
+The package `lowering` makes these objects of an executable.
 """
 
 from __future__ import annotations

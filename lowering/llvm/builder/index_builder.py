@@ -1,12 +1,12 @@
-"""Index arithmetic of one llvm function as sums of products, and addresses.
+"""Index arithmetic of one llvm function as sums of products, and addresses; each value is computed once, outside of the
+loops in which it is invariant.
 
 The terms of a sum are ordered by where they become known, outermost loop first, so that each partial sum is
 loop-invariant as far out as possible and shared; terms that cancel are not computed at all.
 
-Common subexpression elimination and loop-invariant code motion while an llvm function is built.
-
-A pure op is emitted once for all requests that it dominates, and before the loops in which it is invariant. LLVM's
-passes that do so take longer than all its other passes together.
+Common subexpression elimination and loop-invariant code motion happen while the function is built. A pure op is emitted
+once for all requests that it dominates, and before the loops in which it is invariant. LLVM's passes that do so take
+longer than all its other passes together.
 """
 
 from __future__ import annotations

@@ -5,11 +5,7 @@ is printed separately; constants, addresses and undefined values are operands, n
 arguments gets a block of its own where a branch names the same successor twice, because LLVM's phi nodes identify edges
 by their source block only.
 
-Emitters of instructions that touch memory.
-
-Emitters of calls and terminators.
-
-One emitter per llvm op: a table from op class to the LLVM instruction it prints.
+There is one emitter per llvm op, in a table from op class to the LLVM instruction that it prints.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Deferred functions at run time: each is compiled once for every combination of types that it is called with.
-
-A deferred function with the types that its arguments turn out to have.
+It gets the types that its arguments turn out to have.
 """
 
 from __future__ import annotations

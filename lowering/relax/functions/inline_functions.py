@@ -1,7 +1,4 @@
-"""`inline-functions`: the body of a private function replaces its calls.
-
-Replaces one call of a function by the function's body.
-"""
+"""`inline-functions`: the body of a private function replaces its calls."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """`fuse-ops`: calls of kernels that can be computed together become a group.
 
-Which computations of a graph are fused, by their patterns and post-dominators.
-
-The algorithm is that of Apache TVM (`src/relax/transform/fuse_ops.cc`, `GraphPartitioner`): a computation joins its
-immediate post-dominator, if everything on the paths in between can be fused too. The graph is plain data.
+Which computations are fused follows from their patterns and post-dominators. The algorithm is that of Apache TVM
+(`src/relax/transform/fuse_ops.cc`, `GraphPartitioner`): a computation joins its immediate post-dominator, if everything
+on the paths in between can be fused too. The graph is plain data.
 """
 
 from __future__ import annotations

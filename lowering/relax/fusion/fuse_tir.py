@@ -1,6 +1,5 @@
 """`fuse-tir`: a group of calls of kernels becomes the call of one kernel.
-
-One PrimFunc for a group of calls: their bodies in sequence, with intermediate values in local buffers.
+It has their bodies in sequence, with intermediate values in local buffers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The body of a kernel that is put together from the bodies of others.
 
-PrimFuncs that compute each element of their result independently, in one perfect nest.
-
-Two of them, where only the second reads the result of the first, become one nest at once: what `inline_blocks` would
+Of PrimFuncs that compute each element of their result independently, in one perfect nest, two become one more simply:
+where only the second reads the result of the first, they become one nest at once: what `inline_blocks` would
 make of two, without a second nest and the buffer between them.
 """
 

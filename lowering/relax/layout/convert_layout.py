@@ -1,6 +1,5 @@
 """`convert-layout`: networks of convolutions compute on channel-blocked data.
-
-3-D convolutions on channel-blocked data: a pattern of `convert-layout`.
+3-D convolutions have a pattern of their own.
 """
 
 from __future__ import annotations

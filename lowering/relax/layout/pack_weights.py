@@ -1,6 +1,5 @@
 """`pack-weights`: constants that only matrix products read are stored in the order in which these read them.
-
-Packed panels of the columns of products: which parameters of a PrimFunc can be packed, and what changes then.
+These are packed panels of columns; which parameters of a PrimFunc can be packed is read from its loops.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """`expand-conv-transpose`: transposed convolutions become convolutions, whose filters make the positions between.
 
-Transposed convolutions to few filters: a product for each element of the kernel, and sums of shifted products.
-
-As a convolution such filters would leave lanes of a vector empty, and multiply by zeros where the kernel is no multiple
+Transposed convolutions to few filters become a product for each element of the kernel, and sums of shifted products. As
+a convolution such filters would leave lanes of a vector empty, and multiply by zeros where the kernel is no multiple
 of the stride. The products of all positions of the data have neither; each index of the result adds a few of them.
 """
 

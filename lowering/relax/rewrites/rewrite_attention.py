@@ -1,6 +1,5 @@
 """`rewrite-attention`: decomposed attention becomes the operator.
-
-Operands of attention, seen through what exporters put around them: permutations, scales, repeated heads.
+Operands are seen through what exporters put around them: permutations, scales, repeated heads.
 """
 
 from __future__ import annotations

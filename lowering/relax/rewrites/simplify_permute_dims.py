@@ -1,6 +1,5 @@
 """`simplify-permute-dims`: fewer permutations of dimensions.
-
-Elementwise operators that can all stand before a permutation, and what they need there.
+Elementwise operators may stand before a permutation as well as after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`simplify-quantization`: floats become integers without a division, and without bounds that the conversion has.
-
-The range of integers, and bounds of values.
-"""
+"""`simplify-quantization`: floats become integers without a division, or bounds that the conversion has."""
 
 from __future__ import annotations
 

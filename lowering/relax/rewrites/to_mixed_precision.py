@@ -1,6 +1,5 @@
 """`to-mixed-precision`: products and what lies between them in 16 bits, sums and the rest in 32.
-
-Which operators are computed in lower precision, which may be, and which are not.
+Each operator always, never, or as its operands is computed in 16 bits.
 """
 
 from __future__ import annotations

@@ -1,19 +1,17 @@
 """How scalars of tir look in the llvm dialect.
 
 `index` is `i64`, signed and unsigned integers are signless. A `bf16` is kept as the `i16` of its bits: it is widened to
-f32 by a shift before arithmetic and rounded back to nearest even after every operation, in integer code that
-vectorises and rounds like the reference everywhere; LLVM's own `bfloat` calls a library function for each element on
-most processors. Floats of 8 bits and less are kept and computed with in the same way, see `narrow`. Integers
-below 8 bits have registers of their width and a byte in memory, its upper bits 0.
-
-Vectorised casts of floats to integers, and of f64 to f16, which LLVM would scalarise or turn into library calls.
-
-Floats of 8 bits and less as numbers of f32, and back: integer code that is made from the format's description.
+f32 by a shift before arithmetic and rounded back to nearest even after every operation, in integer code that vectorises
+and rounds like the reference everywhere; LLVM's own `bfloat` calls a library function for each element on most
+processors. Floats of 8 bits and less are kept and computed with in the same way, by integer code that is made from the
+format's description. Integers below 8 bits have registers of their width and a byte in memory, its upper bits 0.
 
 A small float is kept as the `i8` of its bits, of which the upper ones are 0. The description is `SEMANTICS` of its
 type: how many bits exponent and mantissa have, the bias, what stands for infinity and for NaN. To round is to do as
 `astype` of `ml_dtypes` does: to nearest even, and what is too large becomes infinite, NaN, or the largest number,
 whichever the format has first.
+
+Casts of vectors of floats to integers, and of f64 to f16, are written out: LLVM would scalarise them or call functions.
 """
 
 from __future__ import annotations

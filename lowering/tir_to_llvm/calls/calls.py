@@ -1,6 +1,5 @@
 """Calls of other prim_funcs and of C functions.
-
-Whether buffers that a call passes have elements in common.
+Buffers that a call passes may have no elements in common, where one of them is written.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Loops and branches, as basic blocks.
+"""Loops and branches, as basic blocks; parallel loops, as functions; and vectorized loops, as vectors.
 
-Parallel loops: the body becomes a function, which threads call on parts of the range.
+The body of a parallel loop becomes a function, which threads call on chunks of the range.
 
 Three functions come of a loop in `f`:
 
-* `f.parallel0(lower, upper, symbols..., captured...)` runs a part of the range and returns null or an error's text, or
+* `f.parallel0(lower, upper, symbols..., captured...)` runs a chunk of the range and returns null or an error's text, or
   nothing if nothing in it can fail. Its buffers are `noalias` parameters, so it is optimised like a kernel;
 * `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
 * in `f`, the context is filled and `relax_parallel` called (`lowering/runtime/kernel/threads.py`). One thread, or a
   range too small for the annotation `grain` (least number of iterations for a thread), is a direct call.
 
-Vectorized loops of constant length: their iterations become the lanes of vectors.
+The iterations of a vectorized loop of constant length become the lanes of vectors.
 
 A loop is taken if all its lanes can run in lock step: its body computes, loads, stores, branches, asserts, and loops
 over the same range in every lane; and memory that it writes is the lane's own: in some dimension, every access to it

@@ -4,11 +4,10 @@ An access of a vector, or one inside a vectorized loop, is one vector access whe
 same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Masked-off lanes access no
 memory.
 
-Non-temporal stores to buffers that are larger than the caches.
-
-An ordinary store to a line that is not cached reads it first, which is a third of the traffic of a copy; non-temporal
-stores are combined to whole lines and written to memory. They need addresses aligned to the vector, which is only known
-at run time, and a fence before other threads read the data.
+Stores to buffers that are larger than the caches are non-temporal. An ordinary store to a line that is not cached reads
+it first, which is a third of the traffic of a copy; non-temporal stores are combined to whole lines and written to
+memory. They need addresses aligned to the vector, which is only known at run time, and a fence before other threads
+read the data.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 `f(tensors and scalars...)` binds the symbols from the shapes, and those of layouts alone from the strides;
 `f(sizes..., tensors and scalars...)` takes them from the caller. A wrong kind, rank or dtype raises `TypeError`; a
 wrong size, layout or alignment, or memory that overlaps, `ValueError`.
-
-Arguments of a packed entry: kinds, dtypes and memory, checked once before native code relies on them.
 """
 
 from __future__ import annotations

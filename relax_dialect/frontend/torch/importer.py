@@ -1,8 +1,7 @@
 """An exported program as a module: parameters, weights, the graph, and the results.
 
-Tensors that a program names twice, such as a buffer that the model also keeps as an attribute of something else.
-
-PyTorch lifts the second one as a constant. It cannot decompose a program that changes one of both.
+A tensor may have two names, such as a buffer that the model also keeps as an attribute of something else. PyTorch lifts
+the second one as a constant. It cannot decompose a program that changes one of both.
 """
 
 from __future__ import annotations

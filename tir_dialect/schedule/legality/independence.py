@@ -1,11 +1,8 @@
 """Legality of reordering and parallelising loops.
 
-How far apart the instances of a block are of which one writes what the other reads or writes.
-
 A block says by the kinds of its iterators which instances are independent. Where indices are loaded from memory, as in
-a scatter, nobody else could know. Where they are linear in the iterators, what the block says can be checked.
-
-Steps between two vectors of integers that linear equations allow.
+a scatter, nobody else could know. Where they are linear in the iterators, what the block says can be checked:
+how far apart two instances are of which one writes what the other reads or writes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Copies of buffers close to the block that uses them.
-
-Copies of buffers that are made inside of a loop.
-"""
+"""Copies of buffers close to the block that uses them, or inside of a loop."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Inlining a block into the block that makes its input.
-
-Removing the copy of a reduction's result: the reduction works in the destination of the copy.
+The copy of a reduction's result goes, too: the reduction works in the destination of the copy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Factoring reductions into partial reductions.
-
-The neutral value of a reduction that does not say what it starts with.
+A reduction that does not say what it starts with starts with its neutral value.
 """
 
 from __future__ import annotations

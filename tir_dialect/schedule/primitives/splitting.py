@@ -1,6 +1,5 @@
 """Splitting a loop into a nest, and fusing a nest into a loop.
-
-Guards on loop iterations: predicates of blocks, and branches around other statements.
+Iterations beyond the end are guarded by predicates of blocks, and branches around other statements.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Replacing a tile of a computation by an intrinsic.
-
-Whether an intrinsic may work on tiles of buffers: in bounds, and apart where one of them is written.
+Its tiles have to be in bounds, and apart where one of them is written.
 """
 
 from __future__ import annotations

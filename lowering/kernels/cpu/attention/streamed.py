@@ -1,9 +1,8 @@
-"""Attention with small M, as in decoding: keys and values are read once, in place.
+"""The two orders of attention: with small M, as in decoding, keys and values are read once, in place; with many rows
+they are packed, and a block of rows is computed at a time, whose scores stay in L2.
 
-Attention of many rows: a block of rows at a time, whose scores stay in L2.
-
-For every batch, keys and values are packed once, into panels as wide as a register tile. Then a block of rows goes
-through the first GEMM, the chain along each row, and the second GEMM. A thread has memory for the scores of one block.
+Packed: for every batch, keys and values become panels as wide as a register tile. Then a block of rows goes through the
+first GEMM, the chain along each row, and the second GEMM. A thread has memory for the scores of one block.
 """
 
 from __future__ import annotations

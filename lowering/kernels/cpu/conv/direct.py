@@ -1,13 +1,9 @@
-"""Direct convolution on channel-blocked data, without packing.
+"""Direct convolution on channel-blocked data, without packing, in tiles of MR pixels of a row.
 
 The work is partitioned into ranges of pixel tiles and groups of channel blocks. A tile with more pixels than it stores,
 and the last group of blocks, may overlap others: they compute some outputs twice and store them once.
 
 Tiles prefetch the next weights and the memory of their outputs.
-
-How rows of pixels are divided into tiles of MR pixels, and the position of each tile.
-
-The last tiles of a row, and of the channel blocks, may overlap the ones before.
 """
 
 from __future__ import annotations

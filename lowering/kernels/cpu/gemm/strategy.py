@@ -3,8 +3,7 @@
 Those for small M or small N come first. A condition that is known when the code is made costs nothing; one on symbolic
 sizes becomes a branch.
 
-Operand swap: small N and a transposed A, computed as the transposed GEMM, which has small M.
-
+Operand swap is one of them: small N and a transposed A, computed as the transposed GEMM, which has small M.
 `C = A B` becomes `C^T = B^T A^T`, along long rows of `A^T` as it lies in memory. The results are transposed in
 registers; they are fewer than the multiply-adds.
 """

@@ -6,11 +6,10 @@ order: a range of columns would read short parts of rows, at whose ends hardware
 
 A reduction to a single result is partitioned into ranges of elements, whose partial results are combined in order.
 
-The maximum or minimum of a row, by one comparison per element if the row has no special values.
-
-The exact maximum of two floats, where NaN wins and 0 is above -0, is five instructions on x86; the plain one is one.
-The sum of all elements, one more instruction, tells whether there may be a NaN. Then, and if the result is a zero, the
-row is reduced once more by the exact rules.
+The maximum or minimum of a row takes one comparison per element if the row has no special values. The exact maximum of
+two floats, where NaN wins and 0 is above -0, is five instructions on x86; the plain one is one. The sum of all
+elements, one more instruction, tells whether there may be a NaN. Then, and if the result is a zero, the row is reduced
+once more by the exact rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kernels whose stages share rows, such as softmax and normalisations, in the order that suits the rows.
 
-Unroll-and-jam of two rows, and software pipelining of rows.
+Two rows may be jammed, or rows pipelined.
 
 Jammed rows: each pass runs over two rows. Latencies at the ends of a row are paid once for both, and operands that rows
 have in common, such as scale and bias, are loaded once for both. This takes many registers.

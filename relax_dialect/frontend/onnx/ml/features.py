@@ -1,6 +1,5 @@
-"""What is done to the columns of a table before a model sees them.
-
-Numbers and strings that stand for each other.
+"""What is done to the columns of a table before a model sees them, and numbers and strings that stand for
+each other.
 """
 
 from __future__ import annotations

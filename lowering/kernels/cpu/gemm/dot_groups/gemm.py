@@ -4,8 +4,7 @@ Numbers are small, so a panel with the whole of K stays in L2, and K is not spli
 Tiles are numbered panel by panel or, where there are many more strips of rows than panels, strip by strip. A task packs
 the rows and columns of its tiles for itself, into the memory that it used in the call before, so threads neither wait
 for each other nor fetch packed data from each other's caches.
-
-Packing for dot-product groups: rows of A into rows of groups, columns of B into panels of groups.
+Packing turns rows of A into rows of groups, and columns of B into panels of groups.
 """
 
 from __future__ import annotations
