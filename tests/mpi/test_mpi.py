@@ -27,9 +27,9 @@ def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
 
 
 WELL = [
-    ("collectives", 3),
+    ("collectives+large", 3),
     pytest.param("collectives", 4, marks=pytest.mark.slow),
-    ("sharded+named_weights+pipeline", 2),  # starting ranks takes longer than what they do
+    ("large+sharded+named_weights+pipeline", 2),  # starting ranks takes longer than what they do
     *(pytest.param("models", workers, marks=pytest.mark.slow) for workers in (1, 2, 4)),
 ]
 
