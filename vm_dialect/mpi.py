@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from math import prod
+from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -304,7 +305,8 @@ def _scaled(counts: Sequence[int], array: Array) -> list[int]:
 def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool = True, few: int = FEW) -> MPIGroup:
     """Makes this process a worker of a mesh, all of which MPI has started; gives the group of all workers.
 
-    Up to `few` workers send each other what they exchange; more use the collectives of MPI.
+    Up to `few` workers send each other what they exchange; more use the collectives of MPI. From then on an exception
+    that ends this process ends all of them, which might wait for it.
 
     `ValueError` if MPI has started another number of processes.
     """
@@ -315,6 +317,8 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
         raise ValueError(f"the mesh [{sizes}] has {wanted} workers, but MPI has started {world.size}")
     grid = world.Create_cart(list(mesh.values()), reorder=False)
     groups = {name: grid.Sub([other == name for other in mesh]) for name in mesh}
+    if world.size > 1:
+        sys.excepthook = _end_all
     everyone = MPIGroup(grid, timeout, check, few)
     by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few) for name, comm in groups.items()}}
     join({name: group if group.size > 1 else ALONE for name, group in by_name.items()})
@@ -323,6 +327,12 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
 
 _FORWARDING = 0.5
 """Seconds for the process manager to pass on what was printed; what it has not read when it aborts is lost."""
+
+
+def _end_all(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """What is done about an exception that nobody catches."""
+    sys.__excepthook__(kind, error, traceback)
+    abort(f"{kind.__name__}: {error}")
 
 
 def abort(message: str) -> NoReturn:
