@@ -25,7 +25,7 @@ from examples.models.llama import LlamaConfig, decoder, random_weights
 from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, Plan, annotate
 from lowering.distributed.prediction import Machine, operations, predict
 
-CALLS = 20
+CALLS = 100
 """In a turn."""
 TURNS = 15
 RANKS = (1, 2, 4)
