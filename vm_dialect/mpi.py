@@ -29,8 +29,8 @@ from vm_dialect.workers import ALONE, Call, described, join
 AWAKE = 2e-3
 """Seconds in which a worker that has a time-out looks for the others all the time."""
 
-NAP = 100e-6
-"""Seconds that it sleeps in between then."""
+NAP = 20e-6
+"""Seconds that it sleeps in between then; one that shares its processor sleeps at once."""
 
 DIGEST = 16
 """Bytes that stand for what a message is."""
@@ -63,6 +63,8 @@ class MPIGroup:
     """Whether workers compare what they do."""
     few: int = FEW
     """Up to how many workers send each other what they exchange."""
+    crowded: bool = False
+    """Whether workers share processors: one that waits then lets others work."""
 
     def __post_init__(self) -> None:
         self.size = self.comm.size
@@ -85,23 +87,25 @@ class MPIGroup:
             self._disagree(what)
 
     def _disagree(self, what: str) -> NoReturn:
-        """Tells of two workers that are at different things; all of them come here."""
+        """Tells of two workers that are at different things; all of them come here, if they compare."""
+        if not self.check:
+            raise RuntimeError(f"workers disagree: rank {self.index} is at {what}, and got more than that")
         everyone = self.comm.allgather(what)
         other = next((rank for rank, each in enumerate(everyone) if each != everyone[0]), 0)
         raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
 
     def _wait(self, requests: list[MPI.Request], what: str | Call, statuses: list[MPI.Status] | None = None) -> None:
-        """Waits for the others: in MPI, unless they have to come within a time."""
-        if self.timeout is None:
+        """Waits for the others: in MPI, unless they have to come within a time, or need this processor to come."""
+        if self.timeout is None and not self.crowded:
             MPI.Request.Waitall(requests, statuses)
             return
         started = time.monotonic()
         while not MPI.Request.Testall(requests, statuses):
             waited = time.monotonic() - started
-            if waited > self.timeout:
+            if self.timeout is not None and waited > self.timeout:
                 text = what if isinstance(what, str) else described(what)
                 raise TimeoutError(f"other workers did not come to {text} within {self.timeout:g} seconds")
-            if waited > AWAKE:
+            if self.crowded or waited > AWAKE:
                 time.sleep(NAP)
             else:
                 os.sched_yield()  # the others may need the processor
@@ -122,7 +126,7 @@ class MPIGroup:
         """
         comm, tag, others, statuses = self._direct, self._tag(call), self._others, self._statuses
         try:
-            if self.timeout is None and self.size == 2:  # one call of MPI instead of three
+            if self.timeout is None and not self.crowded and self.size == 2:  # one call of MPI instead of three
                 (other,) = others
                 buffers = _buffer(sent[other]), _buffer(received[other])
                 comm.Sendrecv(buffers[0], other, tag, buffers[1], other, MPI.ANY_TAG, statuses[0])
@@ -319,8 +323,12 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
     groups = {name: grid.Sub([other == name for other in mesh]) for name in mesh}
     if world.size > 1:
         sys.excepthook = _end_all
-    everyone = MPIGroup(grid, timeout, check, few)
-    by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few) for name, comm in groups.items()}}
+    here = world.Split_type(MPI.COMM_TYPE_SHARED)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    crowded = here.size > processors
+    here.Free()
+    everyone = MPIGroup(grid, timeout, check, few, crowded)
+    by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few, crowded) for name, comm in groups.items()}}
     join({name: group if group.size > 1 else ALONE for name, group in by_name.items()})
     return everyone
 
