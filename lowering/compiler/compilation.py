@@ -101,7 +101,8 @@ def compile_program(
             elsewhere()
 
         def after(name: str) -> None:
-            if name == "legalize-ops" and _prim_funcs(lowered) > 2 * MANY_KERNELS:  # a third to all of which are kernels
+            # A third to all of the functions become kernels.
+            if name == "legalize-ops" and _prim_funcs(lowered) > 2 * MANY_KERNELS:
                 elsewhere()
             if validation is not None:
                 validation.after(lowered, name)
