@@ -357,16 +357,21 @@ class DirectConvolution:
 
     # Tiles
 
+    @property
+    def _row(self) -> int:
+        """Elements of a row of a tile."""
+        return self.tile.width * self.gemm.tiles.lanes
+
     def _tile_range(self, chunk: TileRange, first: SSAValue, last: SSAValue) -> None:
         """The tiles of a chunk; several tiles share a reduction block."""
         code, shape = self.code, self.shape
         tiles_per_block = 1 if self.reduction_blocks is None else self.reduction_blocks.tiles
-        slot = [tiles_per_block * shape.pixels, self.tile.width * self.gemm.tiles.lanes]
-        memory = code.alloc(slot, self.gemm.contraction.element, "tile")
+        room = tiles_per_block * shape.pixels * self._row
+        memory = code.alloc([room], self.gemm.contraction.element, "tile")
         if self.reduction_blocks is None:
             with code.loop(last, "position", lower=first) as number:
                 position = self.tile_positions.of(chunk, number)
-                self._sums(position, TileMemory(memory, code.index(0)), None, code.sub(number, first))
+                self._sums(position, TileMemory(memory, code.index(0), self._row), None, code.sub(number, first))
                 self._store(position, memory, code.index(0))
             return
         count = code.sub(last, first)
@@ -391,10 +396,12 @@ class DirectConvolution:
         ):
             start = code.mul(number, reduction_blocks.steps)
             steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), reduction_blocks.steps)
-            reduction_block = ReductionBlock(start, steps, code.compare("eq", number, 0), reduction_blocks.steps)
+            reduction_block = ReductionBlock(number, start, steps, reduction_blocks.steps)
             index = code.sub(tile_number, low)
-            row = code.mul(index, self.shape.pixels)
-            self._sums(self.tile_positions.of(chunk, tile_number), TileMemory(memory, row), reduction_block, index)
+            first = code.mul(index, self.shape.pixels * self._row)
+            self._sums(
+                self.tile_positions.of(chunk, tile_number), TileMemory(memory, first, self._row), reduction_block, index
+            )
         with code.loop(high, "position", lower=low) as tile_number:
             row = code.mul(code.sub(tile_number, low), self.shape.pixels)
             self._store(self.tile_positions.of(chunk, tile_number), memory, row)
@@ -470,6 +477,6 @@ class DirectConvolution:
         coords = self._coords_of(position, p, q)
         for v in range(self.blocks.vectors):
             column = code.index(v * lanes)
-            slot = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
-            accumulators = code.load(memory, slot, lanes)
+            slot = code.add(code.mul(code.add(row, p), self._row), code.mul(q, self.blocks.vectors * lanes))
+            accumulators = code.load(memory, [code.add(slot, v * lanes)], lanes)
             self.epilogue.store_lanes(accumulators, {**coords, self.gemm.contraction.column: column}, None)
