@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering import build
+from lowering.compiler.build import build, build_file
 from lowering.generation.cache import PagedKVCache
 from lowering.generation.decoding import CHUNK, Decoding
 from lowering.generation.sampling import Mask, Sampling
@@ -112,11 +112,15 @@ class LanguageModel:
         if Path(path).is_dir():
             folder = huggingface.read_folder(path)
             tokenizer, model = tokenizer_of_folder(folder), huggingface.model_of(folder)
+            room, program = _room(model, context), DecoderProgram(model, cache_format)
+            executable = build(program.module(), cache=cache)
         else:
             file = read_file(path)
             tokenizer, model = tokenizer_of(file), model_of(file)
-        room, program = _room(model, context), DecoderProgram(model, cache_format)
-        machine = VirtualMachine(build(program.module(), cache=cache))
+            room, program = _room(model, context), DecoderProgram(model, cache_format)
+            assert file.mapped is not None  # as it was read
+            executable = build_file(file.mapped, program.module, f"decoder {cache_format}", cache=cache)
+        machine = VirtualMachine(executable)
         return LanguageModel(machine.__getitem__, program, tokenizer, room, sequences)
 
     def logits(self, tokens: Sequence[int]) -> NDArray[Any]:
