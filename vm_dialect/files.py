@@ -36,7 +36,7 @@ def open_regular(path: str | PathLike[str], *, follow: bool = True, private: boo
 
 @dataclass(frozen=True, eq=False)
 class MappedFile:
-    """A file that is mapped into memory, for reading."""
+    """A file that is mapped into memory, which other processes share. What is written there is not in the file."""
 
     memory: mmap.mmap
     identity: str
@@ -47,7 +47,7 @@ class MappedFile:
         """Maps a file; `OSError` as of `open_regular`, `ValueError` for an empty file."""
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
         # Whoever writes can set the time of modification back, but not that of the change.
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
         return MappedFile(memory, f"{status.st_dev} {status.st_ino} {status.st_size} {times}")

@@ -37,7 +37,7 @@ Value: TypeAlias = "bool | int | float | str | NDArray[Any] | list[Any]"
 """A value of the metadata; arrays of numbers are arrays of NumPy."""
 
 Tensor: TypeAlias = "NDArray[Any] | BlockArray"
-"""The elements of a tensor, read-only."""
+"""The elements of a tensor, in the memory of the file, where nobody writes."""
 
 _NUMBERS: Mapping[int, str] = {
     0: "u1",

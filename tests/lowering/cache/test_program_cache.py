@@ -314,6 +314,10 @@ def test_file_found_again_without_a_module(tmp_path: Path, compiled: list[Module
     assert (len(made), len(compiled)) == (1, 1)
     assert again == first
     np.testing.assert_allclose(call(again, x), x @ weight, rtol=1e-4, atol=1e-5)
+    maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
+    (constant,) = [each for each in again.constants if isinstance(each.value, tvm_ffi.Tensor)]
+    where = [[int(end, 16) for end in fields[0].split("-")] for fields in maps]
+    assert any(first <= constant.value.data_ptr() < last for first, last in where), "the weight was copied"
     of_file(path, cache, made, "other")
     assert (len(made), len(compiled)) == (2, 1), "other options are another module, which may be the same program"
 

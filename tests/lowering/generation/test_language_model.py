@@ -19,8 +19,8 @@ from lowering.generation.sampling import Sampling
 from lowering.generation.speculation import Draft, PromptLookup
 from lowering.generation.tokenizer import tokenizer_of
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
-from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
-from relax_dialect.frontend.huggingface.models import config_of
+from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
+from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.nn import Decoder
 from tests.support import decoders
 from tests.support.decoders import VOCABULARY

@@ -26,7 +26,8 @@ from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, tensor
 from relax_dialect.nn.attention import Scoring, attended
-from relax_dialect.nn.paged_cache import CACHE_FORMATS, Batch, CacheFormat, KVCache, OneSequence, pool_types
+from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat
+from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence, pool_types
 from relax_dialect.struct_info.types import PrimType
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
