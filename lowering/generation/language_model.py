@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from lowering.cache.code_cache import NO_CACHE, default_cache
 from lowering.compiler.build import build, build_file
 from lowering.generation.cache import PagedKVCache
 from lowering.generation.decoding import CHUNK, Decoding
@@ -114,7 +115,7 @@ class LanguageModel:
             config, tokenizer, executable = _of_folder(path, cache_format, cache)
         else:
             file = read_file(path)
-            config, tokenizer = config_of(file), tokenizer_of(file)
+            config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
             executable = partial(_executable, file, cache_format, cache)
         room = _room(config, context)
         machine = VirtualMachine(executable())
