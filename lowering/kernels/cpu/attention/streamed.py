@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from typing_extensions import override
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
@@ -269,8 +270,14 @@ class _IntoScores(EpilogueEmitter):
         super().__init__(attention.scores, None, None)
         self.attention, self.rows = attention, rows
 
+    @override
     def store(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
         """A vector of which `count` lanes are set."""
+        self.store_some(accumulators, coords, count)
+
+    @override
+    def store_some(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
+        """Stores a vector, whether some lanes are missing or not."""
         attention = self.attention.attention.scores
         row = coords[attention.row] if attention.row else self.code.index(0)
         self.attention.put_scores(self.rows, row, [accumulators], coords[attention.column], count)

@@ -93,6 +93,10 @@ class EpilogueEmitter:
         lanes = self.gemm.tiles.lanes
         self.gemm.masked(count, lanes, lambda masked: self.store_lanes(accumulators, coords, count if masked else None))
 
+    def store_some(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
+        """Stores a vector accumulator, of which `count` lanes are on, never all."""
+        self.store_lanes(accumulators, coords, count)
+
     def prefetch(self, coords: Coords) -> None:
         """Prefetches the partial sums that earlier K blocks left, where rows are evenly spaced."""
         contraction, accumulators = self.gemm.contraction, self.gemm.kernel.flat.get(self.gemm.contraction.store.buffer)
