@@ -32,7 +32,7 @@ from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
 from lowering.relax_to_vm.types import declared_types
 from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
-from lowering.vm_to_llvm.runtime_objects import common_runtime
+from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
 from tir_dialect.dtypes import dtype_name
 from tir_dialect.garbage import collect_young
