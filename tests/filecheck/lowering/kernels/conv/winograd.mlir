@@ -38,3 +38,8 @@ relax.func @main[%n, %h, %w](%x: !relax.tensor<[n, 8, h, w, 8], f32>) -> !relax.
   %z = relax.nn.relu %y
   relax.return %z
 }
+
+// How far rows are apart depends on the number of channels. It is a constant in the code of high tiles, and an argument of
+// low ones, which are the same for all numbers of channels.
+// CHECK:       tir.prim_func private @relax.routine.tile.f32.6x16{{.*}}%column, %ahead,
+// CHECK:       tir.prim_func private @relax.routine.tile.f32.4x16{{.*}}%column, %row_each, %ahead,
