@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BufferedReader
 from os import PathLike
 
@@ -30,6 +32,25 @@ def open_regular(path: str | PathLike[str], *, follow: bool = True, private: boo
     except BaseException:
         os.close(descriptor)
         raise
+
+
+@dataclass(frozen=True, eq=False)
+class MappedFile:
+    """A file that is mapped into memory, which other processes share. What is written there is not in the file."""
+
+    memory: mmap.mmap
+    identity: str
+    """Another one after the file was written to or replaced: device, number, size, and when it was changed last."""
+
+    @staticmethod
+    def open(path: str | PathLike[str]) -> MappedFile:
+        """Maps a file; `OSError` as of `open_regular`, `ValueError` for an empty file."""
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        # Whoever writes can set the time of modification back, but not that of the change.
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}"
+        return MappedFile(memory, f"{status.st_dev} {status.st_ino} {status.st_size} {times}")
 
 
 @contextmanager

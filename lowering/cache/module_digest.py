@@ -67,10 +67,6 @@ class ModuleDigest:
             own.update(digest)
         self.digest = own.digest()
 
-    def index(self, array: Array) -> int | None:
-        """The position of this very array among `arrays`, if it is one of them."""
-        return self._indices.get(id(array))
-
     def _number(self, key: SSAValue | Block) -> int:
         """Values and blocks by order of appearance; a use may come before the definition."""
         return self._numbers.setdefault(key, len(self._numbers))

@@ -3,15 +3,20 @@
 An entry is an executable file, with this user's seal for its key, which validates itself when it is read, beside the
 entries for single kernels and under the same size limit. Constants that are the module's own weights are not copied:
 the file says which weight each is, and whoever loads the executable has the module.
+
+Where a module is made from a file that holds its weights, such as a language model, `FilePrograms` keeps which
+executable that was, and where its weights are in the file: so the module need not be made again.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import tvm_ffi
 
@@ -24,14 +29,23 @@ from vm_dialect.dtypes import element_type
 from vm_dialect.executable import Executable
 from vm_dialect.executable.constants import Constant, ConstantKind
 from vm_dialect.executable.format import Trust, read_file, write_file
+from vm_dialect.files import MappedFile
 from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
 from vm_dialect.tensors import from_numpy, new_tensor, tensor_element
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
 
 Weights: TypeAlias = Mapping[str, tvm_ffi.Tensor]
 """Tensors that are given to `build` beside the module, by name."""
 
 Source: TypeAlias = "int | list[str]"
 """Where a constant comes from: the index of an array of the module, or name, dtype and shape of a tensor beside it."""
+
+_Span: TypeAlias = "tuple[int, str, Sequence[int]]"
+"""Where an array is in a file: its first byte, dtype and shape."""
 
 _NOTE = "weights"
 """The note of the file that says where constants come from that are not in it: a dictionary in JSON, by name."""
@@ -42,7 +56,8 @@ class ProgramCache:
     """The cached executable of one module and one set of options."""
 
     cache: CodeCache
-    module: ModuleDigest
+    arrays: Sequence[Array | None]
+    """The module's weights; `None` for one that is not here."""
     weights: Weights
     key: str
 
@@ -51,8 +66,8 @@ class ProgramCache:
         cls, cache: CodeCache, module: ModuleDigest, weights: Weights, target: Target, how: Iterable[str]
     ) -> ProgramCache:
         """`how` is what else the executable depends on: mode, options, what the tuner has found."""
-        versions = f"{program_compiler_version()} {library_version()} {tvm_ffi.__version__} {sys.version_info[:3]}"
-        return cls(cache, module, weights, cache_key(["program", versions, str(target), *how, module.digest]))
+        key = cache_key(["program", _versions(), str(target), *how, module.digest])
+        return cls(cache, module.arrays, weights, key)
 
     def load(self) -> Executable | None:
         """The executable if it is there; a damaged one is dropped."""
@@ -89,11 +104,16 @@ class ProgramCache:
         """What seals of the entry are for: none stands for another, in whatever position somebody puts it."""
         return f"program {self.key}"
 
+    @cached_property
+    def _indices(self) -> Mapping[int, int]:
+        """The index of an array, by identity."""
+        return {id(array): index for index, array in enumerate(self.arrays)}
+
     def _source(self, op: ConstantSymbolOp) -> Source | None:
         """Where a constant comes from; None for one that was made by the compiler."""
         kept = op.value if isinstance(op.value, KeptTensor) else None
         if kept is not None and kept.array is not None:
-            return self.module.index(kept.array)
+            return self._indices.get(id(kept.array))
         if kept is None and op.value is not None:
             return None
         name = op.sym_name.data if kept is None else kept.weight_name
@@ -103,10 +123,65 @@ class ProgramCache:
         if source is None:
             return constant
         if isinstance(source, int):
-            return Constant(from_numpy(self.module.arrays[source]), constant.name)
+            array = self.arrays[source]
+            return None if array is None else Constant(from_numpy(array), constant.name)
         name, kind = source
         given = self.weights.get(name)
         return None if given is None or _kind(given) != kind else Constant(given, constant.name)
+
+
+@dataclass(frozen=True)
+class FilePrograms:
+    """The executable of the module that is made from a file, for one set of options."""
+
+    cache: CodeCache
+    file: MappedFile
+    key: str
+
+    @classmethod
+    def of(cls, cache: CodeCache, file: MappedFile, target: Target, how: Iterable[str]) -> FilePrograms:
+        """`how` is what else the module and the executable depend on."""
+        return cls(cache, file, cache_key(["file", _versions(), str(target), *how, file.identity]))
+
+    def load(self) -> Executable | None:
+        """The executable with weights in the file, if it is there; a damaged one is dropped."""
+        data = self.cache.get(self.key)
+        if data is None:
+            return None
+        try:
+            program, spans = cast("tuple[str, list[_Span | None]]", json.loads(data))
+            arrays = [None if span is None else self._array(span) for span in spans]
+        except (ValueError, TypeError):
+            self.cache.drop(self.key)
+            return None
+        return ProgramCache(self.cache, arrays, {}, program).load()
+
+    def store(self, programs: ProgramCache) -> None:
+        """Keeps where the executable is, which `programs` has, and where its weights are in the file."""
+        spans = [None if array is None else self._span(array) for array in programs.arrays]
+        self.cache.put(self.key, json.dumps([programs.key, spans]).encode())
+
+    @cached_property
+    def _bytes(self) -> Array:
+        import numpy as np
+
+        return np.frombuffer(self.file.memory, np.uint8)
+
+    def _span(self, array: Array) -> _Span | None:
+        """Where an array is in the file; `None` if it is not there."""
+        first = array.ctypes.data - self._bytes.ctypes.data
+        inside = array.flags.c_contiguous and 0 <= first <= self._bytes.nbytes - array.nbytes
+        return (first, array.dtype.name, array.shape) if inside else None
+
+    def _array(self, span: _Span) -> Array:
+        import numpy as np
+
+        first, dtype, shape = span
+        return np.frombuffer(self.file.memory, np.dtype(dtype), math.prod(shape), first).reshape(shape)
+
+
+def _versions() -> str:
+    return f"{program_compiler_version()} {library_version()} {tvm_ffi.__version__} {sys.version_info[:3]}"
 
 
 def _kind(tensor: tvm_ffi.Tensor) -> str:

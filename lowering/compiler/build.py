@@ -11,13 +11,14 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache, default_cache
 from lowering.cache.module_digest import ModuleDigest
-from lowering.cache.program_cache import ProgramCache
+from lowering.cache.program_cache import FilePrograms, ProgramCache
 from lowering.compiler.debug import Debug, debug_level
 from lowering.compiler.modules import require_module
 from lowering.tune.stamp import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
+from vm_dialect.files import MappedFile
 from vm_dialect.values import to_value
 
 if TYPE_CHECKING:
@@ -63,36 +64,64 @@ def build(
     machine = _target(target)
 
     def compiled() -> Program:
-        with importing():
-            # Not at the top: what is in the cache needs no compiler.
-            from lowering.compiler.compilation import compile_program
-            from lowering.compiler.kernels.kernel_lowering import KernelOptions
-
-        with few_collections():  # passes are imported when they are needed
-            options = KernelOptions(opt_level=opt_level)
-            return compile_program(
-                module,
-                mode,
-                machine,
-                options=options,
-                cache=store,
-                weights=given,
-                progress=progress,
-                validate=validate,
-                instrument=instrument,
-            )
+        watched = {"progress": progress, "validate": validate, "instrument": instrument}
+        return _compiled(module, mode, machine, opt_level, store, weights=given, **watched)
 
     # Who asks to see the compiler's work wants it done.
     if validate or store.directory is None or debug_level() > Debug.NOTHING:
         return compiled().executable
-    how = (mode, f"O{opt_level}", tuning_stamp(), *(["instrument"] if instrument else []))
-    programs = ProgramCache.of(store, ModuleDigest(module), given, machine, how)
+    how = _options(mode, opt_level, *(["instrument"] if instrument else []))
+    return _found_or_compiled(ProgramCache.of(store, ModuleDigest(module), given, machine, how), compiled)
+
+
+def build_file(
+    file: MappedFile, module: Callable[[], ModuleOp], options: str, *, cache: CodeCache | bool = True
+) -> Executable:
+    """`build`, for the host, of the module that is made from a file and `options`. It is made only if the executable is
+    not in the cache for this very file. Its weights are in the file, and other files beside it do not matter.
+    """
+    store, machine, how = _cache(cache), Target.host(), _options("native", 3)
+    if store.directory is None or debug_level() > Debug.NOTHING:
+        return build(module(), cache=store)
+    known = FilePrograms.of(store, file, machine, [options, *how])
+    found = known.load()
+    if found is None:
+        made = module()
+        programs = ProgramCache.of(store, ModuleDigest(made), {}, machine, how)
+        found = _found_or_compiled(
+            programs, lambda: _compiled(made, "native", machine, 3, store, weights={}, progress=None)
+        )
+        known.store(programs)
+    return found
+
+
+def _found_or_compiled(programs: ProgramCache, compiled: Callable[[], Program]) -> Executable:
+    """The executable in the cache, or one that is compiled and kept there."""
     found = programs.load()
     if found is None:
         program = compiled()
         found = program.executable
         programs.store(found, program.constants)
     return found
+
+
+def _options(mode: Mode, opt_level: int, *others: str) -> tuple[str, ...]:
+    """What an executable depends on besides module and target."""
+    return (mode, f"O{opt_level}", tuning_stamp(), *others)
+
+
+def _compiled(
+    module: ModuleOp, mode: Mode, target: Target, opt_level: int, cache: CodeCache, **options: Any
+) -> Program:
+    """Compiles a module, whether it is in the cache of programs or not; the options are those of `compile_program`."""
+    with importing():
+        # Not at the top: what is in the cache needs no compiler.
+        from lowering.compiler.compilation import compile_program
+        from lowering.compiler.kernels.kernel_lowering import KernelOptions
+
+    with few_collections():  # passes are imported when they are needed
+        kernels = KernelOptions(opt_level=opt_level)
+        return compile_program(module, mode, target, options=kernels, cache=cache, **options)
 
 
 def _for_targets(targets: Iterable[Target | str], build_for: Callable[[Target], Executable]) -> Executable:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tvm_ffi
 
-from relax_dialect.nn.decoder_program import DecoderProgram
-from relax_dialect.nn.paged_cache import PAGE
-from tir_dialect.dtypes import numpy_dtype
+from relax_dialect.nn.config import PAGE, CacheFormat, DecoderConfig, pool_shapes
+from tir_dialect.dtypes import numpy_dtype, parse_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,24 +95,25 @@ class _Pools:
 class PagedKVCache:
     """The pools of all layers of a decoder, and the sequences in them."""
 
-    def __init__(self, program: DecoderProgram, positions: int, chunk: int, sequences: int = 1):
+    def __init__(
+        self, config: DecoderConfig, cache_format: CacheFormat, positions: int, chunk: int, sequences: int = 1
+    ):
         """Has room for so many sequences of `positions` tokens, of which at most `chunk` are new at once.
 
         Memory that has never been written is not there.
         """
-        config = program.decoder.config
         self.windows = [config.window(layer) for layer in range(config.num_hidden_layers)]
         largest = max((window for window in self.windows if window is not None), default=None)
         kinds = (None,) if largest is None else (None, largest)
         memory: dict[int | None, list[NDArray[Any]]] = {kind: [] for kind in kinds}
         self.arrays: list[Any] = []
-        for layer, window in zip(program.decoder.layers, self.windows, strict=True):
+        layout = pool_shapes(config.num_key_value_heads, config.head_dim, cache_format)
+        for window in self.windows:
             most = positions if window is None or largest is None else min(positions, largest + chunk + KEPT + PAGE)
             pages = 1 + sequences * (-(-most // PAGE) + 1)
-            for info in program.pools(layer).values():
-                shape = [pages, *(dim.constant_value or 0 for dim in (info.known_dims or ())[1:])]
-                assert info.dtype is not None
-                memory[None if window is None else largest].append(np.zeros(shape, numpy_dtype(info.dtype)))
+            for shape, dtype in layout.values():
+                pool = np.zeros((pages, *shape), numpy_dtype(parse_dtype(dtype)))
+                memory[None if window is None else largest].append(pool)
                 self.arrays.append(tvm_ffi.from_dlpack(memory[None if window is None else largest][-1]))
         self._pools = [_Pools(memory[kind], kind) for kind in kinds]
 

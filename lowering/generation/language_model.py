@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering import build
+from lowering.cache.code_cache import NO_CACHE, default_cache
+from lowering.compiler.build import build, build_file
 from lowering.generation.cache import PagedKVCache
 from lowering.generation.decoding import CHUNK, Decoding
 from lowering.generation.sampling import Mask, Sampling
@@ -22,12 +24,11 @@ from lowering.generation.scheduler import Request, Scheduler
 from lowering.generation.speculation import Draft, PromptLookup, Speculation
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend import huggingface
-from relax_dialect.frontend.gguf import read_file
-from relax_dialect.frontend.gguf.models import model_of
-from relax_dialect.nn.decoder import Decoder, DecoderConfig
-from relax_dialect.nn.decoder_program import DecoderProgram
-from relax_dialect.nn.paged_cache import CACHE_FORMATS, CacheFormat
+from relax_dialect.frontend.gguf import GGUFFile, read_file
+from relax_dialect.frontend.gguf.config import config_of
+from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat, DecoderConfig
 from vm_dialect import VirtualMachine
+from vm_dialect.executable import Executable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,15 +79,16 @@ class LanguageModel:
     def __init__(
         self,
         function: Callable[[str], Callable[..., Any]],
-        program: DecoderProgram,
+        config: DecoderConfig,
         tokenizer: Tokenizer,
         context: int,
         sequences: int = 1,
+        cache_format: CacheFormat = "f32",
     ):
-        """`function` gives the functions of the program, which has room for `sequences` of `context` tokens."""
-        self.config: DecoderConfig = program.decoder.config
+        """`function` gives the functions of a decoder's program; there is room for `sequences` of `context` tokens."""
+        self.config = config
         self.tokenizer, self.context = tokenizer, context
-        self.cache = PagedKVCache(program, context, CHUNK, sequences)
+        self.cache = PagedKVCache(config, cache_format, context, CHUNK, sequences)
         self.decoding = Decoding(function, self.cache)
         self._scheduler = Scheduler(self.decoding, context, sequences)
 
@@ -110,14 +112,14 @@ class LanguageModel:
         if cache_format not in CACHE_FORMATS:
             raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
         if Path(path).is_dir():
-            folder = huggingface.read_folder(path)
-            tokenizer, model = tokenizer_of_folder(folder), huggingface.model_of(folder)
+            config, tokenizer, executable = _of_folder(path, cache_format, cache)
         else:
             file = read_file(path)
-            tokenizer, model = tokenizer_of(file), model_of(file)
-        room, program = _room(model, context), DecoderProgram(model, cache_format)
-        machine = VirtualMachine(build(program.module(), cache=cache))
-        return LanguageModel(machine.__getitem__, program, tokenizer, room, sequences)
+            config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
+            executable = partial(_executable, file, cache_format, cache)
+        room = _room(config, context)
+        machine = VirtualMachine(executable())
+        return LanguageModel(machine.__getitem__, config, tokenizer, room, sequences, cache_format)
 
     def logits(self, tokens: Sequence[int]) -> NDArray[Any]:
         """The logits of the token that follows `tokens`."""
@@ -306,12 +308,38 @@ class _Writing:
 
 def program_of(path: str | PathLike[str]) -> ModuleOp:
     """The module of the model in a GGUF file: its `DecoderProgram`."""
-    return DecoderProgram(model_of(read_file(path))).module()
+    return _module(read_file(path), "f32")
 
 
-def _room(model: Decoder, context: int | None) -> int:
+def _executable(file: GGUFFile, cache_format: CacheFormat, cache: bool) -> Executable:
+    assert file.mapped is not None  # as it was read
+    return build_file(file.mapped, lambda: _module(file, cache_format), f"decoder {cache_format}", cache=cache)
+
+
+def _module(file: GGUFFile, cache_format: CacheFormat) -> ModuleOp:
+    # Not at the top: a program that is in the cache needs no layers.
+    from relax_dialect.frontend.gguf.models import model_of
+    from relax_dialect.nn.decoder_program import DecoderProgram
+
+    return DecoderProgram(model_of(file), cache_format).module()
+
+
+def _of_folder(
+    path: str | PathLike[str], cache_format: CacheFormat, cache: bool
+) -> tuple[DecoderConfig, Tokenizer, Callable[[], Executable]]:
+    """The model of a folder of Hugging Face, and what compiles it."""
+    from relax_dialect.frontend.huggingface.models import model_of
+    from relax_dialect.nn.decoder_program import DecoderProgram
+
+    folder = huggingface.read_folder(path)
+    tokenizer, model = tokenizer_of_folder(folder), model_of(folder)
+    program = DecoderProgram(model, cache_format)
+    return model.config, tokenizer, lambda: build(program.module(), cache=cache)
+
+
+def _room(config: DecoderConfig, context: int | None) -> int:
     """The tokens that there is room for; `ValueError` for more than the model can tell apart."""
-    most = model.config.max_position_embeddings
+    most = config.max_position_embeddings
     room = min(USUAL_CONTEXT, most) if context is None else context
     if not 1 <= room <= most:
         raise ValueError(f"expected a context from 1 to {most} tokens, got {room}")

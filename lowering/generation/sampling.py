@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from relax_dialect.nn.choosing import NONE_ALLOWED, NOT_A_NUMBER
+from relax_dialect.nn.config import NONE_ALLOWED, NOT_A_NUMBER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

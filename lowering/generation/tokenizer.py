@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from lowering.cache.code_cache import NO_CACHE, CodeCache, cache_key
+from lowering.cache.version import program_compiler_version
 from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, ModelFolder
 from relax_dialect.frontend.huggingface.folder import LARGEST_JSON, read_json
@@ -107,8 +109,11 @@ def _missing(what: str, error: ModuleNotFoundError) -> ValueError:
     return ValueError(f"{what} need the package {error.name}: pip install xdsl-relax[llm] ({error})")
 
 
-def tokenizer_of(file: GGUFFile) -> Tokenizer:
-    """The tokenizer in a file; `GGUFImportError` for a kind that is not known, and for one that makes no sense."""
+def tokenizer_of(file: GGUFFile, cache: CodeCache = NO_CACHE) -> Tokenizer:
+    """The tokenizer in a file; `GGUFImportError` for a kind that is not known, and for one that makes no sense.
+
+    What takes long to find is kept in the cache.
+    """
     kind = file.text("tokenizer.ggml.model")
     if kind not in KINDS:
         raise GGUFImportError(f"{file.path}: the tokenizer {kind!r} is not supported; known are {', '.join(KINDS)}")
@@ -117,7 +122,7 @@ def tokenizer_of(file: GGUFFile) -> Tokenizer:
     except ModuleNotFoundError as error:
         raise _missing("texts", error) from error
     tokens = _texts(file, "tokenizer.ggml.tokens")
-    tokenizer = KINDS[kind](file, tokens, library)
+    tokenizer = KINDS[kind](file, tokens, library, cache)
     tokenizer.add_special_tokens(_whole(file, tokens, library, _CONTROL))
     tokenizer.add_tokens(_whole(file, tokens, library, _USER_DEFINED))
     return Tokenizer(
@@ -125,7 +130,7 @@ def tokenizer_of(file: GGUFFile) -> Tokenizer:
     )
 
 
-def _byte_level(file: GGUFFile, tokens: list[str], library: Any) -> Any:
+def _byte_level(file: GGUFFile, tokens: list[str], library: Any, cache: CodeCache) -> Any:
     """Byte-pair encoding of bytes, each of which is a printable character."""
     name = file.text("tokenizer.ggml.pre", "default")
     if name not in SPLITS:
@@ -149,7 +154,7 @@ SPACE = "\u2581"
 """What a space is in the tokens of SentencePiece."""
 
 
-def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any) -> Any:
+def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: CodeCache) -> Any:
     """Byte-pair encoding of characters as SentencePiece does it: of neighbours that are a token when they are joined,
     those with the highest score first; characters that are no token are bytes, `<0x0A>`.
     """
@@ -157,7 +162,7 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any) -> Any:
     if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or len(scores) != len(tokens):
         raise GGUFImportError(f"{file.path}: the metadata tokenizer.ggml.scores expected {len(tokens)} numbers")
     vocabulary = {token: number for number, token in enumerate(tokens)}
-    pairs = _splits(vocabulary, tokens, np.nan_to_num(scores))
+    pairs = [(tokens[a], tokens[b]) for a, b in _known_splits(file, vocabulary, tokens, np.nan_to_num(scores), cache)]
     unknown = file.integer("tokenizer.ggml.unknown_token_id", 0, most=len(tokens) - 1)
     tokenizer = library.Tokenizer(
         library.models.BPE(vocabulary, pairs, unk_token=tokens[unknown], fuse_unk=True, byte_fallback=True)
@@ -172,22 +177,39 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any) -> Any:
     return tokenizer
 
 
-def _splits(vocabulary: Mapping[str, int], tokens: list[str], scores: Any) -> list[tuple[str, str]]:
+def _known_splits(
+    file: GGUFFile, vocabulary: Mapping[str, int], tokens: list[str], scores: Any, cache: CodeCache
+) -> Sequence[Sequence[int]]:
+    """As `_splits`, from the cache if it has those of this very file: to find them takes a second."""
+    identity = None if file.mapped is None else file.mapped.identity
+    key = cache_key(["splits of tokens", program_compiler_version(), identity or ""])
+    data = None if identity is None else cache.get(key)
+    if data is None:
+        found = np.array(_splits(vocabulary, tokens, scores), np.int32).reshape(-1, 2)
+        if identity is not None:
+            cache.put(key, found.tobytes())
+        return found.tolist()
+    return np.frombuffer(data, np.int32).reshape(-1, 2).tolist()
+
+
+def _splits(vocabulary: Mapping[str, int], tokens: list[str], scores: Any) -> list[tuple[int, int]]:
     """All pairs of tokens that are a token when they are joined, that of the highest score first."""
     ranks: list[int] = np.argsort(-scores, kind="stable").tolist()
-    found: list[tuple[str, str]] = []
+    found: list[tuple[int, int]] = []
     for number in ranks:
         token = tokens[number]
-        pairs = [
-            (token[:at], token[at:])
+        found += sorted(
+            (vocabulary[token[:at]], vocabulary[token[at:]])
             for at in range(1, len(token))
             if token[:at] in vocabulary and token[at:] in vocabulary
-        ]
-        found += sorted(pairs, key=lambda pair: (vocabulary[pair[0]], vocabulary[pair[1]]))
+        )
     return found
 
 
-KINDS: Mapping[str, Callable[[GGUFFile, list[str], Any], Any]] = {"gpt2": _byte_level, "llama": _sentence_piece}
+KINDS: Mapping[str, Callable[[GGUFFile, list[str], Any, CodeCache], Any]] = {
+    "gpt2": _byte_level,
+    "llama": _sentence_piece,
+}
 """By the names in `tokenizer.ggml.model`: byte-level BPE, and SentencePiece's."""
 
 

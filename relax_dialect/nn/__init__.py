@@ -14,13 +14,26 @@
     module = nn.export(block, {"x": tensor(("n", 64))})
 """
 
-from relax_dialect.nn.attention import Attention
-from relax_dialect.nn.decoder import Decoder, DecoderConfig
-from relax_dialect.nn.decoder_program import DecoderProgram
-from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
-from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
-from relax_dialect.nn.paged_cache import CACHE_FORMATS, PAGE, Batch, CacheFormat, KVCache, OneSequence
-from relax_dialect.nn.rotary import LinearScaling, Llama3Scaling, RotaryEmbedding, YarnScaling
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relax_dialect.nn.attention import Attention
+    from relax_dialect.nn.config import (
+        CACHE_FORMATS,
+        PAGE,
+        CacheFormat,
+        DecoderConfig,
+        LinearScaling,
+        Llama3Scaling,
+        YarnScaling,
+    )
+    from relax_dialect.nn.decoder import Decoder
+    from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
+    from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
+    from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
+    from relax_dialect.nn.rotary import RotaryEmbedding
 
 __all__ = [
     "CACHE_FORMATS",
@@ -49,3 +62,16 @@ __all__ = [
     "YarnScaling",
     "export",
 ]
+
+_MODULES = ("config", "module", "layers", "rotary", "paged_cache", "attention", "decoder", "decoder_program")
+
+
+def __getattr__(name: str) -> object:
+    """A name of `__all__`, from the first module that has it: a configuration needs no layers."""
+    if name in __all__:
+        for each in _MODULES:
+            found = vars(import_module(f"{__name__}.{each}")).get(name)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from relax_dialect.builder import Expr, op
 from relax_dialect.builder.tensor_expressions import emit_te
+from relax_dialect.nn.config import PAGE
 from relax_dialect.nn.layers import Linear, RMSNorm
 from relax_dialect.nn.module import Module, current_builder, known_shape
-from relax_dialect.nn.paged_cache import PAGE, Batch, KVCache, OneSequence
+from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
 from relax_dialect.nn.rotary import RotaryEmbedding
 from tir_dialect import te
 from tir_dialect.dims import Dim

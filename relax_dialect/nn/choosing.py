@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from relax_dialect.builder import Expr, op, tensor
 from relax_dialect.builder.types import InfoLike
+from relax_dialect.nn.config import NONE_ALLOWED, NOT_A_NUMBER
 from relax_dialect.nn.module import current_builder, known_shape
 from tir_dialect import te
 
@@ -17,9 +18,6 @@ NUMBERS = ("temperature", "top_p", "min_p", "repetition_penalty", "random")
 """The columns of what choosing goes by; the last one is a random number from 0 to 1, excluded, for each token."""
 COUNTS = ("top_k", "before")
 """The columns of integers: of how many of the likeliest tokens one is drawn, 0 for all, and how many there were."""
-
-NOT_A_NUMBER, NONE_ALLOWED = -1, -2
-"""What is chosen where there are NaNs among the logits, and where all are minus infinity."""
 
 _LOW_BITS = 20
 _HIGH = 1 << (30 - _LOW_BITS)

@@ -1,95 +1,27 @@
-"""Decoders of language models.
-
-One configuration describes the families: what is normalised, where, and how; which layers see a window; how positions
-are known; what is scaled or bounded.
-"""
+"""Decoders of language models: the layers that a `DecoderConfig` describes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from relax_dialect.builder import Expr, op
 from relax_dialect.nn.attention import Attention
+from relax_dialect.nn.config import DecoderConfig, Norms, RopeScaling
 from relax_dialect.nn.layers import ACTIVATIONS, MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
 from relax_dialect.nn.module import Module, ModuleList, StateError
 from relax_dialect.nn.paged_cache import KVCache
-from relax_dialect.nn.rotary import RopeScaling, RotaryEmbedding
+from relax_dialect.nn.rotary import RotaryEmbedding
 
 if TYPE_CHECKING:
     from relax_dialect.nn.module import Elements
 
-Norms = Literal["before", "after", "both", "parallel"]
 
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """Sizes of a decoder, and what its family differs in; names are those of Hugging Face's `config.json`."""
-
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    num_key_value_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    max_position_embeddings: int
-
-    norms: Norms = "before"
-    """Where attention and feed-forward are normalised: before them, after them, on both sides, or before both of them
-    at once, whose results are added (`parallel`)."""
-    layer_norm: bool = False
-    """Whether norms subtract the mean and have biases."""
-    rms_norm_eps: float = 1e-5
-    qk_norm: Literal["none", "head", "all"] = "none"
-    """Whether each head of queries and keys is normalised, or all heads together."""
-
-    rope_theta: float | None = 10000.0
-    """The base of rotary embeddings; positions are learned (`embed_positions`) without one."""
-    rope_scaling: RopeScaling | None = None
-    rotary_features: int | None = None
-    """How many features of a head are rotated, if not all."""
-    interleaved_rope: bool = False
-    """Whether features side by side are rotated together, and not those of both halves."""
-    unrotated_layers: frozenset[int] = frozenset()
-    """Layers that do not know positions."""
-
-    windows: tuple[int | None, ...] = ()
-    """How many positions each layer sees, if not all."""
-    local_rope_theta: float | None = None
-    """The base of rotary embeddings in layers with a window, without scaling, if it is another one."""
-
-    attention_bias: bool = False
-    """Whether queries, keys and values have biases."""
-    output_bias: bool = False
-    """Whether the output of attention has a bias."""
-    attention_scale: float | None = None
-    """What scores are multiplied by, if not `head_dim ** -0.5`."""
-    attn_logit_softcapping: float | None = None
-
-    hidden_act: str = "silu"
-    gated_mlp: bool = True
-    mlp_bias: bool = False
-
-    embedding_scale: float = 1.0
-    residual_scale: float = 1.0
-    """What attention and feed-forward are multiplied by before they are added."""
-    logit_scale: float = 1.0
-    final_logit_softcapping: float | None = None
-    tie_word_embeddings: bool = False
-    """Whether the output head is the table of the embedding."""
-    head_bias: bool = False
-
-    def window(self, layer: int) -> int | None:
-        """How many positions a layer sees, if not all."""
-        return self.windows[layer] if self.windows else None
-
-    def norm(self) -> RMSNorm | LayerNorm:
-        """A norm of the hidden features."""
-        return (LayerNorm if self.layer_norm else RMSNorm)(self.hidden_size, self.rms_norm_eps)
+def _norm(config: DecoderConfig) -> RMSNorm | LayerNorm:
+    """A norm of the hidden features."""
+    return (LayerNorm if config.layer_norm else RMSNorm)(config.hidden_size, config.rms_norm_eps)
 
 
 class DecoderLayer(Module):
@@ -97,7 +29,7 @@ class DecoderLayer(Module):
 
     def __init__(self, config: DecoderConfig, number: int, rope: RotaryEmbedding | None):
         if config.norms != "after":
-            self.input_layernorm = config.norm()
+            self.input_layernorm = _norm(config)
         self.self_attn = Attention(
             config.hidden_size,
             config.num_attention_heads,
@@ -113,11 +45,11 @@ class DecoderLayer(Module):
             softcap=config.attn_logit_softcapping,
         )
         if config.norms != "parallel":
-            self.post_attention_layernorm = config.norm()
+            self.post_attention_layernorm = _norm(config)
         if config.norms == "both":
-            self.pre_feedforward_layernorm = config.norm()
+            self.pre_feedforward_layernorm = _norm(config)
         if config.norms in ("after", "both"):
-            self.post_feedforward_layernorm = config.norm()
+            self.post_feedforward_layernorm = _norm(config)
         inner, activation = config.intermediate_size, ACTIVATIONS[config.hidden_act]
         feed = GatedMLP if config.gated_mlp else MLP
         self.mlp = feed(config.hidden_size, inner, activation, bias=config.mlp_bias)
@@ -170,7 +102,7 @@ class Decoder(Module):
             self.embed_positions = Embedding(config.max_position_embeddings, config.hidden_size)
         ropes = _ropes(config)
         self.layers = ModuleList(DecoderLayer(config, number, rope) for number, rope in enumerate(ropes))
-        self.norm = config.norm()
+        self.norm = _norm(config)
         if not config.tie_word_embeddings:
             self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=config.head_bias)
 

@@ -27,9 +27,10 @@ from xdsl.dialects.builtin import ModuleOp, i64
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from relax_dialect.builder.types import InfoLike
 from relax_dialect.nn.choosing import choose, choosing_types
+from relax_dialect.nn.config import CacheFormat
 from relax_dialect.nn.decoder import Decoder, DecoderLayer
 from relax_dialect.nn.module import Functions, Module, known_shape
-from relax_dialect.nn.paged_cache import Batch, CacheFormat, KVCache, OneSequence, Positions, pool_types
+from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence, Positions, pool_types
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import symbol
 

@@ -12,18 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from relax_dialect.builder import Expr, op, tensor
+from relax_dialect.nn.config import PAGE, CacheFormat, pool_shapes
 from relax_dialect.nn.module import current_builder, known_shape
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim
-
-PAGE = 32
-"""Positions in a page."""
-
-CacheFormat = Literal["f32", "f16", "i8"]
-"""How keys and values are stored: as numbers, or as bytes with a scale for each head at each position."""
-
-CACHE_FORMATS: Sequence[CacheFormat] = ("f32", "f16", "i8")
 
 
 @dataclass(frozen=True)
@@ -51,13 +44,8 @@ Positions = OneSequence | Batch
 
 def pool_types(heads: int, features: int, cache_format: CacheFormat, pages: str = "pool") -> dict[str, TensorType]:
     """The types of the pools of keys and values of a layer, by name; `pages` is the symbol of their number."""
-    rows = (heads, PAGE)
-    found: dict[str, TensorType] = {}
-    for kind in ("keys", "values"):
-        found[kind] = tensor((pages, *rows, features), cache_format)
-        if cache_format == "i8":
-            found[f"{kind[:-1]}_scales"] = tensor((pages, *rows))
-    return found
+    layout = pool_shapes(heads, features, cache_format)
+    return {name: tensor((pages, *shape), dtype) for name, (shape, dtype) in layout.items()}
 
 
 @dataclass(frozen=True)

@@ -2,108 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from relax_dialect.builder import Expr, op
 from relax_dialect.builder.tensor_expressions import emit_te
+from relax_dialect.nn.config import RopeScaling
 from relax_dialect.nn.module import Module, current_builder, known_shape
 from tir_dialect import te
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-@dataclass(frozen=True)
-class Llama3Scaling:
-    """Longer contexts for Llama 3: low frequencies are divided, high ones stay, those between are interpolated."""
-
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_max_position_embeddings: int
-
-    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
-        """What the frequencies are divided by."""
-        turns = self.original_max_position_embeddings * frequencies / (2 * math.pi)
-        between = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
-        kept = np.clip(between, 0, 1)
-        return 1 / ((1 - kept) / self.factor + kept)
-
-    @property
-    def magnitude(self) -> float:
-        """What rotated features are multiplied by."""
-        return 1.0
-
-
-@dataclass(frozen=True)
-class LinearScaling:
-    """All positions divided by a factor."""
-
-    factor: float
-
-    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
-        """What the frequencies are divided by."""
-        return np.full_like(frequencies, self.factor)
-
-    @property
-    def magnitude(self) -> float:
-        """What rotated features are multiplied by."""
-        return 1.0
-
-
-@dataclass(frozen=True)
-class YarnScaling:
-    """YaRN (Peng et al., 2023): as for Llama 3 with a linear ramp over the features, and larger rotated features."""
-
-    factor: float
-    original_max_position_embeddings: int
-    beta_fast: float = 32.0
-    beta_slow: float = 1.0
-    attention_factor: float | None = None
-
-    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
-        """What the frequencies are divided by."""
-
-        def feature(turns: float) -> float:
-            """The pair of features that turns so often within the original context."""
-            angle = self.original_max_position_embeddings / (turns * 2 * math.pi)
-            return len(frequencies) * math.log(angle) / math.log(base)
-
-        low = max(math.floor(feature(self.beta_fast)), 0)
-        high = min(math.ceil(feature(self.beta_slow)), 2 * len(frequencies) - 1)
-        divided = np.clip((np.arange(len(frequencies)) - low) / max(high - low, 0.001), 0, 1)
-        return 1 / (divided / self.factor + (1 - divided))
-
-    @property
-    def magnitude(self) -> float:
-        """What rotated features are multiplied by."""
-        return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
-
-
-@dataclass(frozen=True, eq=False)
-class DivisorScaling:
-    """Frequencies divided by numbers of the checkpoint, one for each pair of features."""
-
-    numbers: NDArray[Any]
-
-    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
-        """What the frequencies are divided by; `ValueError` if these are not as many."""
-        if self.numbers.shape != frequencies.shape:
-            raise ValueError(f"expected divisors of {len(frequencies)} frequencies, got {list(self.numbers.shape)}")
-        return self.numbers.astype(np.float64)
-
-    @property
-    def magnitude(self) -> float:
-        """What rotated features are multiplied by."""
-        return 1.0
-
-
-RopeScaling = Llama3Scaling | LinearScaling | YarnScaling | DivisorScaling
-"""How a model reads contexts that are longer than those it was first trained with."""
 
 
 class RotaryEmbedding(Module):

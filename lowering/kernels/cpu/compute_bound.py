@@ -20,8 +20,8 @@ from lowering.kernels.cpu.gemm.block_integers import BlockIntegerGemm, columns_l
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
     BlockGemm,
+    BlockPanelGemm,
     can_decode_in_registers,
-    emit_decoding,
 )
 from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
@@ -209,9 +209,7 @@ def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:
 def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention | Winograd) -> frozenset[SSAValue]:
     """The buffers of an epilogue that need no memory; partial sums need some."""
     if isinstance(gemm, BlockGemm):
-        if gemm.is_always_few:
-            return gemm.gemm.epilogue.unread | {gemm.decoding.numbers}
-        return _unneeded(gemm.gemm)
+        return gemm.gemm.epilogue.unread | {gemm.decoding.numbers}
     if isinstance(gemm, Attention | Winograd):
         return gemm.unread
     if isinstance(gemm, DotGroupGemm):
@@ -242,15 +240,18 @@ def _emit_few_rows(gemm: Gemm, decoding: Decoding) -> str:
 def emit_block_gemm(item: BlockGemm) -> str:
     """The code of a GEMM with block-quantised weights; says which generators made it, and why."""
     gemm, decoding = item.gemm, item.decoding
-    if item.is_always_few:
+    m, more = gemm.m.constant_value, f"of {decoding.block_format.name} blocks that are decoded before"
+    if m is not None and m <= BLOCK_DOT_MAX_M:
         return f"{_emit_few_rows(gemm, decoding)} since M <= {BLOCK_DOT_MAX_M}"
+    if m is not None:
+        BlockPanelGemm(gemm, decoding).emit({})
+        return f"dot products {more} since M > {BLOCK_DOT_MAX_M}"
     code = gemm.code
     with code.when(code.compare("sle", code.dim(gemm.m, "m"), BLOCK_DOT_MAX_M)) as branch:
         few = _emit_few_rows(gemm, decoding)
     with code.otherwise(branch):
-        emit_decoding(gemm, decoding)
-        rest = emit_gemm(gemm)
-    return f"{few} where M <= {BLOCK_DOT_MAX_M}, else decoded once and {rest}"
+        BlockPanelGemm(gemm, decoding).emit({})
+    return f"{few} where M <= {BLOCK_DOT_MAX_M}, else {more}"
 
 
 def emit_gemm(gemm: Gemm) -> str:

@@ -2,10 +2,11 @@
 
 ::
 
+    from relax_dialect import nn
     from relax_dialect.frontend.gguf import read_file
     from relax_dialect.frontend.gguf.models import model_of
 
-    module = model_of(read_file("model.gguf")).program(2048)  # `main(ids, past, keys0, values0, ...)`
+    module = nn.DecoderProgram(model_of(read_file("model.gguf"))).module()
 """
 
 from relax_dialect.frontend.gguf.errors import GGUFImportError

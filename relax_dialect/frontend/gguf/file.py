@@ -11,7 +11,7 @@ import math
 import mmap
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,6 +21,7 @@ import numpy as np
 from relax_dialect.frontend.gguf.errors import GGUFImportError
 from tir_dialect.block_arrays import BlockArray
 from tir_dialect.block_formats import FORMATS
+from vm_dialect.files import MappedFile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ Value: TypeAlias = "bool | int | float | str | NDArray[Any] | list[Any]"
 """A value of the metadata; arrays of numbers are arrays of NumPy."""
 
 Tensor: TypeAlias = "NDArray[Any] | BlockArray"
-"""The elements of a tensor, read-only."""
+"""The elements of a tensor, in the memory of the file, where nobody writes."""
 
 _NUMBERS: Mapping[int, str] = {
     0: "u1",
@@ -91,6 +92,8 @@ class GGUFFile:
     path: str
     metadata: Mapping[str, Value]
     tensors: Mapping[str, Tensor]
+    mapped: MappedFile | None = None
+    """The file, if it was read from one."""
 
     def number(self, key: str, otherwise: float | None = None) -> float:
         """A number of the metadata; `GGUFImportError` if it is missing and there is no other, or is none."""
@@ -127,12 +130,11 @@ def _shown(value: object) -> str:
 def read_file(path: str | PathLike[str]) -> GGUFFile:
     """Reads the metadata of a file and maps its tensors; `GGUFImportError` if it is damaged."""
     name = fspath(path)
-    with open(name, "rb") as file:
-        try:
-            memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError as error:  # an empty file cannot be mapped
-            raise GGUFImportError(f"{name}: expected a GGUF file, got an empty one") from error
-    return parse(memory, name)
+    try:
+        mapped = MappedFile.open(name)
+    except ValueError as error:  # an empty file cannot be mapped
+        raise GGUFImportError(f"{name}: expected a GGUF file, got an empty one") from error
+    return replace(parse(mapped.memory, name), mapped=mapped)
 
 
 def parse(memory: mmap.mmap | bytes, name: str) -> GGUFFile:

@@ -2,12 +2,13 @@
 
 ::
 
-    from relax_dialect.frontend.huggingface import model_of, read_folder
+    from relax_dialect import nn
+    from relax_dialect.frontend.huggingface import read_folder
+    from relax_dialect.frontend.huggingface.models import model_of
 
-    module = model_of(read_folder("SmolLM2-135M")).program(2048)  # `main(ids, past, keys0, values0, ...)`
+    module = nn.DecoderProgram(model_of(read_folder("SmolLM2-135M"))).module()
 """
 
 from relax_dialect.frontend.huggingface.folder import HuggingFaceImportError, ModelFolder, read_folder
-from relax_dialect.frontend.huggingface.models import model_of
 
-__all__ = ["HuggingFaceImportError", "ModelFolder", "model_of", "read_folder"]
+__all__ = ["HuggingFaceImportError", "ModelFolder", "read_folder"]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relax_dialect.frontend.huggingface.folder import ModelFolder, number, positive
-from relax_dialect.nn.decoder import Decoder, DecoderConfig, split_fused
+from relax_dialect.nn.config import DecoderConfig, LinearScaling, Llama3Scaling, RopeScaling, YarnScaling
+from relax_dialect.nn.decoder import Decoder, split_fused
 from relax_dialect.nn.layers import ACTIVATIONS
 from relax_dialect.nn.module import StateError
-from relax_dialect.nn.rotary import LinearScaling, Llama3Scaling, RopeScaling, YarnScaling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

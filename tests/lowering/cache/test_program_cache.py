@@ -15,11 +15,12 @@ from lowering import build
 from lowering.cache import program_cache
 from lowering.cache.code_cache import NO_CACHE, CodeCache
 from lowering.compiler import compilation
-from lowering.compiler.build import Mode
+from lowering.compiler.build import Mode, build_file
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from vm_dialect import ExecBuilder, VirtualMachine
 from vm_dialect.executable.format import MAGIC
+from vm_dialect.files import MappedFile
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f32> {
@@ -291,3 +292,68 @@ def test_only_what_the_cache_has_written_for_the_key_is_used(tmp_path: Path, com
     np.testing.assert_array_equal(call(build(module, cache=cache), x), expected)
     np.testing.assert_array_equal(call(build(module, cache=cache), x), expected)
     assert len(compiled) == done + 1
+
+
+def of_file(path: Path, cache: CodeCache, made: list[str], options: str = "", factor: float | None = None) -> Any:
+    """The executable of a file that holds a weight."""
+    file = MappedFile.open(path)
+
+    def module() -> ModuleOp:
+        made.append(options)
+        return linear(np.frombuffer(file.memory, np.float32).reshape(16, 16), factor)
+
+    return build_file(file, module, options, cache=cache)
+
+
+def test_file_found_again_without_a_module(tmp_path: Path, compiled: list[ModuleOp]):
+    path, cache, made = tmp_path / "weights", CodeCache(tmp_path / "cache"), list[str]()
+    weight, x = (RNG.standard_normal((size, 16), dtype=np.float32) for size in (16, 3))
+    weight.tofile(path)
+    first = of_file(path, cache, made)
+    again = of_file(path, cache, made)
+    assert (len(made), len(compiled)) == (1, 1)
+    assert again == first
+    np.testing.assert_allclose(call(again, x), x @ weight, rtol=1e-4, atol=1e-5)
+    maps = [line.split() for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
+    (constant,) = [each for each in again.constants if isinstance(each.value, tvm_ffi.Tensor)]
+    where = [[int(end, 16) for end in fields[0].split("-")] for fields in maps]
+    assert any(first <= constant.value.data_ptr() < last for first, last in where), "the weight was copied"
+    of_file(path, cache, made, "other")
+    assert (len(made), len(compiled)) == (2, 1), "other options are another module, which may be the same program"
+
+
+@pytest.mark.parametrize("factor", [None, 2.0])
+def test_file_that_was_written_to(factor: float | None, tmp_path: Path):
+    """Neither size nor time of modification tell, and what the compiler made of a weight is in the executable."""
+    path, cache, made = tmp_path / "weights", CodeCache(tmp_path / "cache"), list[str]()
+    x = RNG.standard_normal((3, 16), dtype=np.float32)
+    for _ in range(2):
+        weight = RNG.standard_normal((16, 16), dtype=np.float32)
+        weight.tofile(path)
+        os.utime(path, ns=(0, 0))
+        for _ in range(2):
+            found = call(of_file(path, cache, made, factor=factor), x)
+            np.testing.assert_allclose(found, x @ weight * (factor or 1), rtol=1e-4, atol=1e-4)
+    assert len(made) == 2
+
+
+def test_file_whose_entries_are_damaged(tmp_path: Path, compiled: list[ModuleOp]):
+    path, cache, made = tmp_path / "weights", CodeCache(tmp_path / "cache"), list[str]()
+    RNG.standard_normal((16, 16), dtype=np.float32).tofile(path)
+    first = of_file(path, cache, made)
+    for entry in entries(tmp_path / "cache"):
+        entry.write_bytes(entry.read_bytes()[:-1])
+    assert of_file(path, cache, made) == first
+    assert (len(made), len(compiled)) == (2, 2)
+
+
+def test_weight_that_is_not_in_the_file(tmp_path: Path, compiled: list[ModuleOp]):
+    path, made = tmp_path / "weights", list[ModuleOp]()
+    path.write_bytes(b"something")
+    weight, x = RNG.standard_normal((16, 16), dtype=np.float32), np.ones((2, 16), np.float32)
+    for _ in range(2):
+        executable = build_file(
+            MappedFile.open(path), lambda: made.append(linear(weight)) or made[-1], "", cache=CodeCache(tmp_path / "c")
+        )
+        np.testing.assert_allclose(call(executable, x), x @ weight, rtol=1e-4, atol=1e-5)
+    assert (len(made), len(compiled)) == (2, 1)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from lowering.generation.cache import KEPT, CachedSequence, CacheFull, PagedKVCache
-from relax_dialect.nn import PAGE, Decoder, DecoderConfig, DecoderProgram
+from relax_dialect.nn import PAGE, DecoderConfig
 
 WINDOW, CHUNK, POSITIONS = 40, 64, 1024
 
 
 def _cache(windows: tuple[int | None, ...], sequences: int = 2) -> PagedKVCache:
     config = DecoderConfig(8, len(windows), 1, 1, 8, 8, 16, POSITIONS, windows=windows)
-    return PagedKVCache(DecoderProgram(Decoder(config)), POSITIONS, CHUNK, sequences)
+    return PagedKVCache(config, "f32", POSITIONS, CHUNK, sequences)
 
 
 def _extend(cache: PagedKVCache, sequence: CachedSequence, tokens: list[int]) -> None:

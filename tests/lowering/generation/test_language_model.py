@@ -13,14 +13,15 @@ import pytest
 import safetensors.numpy
 import tokenizers
 
+from lowering.cache.code_cache import CodeCache
 from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _Text
 from lowering.generation.sampling import Sampling
 from lowering.generation.speculation import Draft, PromptLookup
 from lowering.generation.tokenizer import tokenizer_of
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
-from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
-from relax_dialect.frontend.huggingface.models import config_of
+from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
+from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.nn import Decoder
 from tests.support import decoders
 from tests.support.decoders import VOCABULARY
@@ -288,7 +289,11 @@ def test_tokens_of_sentence_piece(tmp_path: Path):
     add = found.stream()
     assert "".join(map(add, tokens[1:])) == "abc \u00e9 abc"
     assert found.ends == {2}
-    without = tokenizer_of(read_file(_sentence_piece(tmp_path / "plain.gguf", prefix=False)))
+    cache = CodeCache(tmp_path / "cache")
+    for _ in range(2):
+        again = tokenizer_of(read_file(tmp_path / "model.gguf"), cache)
+        assert [again.encode(text) for text in cases] == [found.encode(text) for text in cases]
+    without = tokenizer_of(read_file(_sentence_piece(tmp_path / "plain.gguf", prefix=False)), cache)
     assert [named(each) for each in without.encode("a a")] == ["<s>", "a", "\u2581a"]
     with pytest.raises(GGUFImportError, match=r"tokenizer.ggml.scores expected 269 numbers"):
         tokenizer_of(read_file(_sentence_piece(tmp_path / "short.gguf", scores=4)))

@@ -10,7 +10,8 @@ from lowering import build
 from lowering.generation.sampling import Sampling, checked, choosing_arguments
 from relax_dialect.builder import BlockBuilder, tensor
 from relax_dialect.interpreter import run
-from relax_dialect.nn.choosing import NONE_ALLOWED, NOT_A_NUMBER, choose, choosing_types
+from relax_dialect.nn.choosing import choose, choosing_types
+from relax_dialect.nn.config import NONE_ALLOWED, NOT_A_NUMBER
 from vm_dialect import VirtualMachine
 
 LOGITS = np.log(np.array([0.1, 0.4, 0.2, 0.3])).astype(np.float32)

@@ -27,7 +27,7 @@ from lowering.tune.database import Record, TuningDatabase, kernel_key
 from lowering.tune.remote import Task, run
 from lowering.tune.search import Search
 from lowering.tune.space import candidates
-from lowering.tune.workload import kernels_of, record_calls
+from lowering.tune.tuner import kernels_of, record_calls
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
 from tests.support.tir import parse_prim_func
 from tir_dialect.ops.function import PrimFuncOp

@@ -21,8 +21,8 @@ from relax_dialect.nn import (
     StateError,
     YarnScaling,
 )
+from relax_dialect.nn.config import DivisorScaling
 from relax_dialect.nn.decoder import split_fused
-from relax_dialect.nn.rotary import DivisorScaling
 from tests.support import decoders
 from vm_dialect import VirtualMachine
 

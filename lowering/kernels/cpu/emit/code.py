@@ -53,7 +53,10 @@ _FOLDED: Mapping[type[Operation], Callable[[int, int], int]] = {
     arith.MuliOp: operator.mul,
     arith.MinSIOp: min,
     arith.MaxSIOp: max,
+    arith.DivUIOp: lambda a, b: a // b,
+    arith.RemUIOp: lambda a, b: a % b,
 }
+_DIVISIONS = (arith.DivUIOp, arith.RemUIOp)
 _NEUTRAL_RIGHT = {(arith.AddiOp, 0), (arith.SubiOp, 0), (arith.MuliOp, 1), (arith.DivUIOp, 1)}
 _NEUTRAL_LEFT = {(arith.AddiOp, 0), (arith.MuliOp, 1)}
 _PREDICATES = {name: IntegerAttr(number, i64) for number, name in enumerate(arith.CMPI_COMPARISON_OPERATIONS)}
@@ -191,7 +194,7 @@ class IndexCode:
     def _index(self, kind: type[Operation], a: SSAValue, b: SSAValue | int) -> SSAValue:
         """Index arithmetic: constants are folded, and common subexpressions are emitted once."""
         left, right = self._numbers.get(a), b if isinstance(b, int) else self._numbers.get(b)
-        if left is not None and right is not None and kind in _FOLDED:
+        if left is not None and right is not None and kind in _FOLDED and not (kind in _DIVISIONS and right == 0):
             return self.index(_FOLDED[kind](left, right))
         if (kind, right) in _NEUTRAL_RIGHT:
             return a

@@ -1,13 +1,16 @@
 """GEMM with block-quantised weights, `y = x W^T` where a row of `W` is a sequence of blocks.
 
-For a few rows of `x`, a row of `W` is decoded in registers while it is multiplied, so that the packed bytes are all
-that is read. For more rows the whole matrix is decoded once, into a workspace, and a usual generator follows.
+For a few rows of `x`, a row of `W` is decoded in registers while it is multiplied. For more, some rows of `W` are
+decoded at a time, into memory that stays in the first-level cache, and multiplied with all rows of `x`. So the packed
+bytes are all that is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from typing_extensions import override
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
@@ -15,12 +18,24 @@ from lowering.kernels.cpu.emit.blocked_accumulation import MOST, VectorTotals, i
 from lowering.kernels.cpu.emit.kernel import buffer_type, shared_units
 from lowering.kernels.cpu.emit.shuffles import is_power_of_two, row_sums
 from lowering.kernels.cpu.gemm.block_registers import GROUPS, Block, Group, Memory, can_unpack
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, BLOCK_DOT_ROWS, BLOCK_PREFETCH_BYTES, TASK_MACS
+from lowering.kernels.cpu.gemm.cost_model import (
+    BLOCK_DOT_ROWS,
+    BLOCK_PANEL_L2,
+    BLOCK_PANEL_MIN_ROWS,
+    BLOCK_PANEL_WIDE_ROWS,
+    BLOCK_PREFETCH_BYTES,
+    DOT_ROWS,
+    DOT_STREAMS,
+    TASK_MACS,
+)
+from lowering.kernels.cpu.gemm.dot import DotGemm
 from lowering.kernels.cpu.gemm.epilogue import SinglePassGemm
+from lowering.kernels.cpu.gemm.long_rows import RowVector
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.structure.decoding import Decoding
 from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import ceildiv, constant, floordiv, minimum
+from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES
 
 
@@ -32,11 +47,6 @@ class BlockGemm:
     """The stage that decodes."""
     decoding: Decoding
     gemm: Gemm
-
-    @property
-    def is_always_few(self) -> bool:
-        """Whether there are never so many rows that the matrix has to be decoded."""
-        return (self.gemm.m.constant_value or BLOCK_DOT_MAX_M + 1) <= BLOCK_DOT_MAX_M
 
 
 def can_decode_in_registers(gemm: Gemm, decoding: Decoding) -> bool:
@@ -178,30 +188,78 @@ class BlockDotGemm(SinglePassGemm):
         return total
 
 
-def emit_decoding(gemm: Gemm, decoding: Decoding) -> None:
-    """Decodes the whole matrix into the memory of its numbers; threads take rows."""
-    code, kernel, lanes = gemm.code, gemm.kernel, gemm.tiles.lanes
-    block_format = decoding.block_format
-    memory = Memory.of(code, kernel.flat[decoding.packed], lanes)
-    count, unpack = GROUPS[block_format.name]
-    rows, columns = buffer_type(decoding.numbers).shape
-    blocks = (columns.constant_value or 0) // block_format.elements
-    with kernel.partition(rows, rows * columns) as part:
-        lower, upper = (None, code.dim(rows)) if part is None else part
-        with (
-            code.loop(upper, "row", lower=lower) as row,
-            code.loop(code.index(blocks), "block") as number,
-        ):
-            position = code.add(code.mul(row, blocks), number)
-            block, first = (
-                Block(memory, code.mul(position, block_format.bytes)),
-                code.mul(position, block_format.elements),
-            )
+class BlockPanelGemm(DotGemm):
+    """Emits dot products with rows of the matrix that are decoded before, some at a time."""
+
+    def __init__(self, gemm: Gemm, decoding: Decoding):
+        super().__init__(gemm)
+        self._format, self._packed = decoding.block_format, gemm.kernel.flat[decoding.packed]
+        self._k = gemm.k.constant_value or 0  # `can_decode_in_registers`
+
+    @property
+    @override
+    def groups(self) -> Sequence[tuple[int, int]]:
+        """Each has all columns that are decoded at a time."""
+        rows = BLOCK_PANEL_WIDE_ROWS if self.gemm.kernel.target.vector_registers > 16 else DOT_ROWS
+        return tuple((mr, DOT_STREAMS) for mr in rows)
+
+    @override
+    def emit(self, coords: Coords) -> None:
+        """All rows times all columns; threads take columns."""
+        code, gemm, width = self.code, self.gemm, DOT_STREAMS
+        units = ceildiv(gemm.n, constant(width))
+        tasks = minimum(units, gemm.threads(TASK_MACS))
+        m, most = code.dim(gemm.m, "m"), self._rows_of_block
+        blocks = code.divide(code.add(m, most - 1), most)
+        with shared_units(code, units, tasks) as (lower, upper):
+            self._panel = code.alloc([width * self._k], gemm.contraction.element, "decoded")
+            with code.loop(blocks, "block") as block, code.loop(upper, "unit", lower=lower) as unit:
+                self._left = code.mul(unit, width)
+                with code.loop(code.minimum(code.sub(code.dim(gemm.n), self._left), width), "column") as column:
+                    self._decode(code.add(self._left, column), code.mul(column, self._k))
+                top = code.mul(block, most)
+                self.multiply(coords, (self._left, width), (top, code.minimum(code.add(top, most), m)))
+
+    @property
+    def _rows_of_block(self) -> int:
+        """Rows that are multiplied with decoded columns before the next ones: they stay near."""
+        row = self._k * byte_size(self.gemm.contraction.element)
+        return max(BLOCK_PANEL_MIN_ROWS, BLOCK_PANEL_L2 * self.gemm.kernel.target.l2_bytes // row)
+
+    def _decode(self, row: SSAValue, start: SSAValue) -> None:
+        """Decodes a row of the matrix, into the panel from an element on."""
+        code, lanes, block_format = self.code, self.lanes, self._format
+        packed = Memory.of(code, self._packed, lanes)
+        count, unpack = GROUPS[block_format.name]
+        blocks = self._k // block_format.elements
+        with code.loop(code.index(blocks), "block") as number:
+            at = code.mul(code.add(code.mul(row, blocks), number), block_format.bytes)
+            for line in range(0, block_format.bytes, LINE_BYTES):
+                code.prefetch(packed.bytes, [code.add(at, BLOCK_PREFETCH_BYTES + line)], 2)
+            block, first = Block(packed, at), code.add(start, code.mul(number, block_format.elements))
             for group in range(count):
                 unpacked = unpack(block, group)
                 for i, integers in enumerate(unpacked.integers):
-                    value = code.value(arith.MulfOp(unpacked.scale, integers))
-                    if unpacked.least is not None:
-                        value = code.add_floats(value, unpacked.least)
-                    index = code.add(first, unpacked.start + i * lanes)
-                    code.store(value, kernel.flat[decoding.numbers], [index])
+                    if unpacked.least is None:
+                        value = code.value(arith.MulfOp(unpacked.scale, integers))
+                    else:
+                        value = code.fma(unpacked.scale, integers, unpacked.least)
+                    code.store(value, self._panel, [code.add(first, unpacked.start + i * lanes)])
+
+    @override
+    def column_vector(self, coords: Coords, column: SSAValue) -> RowVector:
+        code, first = self.code, self.code.mul(self.code.sub(column, self._left), self._k)
+
+        def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
+            mask = None if on is None else code.leading(on, self.lanes)
+            return code.load(self._panel, [code.add(first, r)], self.lanes, mask)
+
+        return vector
+
+    @override
+    def prefetcher(self, coords: Coords, start: SSAValue) -> None:
+        return None
+
+    @override
+    def head(self, coords: Coords) -> None:
+        return None

@@ -277,8 +277,14 @@ DOT_GROUP_GEMV_ROWS = 2
 DOT_GROUP_STRIPS_PER_PANEL = 4
 """With more strips for each panel, tasks have strips of their own and all panels: else packing rows again, by copying,
 takes less time than packing columns again, by transposing."""
-BLOCK_DOT_MAX_M = 4
+BLOCK_DOT_MAX_M = 2
 """Rows that are multiplied with block-quantised weights that are decoded anew for each."""
+BLOCK_PANEL_L2 = 2
+"""Rows that are multiplied with the same decoded columns take so many times the second-level cache at most."""
+BLOCK_PANEL_MIN_ROWS = 64
+"""As many are multiplied with them, whatever they take: to decode the columns takes as long as some three rows."""
+BLOCK_PANEL_WIDE_ROWS = (6, 4, 2, 1)
+"""Rows that share vectors of decoded columns, with 32 registers; with 16, `DOT_ROWS`."""
 BLOCK_DOT_ROWS = 4
 """Rows of block-quantised weights that are decoded side by side."""
 BLOCK_ACTIVATION_BITS = 24

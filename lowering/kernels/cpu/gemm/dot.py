@@ -93,8 +93,9 @@ def _streams(
 
     in_blocks(code, (None, whole), run, accumulators.totals, constant(MOST))
     done = code.add(first, code.mul(whole, lanes))
-    with code.when(code.compare("slt", done, k)):
-        accumulators.add(near, far, done, code.sub(k, done))
+    if code.known(done) is None or code.known(done) != code.known(k):
+        with code.when(code.compare("slt", done, k)):
+            accumulators.add(near, far, done, code.sub(k, done))
     return accumulators.found()
 
 
@@ -204,34 +205,41 @@ class DotGemm(SinglePassGemm):
         tasks = minimum(units, gemm.threads(TASK_MACS))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             here, left = gemm.panel_position(coords, unit, self.lanes)
-            done = constant(0)
-            for mr, width in self._groups:
-                groups = floordiv(gemm.m - done, constant(mr))
-                if groups.constant_value != 0:
-                    self._group(here, left, (mr, width), done, groups)
-                done += groups * mr
+            self.multiply(here, (left, self.lanes), (code.index(0), code.dim(gemm.m, "m")))
+
+    def multiply(self, coords: Coords, columns: tuple[SSAValue, int], rows: tuple[SSAValue, SSAValue]) -> None:
+        """Some rows, from one to before another, times some columns: the first one, and how many there are."""
+        code, (top, end) = self.code, rows
+        for mr, width in self.groups:
+            groups = code.divide(code.sub(end, top), mr)
+            if code.known(groups) != 0:
+                self._group(coords, columns, (mr, width), top, groups)
+            top = code.add(top, code.mul(groups, mr))
 
     @property
-    def _groups(self) -> Sequence[tuple[int, int]]:
+    def groups(self) -> Sequence[tuple[int, int]]:
         """Rows and columns that are multiplied with each other at once, for fewer and fewer rows."""
         if self.lanes >= DOT_WIDE_LANES:
             return (4, self.lanes // 4), (3, self.lanes), (2, self.lanes), (1, self.lanes)
         return tuple((mr, self.lanes) for mr in DOT_ROWS)
 
-    def _group(self, coords: Coords, left: SSAValue, size: tuple[int, int], done: Dim, groups: Dim) -> None:
-        """Some rows, group by group, times as many columns as a vector has lanes."""
-        code, (mr, width), lanes = self.code, size, self.lanes
-        together = min(mr, lanes // width)
+    def _group(
+        self, coords: Coords, columns: tuple[SSAValue, int], size: tuple[int, int], first: SSAValue, groups: SSAValue
+    ) -> None:
+        """So many groups of rows, from the first row on, times some columns."""
+        code, (mr, width), lanes, (left, count) = self.code, size, self.lanes, columns
+        together = lanes // width
         with (
-            code.loop(code.dim(groups), "group") as group,
-            code.loop(code.index(lanes // width), "part") as chunk,
+            code.loop(groups, "group") as group,
+            code.loop(code.index(count // width), "part") as chunk,
         ):
             start = code.add(left, code.mul(chunk, width))
-            top = code.add(code.mul(group, mr), code.dim(done))
+            top = code.add(first, code.mul(group, mr))
             accumulators = self._accumulate(coords, [code.add(top, i) for i in range(mr)], start, width)
             for i in range(0, mr, together):
-                total = row_sums(code, accumulators[i * width : (i + together) * width])
-                self._store(coords, total, code.add(top, i), together, start, width)
+                own = accumulators[i * width : (i + together) * width]
+                total = row_sums(code, own + own[-1:] * (lanes - len(own)))
+                self._store(coords, total, code.add(top, i), min(together, mr - i), start, width)
 
     def _store(self, coords: Coords, total: SSAValue, top: SSAValue, mr: int, start: SSAValue, width: int) -> None:
         """A vector accumulator, `width` of each row; those of a row are rotated to the front."""
@@ -240,27 +248,41 @@ class DotGemm(SinglePassGemm):
         for i in range(mr):
             order = [(i * width + lane) % lanes for lane in range(lanes)]
             value = shuffle(code, (total, total), order) if i else total
-            self.epilogue.store(value, {**coords, contraction.row: code.add(top, i), contraction.column: start}, count)
+            here = {**coords, contraction.row: code.add(top, i), contraction.column: start}
+            (self.epilogue.store if width == lanes else self.epilogue.store_some)(value, here, count)
 
     def _accumulate(self, coords: Coords, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
         """A vector accumulator for each row and column, row by row."""
         code, gemm, contraction = self.code, self.gemm, self.gemm.contraction
         last = code.sub(code.dim(gemm.n), 1)
 
-        def row_vector(factor: Factor, here: Coords, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return gemm.vector(factor, {**here, contraction.reduced: r}, contraction.reduced, on)
+        near = [self._row_vector(contraction.rows, {**coords, contraction.row: row}) for row in rows]
 
         def far(number: SSAValue) -> RowVector:
-            column = code.minimum(code.add(start, number), last)
-            return partial(row_vector, contraction.columns, {**coords, contraction.column: column})
+            return self.column_vector(coords, code.minimum(code.add(start, number), last))
 
-        near = [partial(row_vector, contraction.rows, {**coords, contraction.row: row}) for row in rows]
         accumulators = code.alloc([len(rows) * width, self.lanes], contraction.element, "partial_sums")
-        prefetch = row_prefetcher(gemm, contraction.columns, {**coords, contraction.column: start}, contraction.column)
-        emit_dots(gemm, near, far, accumulators, width, prefetch, self._head(coords))
+        emit_dots(gemm, near, far, accumulators, width, self.prefetcher(coords, start), self.head(coords))
         return [code.load(accumulators, [code.index(i), code.index(0)], self.lanes) for i in range(len(rows) * width)]
 
-    def _head(self, coords: Coords) -> SSAValue | None:
+    def _row_vector(self, factor: Factor, here: Coords) -> RowVector:
+        def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
+            reduced = self.gemm.contraction.reduced
+            return self.gemm.vector(factor, {**here, reduced: r}, reduced, on)
+
+        return vector
+
+    def column_vector(self, coords: Coords, column: SSAValue) -> RowVector:
+        """The vectors of a column."""
+        contraction = self.gemm.contraction
+        return self._row_vector(contraction.columns, {**coords, contraction.column: column})
+
+    def prefetcher(self, coords: Coords, start: SSAValue) -> PrefetchRow | None:
+        """What prefetches the columns after the one at `start`."""
+        contraction = self.gemm.contraction
+        return row_prefetcher(self.gemm, contraction.columns, {**coords, contraction.column: start}, contraction.column)
+
+    def head(self, coords: Coords) -> SSAValue | None:
         """How many elements of long columns in a cache lie before the aligned ones; those of rows are often as many.
 
         A load from two cache lines takes twice as long.

@@ -17,7 +17,7 @@ from lowering.kernels.cpu.structure.contraction import is_chain
 from lowering.kernels.cpu.structure.epilogue import Step
 from tir_dialect.dims import constant
 from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.view import FlattenOp
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,10 @@ class EpilogueEmitter:
         """Stores a vector accumulator, of which `count` lanes or more are on."""
         lanes = self.gemm.tiles.lanes
         self.gemm.masked(count, lanes, lambda masked: self.store_lanes(accumulators, coords, count if masked else None))
+
+    def store_some(self, accumulators: SSAValue, coords: Coords, count: SSAValue) -> None:
+        """Stores a vector accumulator, of which `count` lanes are on, never all."""
+        self.store_lanes(accumulators, coords, count)
 
     def prefetch(self, coords: Coords) -> None:
         """Prefetches the partial sums that earlier K blocks left, where rows are evenly spaced."""

@@ -170,7 +170,7 @@ def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
             size = _size(use.operation, iterator.value)
             if size is None or size == 1 or extent is constant(size) or mod(extent, size) is not constant(0):
                 continue
-            if _is_plain(loop) and not _is_of_panels(use.operation):
+            if _is_plain(loop) and not _is_of_panels(use.operation) and not _is_of_pages(use.operation):
                 yield iterator.value, loop, size
 
 
@@ -186,6 +186,18 @@ def _is_of_panels(quotient: Operation) -> bool:
     """Whether an op computes the panel of a column, and nothing else."""
     loads = [use.operation for result in quotient.results for use in result.uses]
     return all(isinstance(load, LoadOp) and reads_panels(load) for load in loads)
+
+
+def _is_of_pages(quotient: Operation) -> bool:
+    """Whether an op computes where the number of a page is looked up, and nothing else: addresses depend on data, with
+    one axis or two.
+    """
+    loads = [use.operation for result in quotient.results for use in result.uses]
+    return all(isinstance(load, LoadOp) and _is_index(load) for load in loads)
+
+
+def _is_index(load: LoadOp) -> bool:
+    return all(isinstance(use.operation, arith.IndexCastOp) for use in load.result.uses)
 
 
 def _split(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i64
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
@@ -24,6 +24,11 @@ from lowering.kernels.cpu.structure.stages import find_program, find_stages
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
+from relax_dialect.builder import BlockBuilder, tensor
+from relax_dialect.nn.attention import Scoring, attended
+from relax_dialect.nn.config import CACHE_FORMATS, CacheFormat
+from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence, pool_types
+from relax_dialect.struct_info.types import PrimType
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.programs import run_pipeline, runner
@@ -267,3 +272,25 @@ def test_rows_that_see_nothing(queries: int) -> None:
 )
 def test_random_sizes(name: str, b: int, s: int, t: int) -> None:
     check_guarded(CASES[name], {"b": b, "s": s, "t": t})
+
+
+@pytest.mark.parametrize("cache_format", CACHE_FORMATS)
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_pages_are_read_where_they_are(cache_format: CacheFormat, is_batch: bool) -> None:
+    """Attention over pages is one kernel without memory for keys, values or all scores, also of several sequences."""
+    bb = BlockBuilder()
+    table = (
+        {"at": tensor(("batch",), "i64"), "table": tensor(("batch", "pages"), "i64")}
+        if is_batch
+        else {"at": PrimType(i64, symbol("past")), "table": tensor(("pages",), "i64")}
+    )
+    types = {"q": tensor(("batch", 2, 3, 16)), **table, **pool_types(2, 16, cache_format)}
+    with bb.function("main", types) as function:
+        queries, at, numbers, *memory = function.params
+        positions = Batch(numbers, at) if is_batch else OneSequence(numbers, at.dim)
+        bb.emit_func_output(attended(queries, KVCache.of(memory, positions), Scoring(0.25)))
+    (func,) = [op for op in bb.get().ops if isinstance(op, PrimFuncOp)]
+    explained = schedule(func, Target.parse("x86-64-v3 cores=1"))
+    assert explained == "attention since a GEMM takes the rows of another one after reductions along them"
+    shapes = [op.buffer.type.shape for op in func.walk() if isinstance(op, AllocBufferOp)]
+    assert not [shape for shape in shapes if any("pool" in str(size) for size in shape)]

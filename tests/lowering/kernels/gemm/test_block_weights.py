@@ -110,7 +110,7 @@ def test_sums_are_near_those_of_decoded_weights(name: str, machine: str):
     func, kernels = _compiled(name, blocks, machine)
     packed = _packed(name, blocks)
     weights = decode(packed, FORMATS[name]).astype(np.float64)
-    for rows in (0, 1, BLOCK_DOT_MAX_M, BLOCK_DOT_MAX_M + 1, 20):
+    for rows in (0, 1, BLOCK_DOT_MAX_M, BLOCK_DOT_MAX_M + 1, 13, 20):
         x = np.random.default_rng(rows).standard_normal((rows, weights.shape[1])).astype(np.float32)
         for at_end in (True, False):
             arrays = [packed, x, np.full((rows, ROWS), 7, np.float32)]
@@ -144,13 +144,26 @@ def _explained(text: str) -> list[str | None]:
 
 def test_few_rows_are_multiplied_with_packed_weights():
     (explained,) = _explained(_program("q8_0", 2))
-    assert explained is not None
-    assert explained.startswith("dot products with q8_0 blocks decoded in registers where M <= 4, else decoded once")
-    func = _kernels(_program("q8_0", 2, rows="1"))[0]
-    assert schedule(func, Target.parse("x86-64-v3 cores=1")) == (
-        "dot products with q8_0 blocks decoded in registers since M <= 4"
+    assert explained == (
+        "dot products with q8_0 blocks decoded in registers where M <= 2, else of q8_0 blocks that are decoded before"
     )
-    assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
+    for rows, kind in (
+        ("1", "with q8_0 blocks decoded in registers since M <= 2"),
+        ("9", "of q8_0 blocks that are decoded before since M > 2"),
+    ):
+        func = _kernels(_program("q8_0", 2, rows=rows))[0]
+        assert schedule(func, Target.parse("x86-64-v3 cores=1")) == f"dot products {kind}"
+        assert not [op for op in func.body.walk() if op.name == "tir.alloc_buffer" and "[19, 64]" in str(op)]
+
+
+def test_more_rows_than_a_block_has():
+    """Rows are multiplied with decoded columns block by block, where all of them would not stay near."""
+    func, kernels = _compiled("q8_0", 3, "x86-64-v3 l2-bytes=1024 activation-bits=32")
+    packed = _packed("q8_0", 3)
+    x = np.random.default_rng(0).standard_normal((150, 96)).astype(np.float32)
+    found = np.full((150, ROWS), 7, np.float32)
+    assert call(kernels, func, [packed, x, found], {"n": 150}) == 0
+    np.testing.assert_allclose(found, np.maximum(x @ decode(packed, FORMATS["q8_0"]).T, 0), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +181,7 @@ def test_rows_are_quantised_where_that_suits(target: str, blocks: int, bits: int
     func = _kernels(_program("q8_0", blocks, rows="1"))[0]
     explained = schedule(func, Target.parse(f"{target} cores=1"))
     kind = f"integer dot products of q8_0 blocks with rows of {bits} bits"
-    assert explained == f"{kind if bits else 'dot products with q8_0 blocks decoded in registers'} since M <= 4"
+    assert explained == f"{kind if bits else 'dot products with q8_0 blocks decoded in registers'} since M <= 2"
 
 
 @pytest.mark.parametrize("name", ["iq4_nl", "mxfp4"])

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from lowering import build
-from relax_dialect.frontend.huggingface import model_of, read_folder
+from relax_dialect.frontend.huggingface import read_folder
+from relax_dialect.frontend.huggingface.models import model_of
 from relax_dialect.nn import DecoderProgram
 from tests.support.decoders import Caches
 from vm_dialect import VirtualMachine

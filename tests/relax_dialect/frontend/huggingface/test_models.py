@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from relax_dialect.frontend.huggingface import HuggingFaceImportError, model_of, read_folder
-from relax_dialect.frontend.huggingface.models import config_of
+from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
+from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import Decoder, DecoderProgram, Llama3Scaling, YarnScaling
 from tests.support import decoders

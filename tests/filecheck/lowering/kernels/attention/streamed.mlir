@@ -7,11 +7,9 @@
 // CHECK:         %scores = tir.alloc_buffer : !tir.buffer<[1, 136], f32, align = 64>
 // CHECK-NOT:     %packed_columns
 // CHECK:         %sums_1 = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
-// CHECK:         tir.for (%chunk)
-// CHECK:           tir.for (%v_2)
-// CHECK-COUNT-4:     math.fma
-// CHECK-NOT:         math.fma
-// CHECK:         tir.load %k_1[{{.*}}] mask
+// CHECK:         tir.for (%v_2)
+// CHECK-COUNT-4:   math.fma
+// CHECK-NOT:       math.fma
 // CHECK:         vector.shuffle
 // CHECK:         tir.store {{.*}}, %scores[{{.*}}] mask
 // CHECK:         tir.for (%row)

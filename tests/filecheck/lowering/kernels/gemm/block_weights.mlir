@@ -5,7 +5,7 @@
 // bytes have the low halves of 16 numbers and the high halves of 16 others; the scale multiplies the sum of a block.
 
 // CHECK-LABEL: tir.prim_func @fused_dequantize_blocks_permute_dims_matmul[%n]
-// CHECK:         {{%[0-9]+}} = tir.alloc_buffer : !tir.buffer<[64, 256], f32>
+// CHECK-NOT:     !tir.buffer<[64, 256], f32>
 // CHECK:         tir.if
 // CHECK:           tir.for (%unit, %row)
 // CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
@@ -19,16 +19,22 @@
 // CHECK-COUNT-2:       tir.load %w_1[{{.*}}] : vector<8xi8>
 // CHECK:             vector.shuffle
 
-// More rows: the matrix is decoded once, into a workspace, for a usual generator.
+// More rows: four rows of weights are decoded at a time, and multiplied with all rows of x, three at a time.
 
 // CHECK:         } else {
-// CHECK:           tir.for (%row_1)
-// CHECK:             tir.for (%block_1)
-// CHECK:               tir.load %w_1[{{.*}}] : vector<8xi8>
-// CHECK:               [[SCALE:%[0-9]+]] = vector.broadcast {{.*}} : f32 to vector<8xf32>
-// CHECK-COUNT-4:       arith.mulf [[SCALE]]
+// CHECK:           %decoded = tir.alloc_buffer : !tir.buffer<[1024], f32, align = 64>
+// CHECK:           tir.for (%block_1, %unit_1)
+// CHECK:             tir.for (%column)
+// CHECK:               tir.for (%block_2)
+// CHECK:                 tir.prefetch %w_1
+// CHECK:                 tir.load %w_1[{{.*}}] : vector<8xi8>
+// CHECK:                 [[SCALE:%[0-9]+]] = vector.broadcast {{.*}} : f32 to vector<8xf32>
+// CHECK-COUNT-4:         arith.mulf [[SCALE]]
+// CHECK:             tir.for (%group
+// CHECK:               tir.for (%v)
+// CHECK-COUNT-3:         tir.load %x_1[{{.*}}] : vector<8xf32>
+// CHECK-COUNT-4:         tir.load %decoded[{{.*}}] : vector<8xf32>
 // CHECK-NOT:     tir.load %w_1
-// CHECK:         tir.load %x_1
 
 // With dot products of bytes, rows of x are quantised, block by block: the greatest magnitude is 127.
 

@@ -1,0 +1,192 @@
+"""What a decoder is, without its layers: sizes, what its family differs in, and how its cache is stored.
+
+Nothing here needs the compiler, so that a program that is in a cache can be used without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Norms = Literal["before", "after", "both", "parallel"]
+
+PAGE = 32
+"""Positions in a page."""
+
+CacheFormat = Literal["f32", "f16", "i8"]
+"""How keys and values are stored: as numbers, or as bytes with a scale for each head at each position."""
+
+CACHE_FORMATS: Sequence[CacheFormat] = ("f32", "f16", "i8")
+
+
+def pool_shapes(heads: int, features: int, cache_format: CacheFormat) -> Mapping[str, tuple[tuple[int, ...], str]]:
+    """The shape of a page of keys and values of a layer, and its dtype, by the names of the pools."""
+    found: dict[str, tuple[tuple[int, ...], str]] = {}
+    for kind in ("keys", "values"):
+        found[kind] = (heads, PAGE, features), cache_format
+        if cache_format == "i8":
+            found[f"{kind[:-1]}_scales"] = (heads, PAGE), "f32"
+    return found
+
+
+NOT_A_NUMBER, NONE_ALLOWED = -1, -2
+"""What is chosen where there are NaNs among the logits, and where all are minus infinity."""
+
+
+@dataclass(frozen=True)
+class Llama3Scaling:
+    """Longer contexts for Llama 3: low frequencies are divided, high ones stay, those between are interpolated."""
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_max_position_embeddings: int
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by."""
+        turns = self.original_max_position_embeddings * frequencies / (2 * math.pi)
+        between = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
+        kept = np.clip(between, 0, 1)
+        return 1 / ((1 - kept) / self.factor + kept)
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class LinearScaling:
+    """All positions divided by a factor."""
+
+    factor: float
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by."""
+        return np.full_like(frequencies, self.factor)
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class YarnScaling:
+    """YaRN (Peng et al., 2023): as for Llama 3 with a linear ramp over the features, and larger rotated features."""
+
+    factor: float
+    original_max_position_embeddings: int
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    attention_factor: float | None = None
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by."""
+
+        def feature(turns: float) -> float:
+            """The pair of features that turns so often within the original context."""
+            angle = self.original_max_position_embeddings / (turns * 2 * math.pi)
+            return len(frequencies) * math.log(angle) / math.log(base)
+
+        low = max(math.floor(feature(self.beta_fast)), 0)
+        high = min(math.ceil(feature(self.beta_slow)), 2 * len(frequencies) - 1)
+        divided = np.clip((np.arange(len(frequencies)) - low) / max(high - low, 0.001), 0, 1)
+        return 1 / (divided / self.factor + (1 - divided))
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 0.1 * math.log(self.factor) + 1 if self.attention_factor is None else self.attention_factor
+
+
+@dataclass(frozen=True, eq=False)
+class DivisorScaling:
+    """Frequencies divided by numbers of the checkpoint, one for each pair of features."""
+
+    numbers: NDArray[Any]
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by; `ValueError` if these are not as many."""
+        if self.numbers.shape != frequencies.shape:
+            raise ValueError(f"expected divisors of {len(frequencies)} frequencies, got {list(self.numbers.shape)}")
+        return self.numbers.astype(np.float64)
+
+    @property
+    def magnitude(self) -> float:
+        """What rotated features are multiplied by."""
+        return 1.0
+
+
+RopeScaling = Llama3Scaling | LinearScaling | YarnScaling | DivisorScaling
+"""How a model reads contexts that are longer than those it was first trained with."""
+
+
+@dataclass(frozen=True)
+class DecoderConfig:
+    """Sizes of a decoder, and what its family differs in; names are those of Hugging Face's `config.json`."""
+
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    max_position_embeddings: int
+
+    norms: Norms = "before"
+    """Where attention and feed-forward are normalised: before them, after them, on both sides, or before both of them
+    at once, whose results are added (`parallel`)."""
+    layer_norm: bool = False
+    """Whether norms subtract the mean and have biases."""
+    rms_norm_eps: float = 1e-5
+    qk_norm: Literal["none", "head", "all"] = "none"
+    """Whether each head of queries and keys is normalised, or all heads together."""
+
+    rope_theta: float | None = 10000.0
+    """The base of rotary embeddings; positions are learned (`embed_positions`) without one."""
+    rope_scaling: RopeScaling | None = None
+    rotary_features: int | None = None
+    """How many features of a head are rotated, if not all."""
+    interleaved_rope: bool = False
+    """Whether features side by side are rotated together, and not those of both halves."""
+    unrotated_layers: frozenset[int] = frozenset()
+    """Layers that do not know positions."""
+
+    windows: tuple[int | None, ...] = ()
+    """How many positions each layer sees, if not all."""
+    local_rope_theta: float | None = None
+    """The base of rotary embeddings in layers with a window, without scaling, if it is another one."""
+
+    attention_bias: bool = False
+    """Whether queries, keys and values have biases."""
+    output_bias: bool = False
+    """Whether the output of attention has a bias."""
+    attention_scale: float | None = None
+    """What scores are multiplied by, if not `head_dim ** -0.5`."""
+    attn_logit_softcapping: float | None = None
+
+    hidden_act: str = "silu"
+    gated_mlp: bool = True
+    mlp_bias: bool = False
+
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    """What attention and feed-forward are multiplied by before they are added."""
+    logit_scale: float = 1.0
+    final_logit_softcapping: float | None = None
+    tie_word_embeddings: bool = False
+    """Whether the output head is the table of the embedding."""
+    head_bias: bool = False
+
+    def window(self, layer: int) -> int | None:
+        """How many positions a layer sees, if not all."""
+        return self.windows[layer] if self.windows else None
