@@ -26,11 +26,11 @@ from mpi4py import MPI
 from vm_dialect.tensors import Array
 from vm_dialect.workers import ALONE, Call, described, join
 
-AWAKE = 2e-3
-"""Seconds in which a worker that has a time-out looks for the others all the time."""
+AWAKE = 100e-6
+"""Seconds in which a worker that waits looks for the others all the time."""
 
 NAP = 20e-6
-"""Seconds that it sleeps in between then; one that shares its processor sleeps at once."""
+"""Seconds that it sleeps in between then: the others may need its processor."""
 
 DIGEST = 16
 """Bytes that stand for what a message is."""
@@ -63,8 +63,6 @@ class MPIGroup:
     """Whether workers compare what they do."""
     few: int = FEW
     """Up to how many workers send each other what they exchange."""
-    crowded: bool = False
-    """Whether workers share processors: one that waits then lets others work."""
 
     def __post_init__(self) -> None:
         self.size = self.comm.size
@@ -95,9 +93,8 @@ class MPIGroup:
         raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
 
     def _wait(self, requests: list[MPI.Request], what: str | Call, statuses: list[MPI.Status] | None = None) -> None:
-        """Waits for the others: in MPI, unless they have to come within a time, or need this processor to come."""
-        if self.timeout is None and not self.crowded:
-            MPI.Request.Waitall(requests, statuses)
+        """Waits for the others. MPI itself would keep the processor that they may need."""
+        if MPI.Request.Testall(requests, statuses):
             return
         started = time.monotonic()
         while not MPI.Request.Testall(requests, statuses):
@@ -105,10 +102,8 @@ class MPIGroup:
             if self.timeout is not None and waited > self.timeout:
                 text = what if isinstance(what, str) else described(what)
                 raise TimeoutError(f"other workers did not come to {text} within {self.timeout:g} seconds")
-            if self.crowded or waited > AWAKE:
+            if waited > AWAKE:
                 time.sleep(NAP)
-            else:
-                os.sched_yield()  # the others may need the processor
 
     def _tag(self, call: Call) -> int:
         """A number for what workers do, the same on all."""
@@ -126,14 +121,9 @@ class MPIGroup:
         """
         comm, tag, others, statuses = self._direct, self._tag(call), self._others, self._statuses
         try:
-            if self.timeout is None and not self.crowded and self.size == 2:  # one call of MPI instead of three
-                (other,) = others
-                buffers = _buffer(sent[other]), _buffer(received[other])
-                comm.Sendrecv(buffers[0], other, tag, buffers[1], other, MPI.ANY_TAG, statuses[0])
-            else:
-                requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]
-                requests += [comm.Isend(_buffer(sent[other]), other, tag) for other in others]
-                self._wait(requests, call, statuses)
+            requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]
+            requests += [comm.Isend(_buffer(sent[other]), other, tag) for other in others]
+            self._wait(requests, call, statuses)
         except MPI.Exception as error:
             codes = [error.Get_error_code(), *(status.error for status in statuses)]
             if MPI.ERR_TRUNCATE not in map(MPI.Get_error_class, codes):
@@ -323,12 +313,8 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
     groups = {name: grid.Sub([other == name for other in mesh]) for name in mesh}
     if world.size > 1:
         sys.excepthook = _end_all
-    here = world.Split_type(MPI.COMM_TYPE_SHARED)
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    crowded = here.size > processors
-    here.Free()
-    everyone = MPIGroup(grid, timeout, check, few, crowded)
-    by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few, crowded) for name, comm in groups.items()}}
+    everyone = MPIGroup(grid, timeout, check, few)
+    by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few) for name, comm in groups.items()}}
     join({name: group if group.size > 1 else ALONE for name, group in by_name.items()})
     return everyone
 
