@@ -1,4 +1,7 @@
-"""Transformers on one, two and four ranks of one thread: times of calls, what was predicted, and memory of weights."""
+"""Transformers on one, two and four ranks of one thread: times of calls, what was predicted, and memory of weights.
+
+Jobs take turns, a few calls each, so that what else the machine does disturbs all of them alike.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ from examples.models.llama import LlamaConfig, decoder, random_weights
 from lowering.distributed.plans import BERT, LLAMA, LLAMA_CACHE, Plan, annotate
 from lowering.distributed.prediction import Machine, operations, predict
 
-CALLS = 30
+CALLS = 100
+"""In a turn."""
+TURNS = 15
 RANKS = (1, 2, 4)
 LARGE = (8, 64, 1024)
 """Numbers of workers that are only predicted."""
@@ -50,18 +55,53 @@ def programs() -> dict[str, tuple[ModuleOp, list[Plan], list[np.ndarray], dict[s
     }
 
 
-def main() -> None:
-    """Starts the ranks, whose first one says what it measured, and prints a table."""
-    mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or "mpiexec"
-    measured: dict[tuple[int, int], dict[str, Any]] = {}
-    for ranks, threads in ((1, 2), *((ranks, 1) for ranks in RANKS)):
+class Job:
+    """Ranks that call programs when they are told to."""
+
+    def __init__(self, ranks: int, threads: int):
+        mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or "mpiexec"
         command = [mpiexec, "-n", str(ranks), sys.executable, "-m", "benchmarks.workers"]
         environment = {**os.environ, "RELAX_NUM_THREADS": str(threads)}
-        done = subprocess.run(command, check=True, timeout=900, capture_output=True, text=True, env=environment)
-        line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
-        measured[ranks, threads] = json.loads(line)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self.started = self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        for line in self.process.stdout or ():
+            if line.startswith("{"):
+                return json.loads(line)
+        raise RuntimeError("the ranks have ended")
+
+    def turn(self, name: str) -> dict[str, float]:
+        """Seconds of a call in the best case, and processor seconds of a call on rank 0."""
+        assert self.process.stdin is not None
+        print(name, file=self.process.stdin, flush=True)
+        return self._answer()
+
+    def end(self) -> None:
+        """Ends the ranks."""
+        self.process.communicate("\n", timeout=60)
+
+
+def main() -> None:
+    """Lets jobs take turns, and prints tables."""
+    jobs = {key: Job(*key) for key in ((1, 2), *((ranks, 1) for ranks in RANKS))}
     for name, (module, plans, _, sizes) in programs().items():
-        _report(name, module, plans, sizes, {key: each[name] for key, each in measured.items()}, measured[2, 1])
+        turns = [{key: job.turn(name) for key, job in jobs.items() if key[0] <= 2} for _ in range(TURNS)]
+        turns[0] |= {key: job.turn(name) for key, job in jobs.items() if key[0] > 2}
+        best = {key: min(turn[key]["seconds"] for turn in turns if key in turn) for key in jobs}
+        measured = {key: {"seconds": best[key], "bytes": job.started[name]} for key, job in jobs.items()}
+        _report(name, module, plans, sizes, measured, jobs[2, 1].started)
+        ratios = sorted(turn[1, 2]["seconds"] / turn[2, 1]["seconds"] for turn in turns)
+        works = sorted(turn[1, 2]["cpu"] / turn[2, 1]["cpu"] / 2 for turn in turns)
+        print(
+            f"  two ranks against two threads: {ratios[TURNS // 2]:.2f} of the speed (quartiles "
+            f"{ratios[TURNS // 4]:.2f} and {ratios[-1 - TURNS // 4]:.2f}), processor time {works[TURNS // 2]:.2f}",
+            flush=True,
+        )
+    for job in jobs.values():
+        job.end()
 
 
 def _report(
@@ -110,22 +150,40 @@ def links() -> dict[str, float]:
 
 
 def measure() -> None:
-    """What one rank does; the first one prints it."""
+    """What one rank does; the first one reads what to do, and answers."""
     from lowering.distributed.program import ShardedProgram
     from relax_dialect.ops.values import ConstantOp
     from vm_dialect.mpi import MPI
 
-    ranks = MPI.COMM_WORLD.size
+    comm, calls = MPI.COMM_WORLD, dict[str, Callable[[], object]]()
     found: dict[str, Any] = links()
     for name, (module, plans, arguments, _) in programs().items():
-        annotate(module, {"x": plans}, {"x": ranks})
-        program = ShardedProgram(module, {"x": ranks})
-        own = program.arguments(*arguments)
+        annotate(module, {"x": plans}, {"x": comm.size})
+        program = ShardedProgram(module, {"x": comm.size})
+        calls[name] = partial(program.call_local, program.arguments(*arguments))
         used = [op for op in program.module.walk() if isinstance(op, ConstantOp) and next(iter(op.result.uses), None)]
-        size = sum(op.array.nbytes for op in used if op.array is not None)
-        found[name] = {"seconds": best(partial(program.call_local, own)), "bytes": size}
-    if MPI.COMM_WORLD.rank == 0:
-        print(json.dumps(found), flush=True)
+        found[name] = sum(op.array.nbytes for op in used if op.array is not None)
+    while True:
+        if comm.rank == 0:
+            print(json.dumps(found), flush=True)
+        name = _told(comm)
+        if name not in calls:
+            return
+        started = time.process_time()
+        found = {"seconds": best(calls[name]), "cpu": (time.process_time() - started) / CALLS}
+
+
+def _told(comm: Any) -> str:
+    """A line of the standard input of the first rank; the other ones sleep until it comes."""
+    line = np.zeros(64, np.uint8)
+    if comm.rank == 0:
+        text = sys.stdin.readline().strip().encode()
+        line[: len(text)] = list(text)
+    request = comm.Ibcast(line)
+    while not request.Test():
+        time.sleep(1e-3)
+    comm.Barrier()
+    return bytes(line).rstrip(b"\0").decode()
 
 
 if __name__ == "__main__":

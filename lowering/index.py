@@ -195,7 +195,7 @@ INDEX: dict[str, Entry] = {
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
     "use-winograd": Entry("lowering.relax.rewrites.use_winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),
-    "verify-dominance": Entry("lowering.verify.dominance:VerifyDominancePass"),
+    "verify-dominance": Entry("lowering.verify.module:VerifyDominancePass"),
     "verify-stage": Entry("lowering.verify.stages:VerifyStagePass"),
     "write-parts-in-place": Entry("lowering.relax.memory.write_parts_in_place:WritePartsInPlacePass"),
 }

@@ -273,12 +273,12 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("llvm.select takes no vector condition", "llvm_ext.select", _vector_select_is_rejected),
     WorkAround(
         "arith comparisons give no vectors",
-        "lowering/tir_to_llvm/loops/vectorized.py makes lanes of scalar code",
+        "lowering/tir_to_llvm/loops/control_flow.py makes lanes of scalar code",
         _vector_cmpi_is_rejected,
     ),
     WorkAround(
         "arith.select takes no vector condition",
-        "lowering/tir_to_llvm/loops/vectorized.py makes lanes of scalar code",
+        "lowering/tir_to_llvm/loops/control_flow.py makes lanes of scalar code",
         _vector_arith_select_is_rejected,
     ),
     WorkAround(

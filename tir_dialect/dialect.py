@@ -16,7 +16,6 @@ from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.dot import DotOp
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -28,7 +27,7 @@ from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
 from tir_dialect.ops.remainder import FmodOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.view import FlattenOp, ViewOp
 from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr
 from tir_dialect.weights import WeightAttr

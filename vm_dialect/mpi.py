@@ -1,8 +1,10 @@
 """Workers as processes of MPI: the groups of `vm_dialect.workers` by `mpi4py`, which the extra `mpi` installs.
 
-Arrays are sent from their own memory. Before data moves, all workers of a group compare what they are about to do, so
-that those that disagree say so instead of waiting for each other, and a worker that the others do not join within a
-time-out is an error.
+Arrays are sent from their own memory. A few workers send each other what they exchange, which takes half as long as the
+collectives of MPI or less, and combine it in the order of their numbers, so that all have the same. The tag of a
+message says what its sender is at: workers that disagree say so instead of waiting for each other. Many workers compare
+what they are about to do, and use the collectives of MPI. A worker that the others do not join within a time-out is an
+error.
 """
 
 from __future__ import annotations
@@ -11,37 +13,46 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from math import prod
+from types import TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
 from mpi4py import MPI
 
 from vm_dialect.tensors import Array
-from vm_dialect.workers import join
+from vm_dialect.workers import ALONE, Call, described, join
 
 AWAKE = 2e-3
 """Seconds in which a worker that has a time-out looks for the others all the time."""
 
-NAP = 100e-6
-"""Seconds that it sleeps in between then."""
+NAP = 20e-6
+"""Seconds that it sleeps in between then; one that shares its processor sleeps at once."""
 
 DIGEST = 16
 """Bytes that stand for what a message is."""
 
-_REDUCTIONS: Mapping[str, MPI.Op] = {
-    "sum": MPI.SUM,
-    "avg": MPI.SUM,
-    "prod": MPI.PROD,
-    "min": MPI.MIN,
-    "max": MPI.MAX,
+FEW = 8
+"""Up to how many workers send each other what they exchange."""
+
+SMALL = 1 << 15
+"""Bytes up to which each of a few workers gets all terms of a reduction; of more, each combines a tile."""
+
+_COMBINE: Mapping[str, Callable[..., Array]] = {
+    "sum": np.add,
+    "avg": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
 }
+_REDUCTIONS: Mapping[str, MPI.Op] = {"sum": MPI.SUM, "avg": MPI.SUM, "prod": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 _LOGICAL: Mapping[str, MPI.Op] = {"sum": MPI.LOR, "prod": MPI.LAND, "min": MPI.LAND, "max": MPI.LOR}
 
 
-@dataclass(frozen=True)
+@dataclass
 class MPIGroup:
     """The workers of a communicator."""
 
@@ -49,81 +60,167 @@ class MPIGroup:
     timeout: float | None = None
     """Seconds after which other workers have to be there."""
     check: bool = True
-    """Whether workers compare what they do before data moves: a message of 16 bytes for each exchange."""
-    _sent: list[tuple[MPI.Request, Array]] = field(default_factory=list["tuple[MPI.Request, Array]"])
-    """Messages on their way, with their memory."""
+    """Whether workers compare what they do."""
+    few: int = FEW
+    """Up to how many workers send each other what they exchange."""
+    crowded: bool = False
+    """Whether workers share processors: one that waits then lets others work."""
 
-    @property
-    def size(self) -> int:
-        return self.comm.size
-
-    @property
-    def index(self) -> int:
-        return self.comm.rank
-
-    @property
-    def checks(self) -> bool:
-        return self.check and self.comm.size > 1
+    def __post_init__(self) -> None:
+        self.size = self.comm.size
+        self.index = self.comm.rank
+        self._others = [*range(self.index), *range(self.index + 1, self.size)]
+        self._direct = self.comm.Dup()  # for what workers send each other: there, each message is the next one
+        self._statuses = [MPI.Status() for _ in range(2 * len(self._others))]
+        self._tags: dict[Call, int] = {}
+        self._sent: list[tuple[MPI.Request, Array]] = []  # messages on their way, with their memory
 
     def agree(self, what: str) -> None:
         """`RuntimeError` on all workers unless they say the same; `TimeoutError` if some do not come."""
-        if not self.checks:
+        if not self.check or self.size == 1:
             return
-        digest = int.from_bytes(sha256(what.encode()).digest()[:7], "little")
+        digest = int.from_bytes(_digest(what)[:7], "little")
         mine = np.array([digest, -digest], np.int64)
         most = np.empty_like(mine)
-        self._wait(self.comm.Iallreduce(mine, most, MPI.MAX), what)
+        self._wait([self.comm.Iallreduce(mine, most, MPI.MAX)], what)
         if most[0] != -most[1]:
-            everyone = self.comm.allgather(what)
-            other = next(rank for rank, each in enumerate(everyone) if each != everyone[0])
-            raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
+            self._disagree(what)
 
-    def _wait(self, request: MPI.Request, what: str) -> None:
-        """Waits for the others: in MPI, unless they have to come within a time."""
-        if self.timeout is None:
-            request.Wait()
+    def _disagree(self, what: str) -> NoReturn:
+        """Tells of two workers that are at different things; all of them come here, if they compare."""
+        if not self.check:
+            raise RuntimeError(f"workers disagree: rank {self.index} is at {what}, and got more than that")
+        everyone = self.comm.allgather(what)
+        other = next((rank for rank, each in enumerate(everyone) if each != everyone[0]), 0)
+        raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
+
+    def _wait(self, requests: list[MPI.Request], what: str | Call, statuses: list[MPI.Status] | None = None) -> None:
+        """Waits for the others: in MPI, unless they have to come within a time, or need this processor to come."""
+        if self.timeout is None and not self.crowded:
+            MPI.Request.Waitall(requests, statuses)
             return
         started = time.monotonic()
-        while not request.Test():
+        while not MPI.Request.Testall(requests, statuses):
             waited = time.monotonic() - started
-            if waited > self.timeout:
-                raise TimeoutError(f"other workers did not come to {what} within {self.timeout:g} seconds")
-            if waited > AWAKE:
+            if self.timeout is not None and waited > self.timeout:
+                text = what if isinstance(what, str) else described(what)
+                raise TimeoutError(f"other workers did not come to {text} within {self.timeout:g} seconds")
+            if self.crowded or waited > AWAKE:
                 time.sleep(NAP)
             else:
                 os.sched_yield()  # the others may need the processor
 
-    def allreduce(self, x: Array, out: Array, by: str) -> None:
-        self._reduced(x, out, by, lambda sent, got, op: self.comm.Allreduce(sent, got, op))
+    def _tag(self, call: Call) -> int:
+        """A number for what workers do, the same on all."""
+        found = self._tags.get(call)
+        if found is None:
+            limit = self.comm.Get_attr(MPI.TAG_UB) or 1
+            found = int.from_bytes(_digest(described(call))[:7], "little") % limit if self.check else 0
+            self._tags[call] = found
+        return found
 
-    def reduce_scatter(self, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
-        self._reduced(x, out, by, lambda sent, got, op: self.comm.Reduce_scatter(sent, got, list(counts), op))
+    def _exchange(self, call: Call, sent: Sequence[Array], received: Sequence[Array]) -> None:
+        """Sends an array to each worker and receives one from each; those for this worker itself stay.
 
-    def _reduced(self, x: Array, out: Array, by: str, exchange: Callable[[Array, Array, MPI.Op], None]) -> None:
+        All send something, if only nothing, to all: so each of them learns of one that is at something else.
+        """
+        comm, tag, others, statuses = self._direct, self._tag(call), self._others, self._statuses
+        try:
+            if self.timeout is None and not self.crowded and self.size == 2:  # one call of MPI instead of three
+                (other,) = others
+                buffers = _buffer(sent[other]), _buffer(received[other])
+                comm.Sendrecv(buffers[0], other, tag, buffers[1], other, MPI.ANY_TAG, statuses[0])
+            else:
+                requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]
+                requests += [comm.Isend(_buffer(sent[other]), other, tag) for other in others]
+                self._wait(requests, call, statuses)
+        except MPI.Exception as error:
+            codes = [error.Get_error_code(), *(status.error for status in statuses)]
+            if MPI.ERR_TRUNCATE not in map(MPI.Get_error_class, codes):
+                raise
+            self._disagree(described(call))  # what came is longer than what was expected
+        for status, _ in zip(statuses, others, strict=False):
+            if status.tag != tag:
+                self._disagree(described(call))
+
+    def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
+        x, size = np.ascontiguousarray(x), self.size
+        if size > self.few:
+            self._reduced(call, x, out, by, lambda sent, got, op: self.comm.Allreduce(sent, got, op))
+        elif size == 2 or x.nbytes <= SMALL:
+            got = self._terms(x, out)
+            self._exchange(call, [x] * size, got)
+            _combine(got, out, by)
+        else:
+            counts = [x.size // size + (at < x.size % size) for at in range(size)]
+            total = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+            tiles = _tiles(total, counts)
+            self.reduce_scatter(call, x, tiles[self.index], counts, by)
+            self._exchange(call, [tiles[self.index]] * size, tiles)
+            if total is not out:
+                out[...] = total
+
+    def reduce_scatter(self, call: Call, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
+        if self.size > self.few:
+            self._reduced(call, x, out, by, lambda sent, got, op: self.comm.Reduce_scatter(sent, got, [*counts], op))
+            return
+        tiles, total = _tiles(x, counts), out.reshape(-1)
+        got = self._terms(tiles[self.index], total)
+        self._exchange(call, tiles, got)
+        _combine(got, total, by)
+
+    def _terms(self, mine: Array, out: Array) -> list[Array]:
+        """Memory for the terms of all workers, of which one of the first two goes where their sum will be."""
+        terms = [mine] * self.size
+        for other in self._others:
+            reused = other == self._others[0] and out.flags.c_contiguous
+            terms[other] = out if reused else np.empty_like(mine)
+        return terms
+
+    def _reduced(
+        self, call: Call, x: Array, out: Array, by: str, exchange: Callable[[Array, Array, MPI.Op], None]
+    ) -> None:
         """Combines floats of 16 bits or fewer in `float32`, and truth values as such."""
+        self.agree(described(call))
         x = np.ascontiguousarray(x)
-        logical = x.dtype == np.bool_
-        op = _LOGICAL[by] if logical else _REDUCTIONS[by]
-        narrow = x.dtype.kind not in "iub" and x.dtype.itemsize <= 2
+        narrow = _is_narrow(x.dtype)
         wide = x.astype(np.float32) if narrow else x
         direct = not narrow and out.flags.c_contiguous
         got = out if direct else np.empty(out.shape, wide.dtype)
-        exchange(wide, got, op)
+        exchange(wide, got, _operation(by, wide.dtype))
         if by == "avg":
             got[...] = got // self.size if got.dtype.kind in "iu" else got / self.size
         if not direct:
             out[...] = got.astype(out.dtype)
 
-    def allgather(self, x: Array, out: Array, counts: Sequence[int]) -> None:
-        self.comm.Allgatherv(_bytes(x), [_bytes(out), _scaled(counts, x), None, MPI.BYTE])
+    def allgather(self, call: Call, x: Array, out: Array, counts: Sequence[int]) -> None:
+        if self.size > self.few:
+            self.agree(described(call))
+            self.comm.Allgatherv(_bytes(x), [_bytes(out), _scaled(counts, x), None, MPI.BYTE])
+            return
+        tiles = _tiles(out, counts)
+        tiles[self.index][...] = x.reshape(-1)
+        self._exchange(call, [x] * self.size, tiles)
 
-    def all_to_all(self, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
-        self.comm.Alltoallv(
-            [_bytes(x), _scaled(sent, x), None, MPI.BYTE], [_bytes(out), _scaled(received, x), None, MPI.BYTE]
-        )
+    def all_to_all(self, call: Call, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
+        if self.size > self.few:
+            self.agree(described(call))
+            into = [_bytes(out), _scaled(received, x), None, MPI.BYTE]
+            self.comm.Alltoallv([_bytes(x), _scaled(sent, x), None, MPI.BYTE], into)
+            return
+        mine, theirs = _tiles(x, sent), _tiles(out, received)
+        theirs[self.index][...] = mine[self.index]
+        self._exchange(call, mine, theirs)
 
-    def broadcast(self, out: Array) -> None:
-        self.comm.Bcast(_bytes(out), 0)
+    def broadcast(self, call: Call, out: Array) -> None:
+        if self.size > self.few:
+            self.agree(described(call))
+            self.comm.Bcast(_bytes(out), 0)
+            return
+        counts = [0 if self.index else out.size] * self.size
+        nothing = [out.size] + [0] * (self.size - 1)
+        flat = out.reshape(-1)
+        self._exchange(call, [flat[:count] for count in counts], [flat[:count] for count in nothing])
 
     def send(self, x: Array, to: int, tag: int) -> None:
         """Sends a copy, before which its description goes with a tag of its own, if workers compare."""
@@ -138,10 +235,10 @@ class MPIGroup:
         what = f"a message of rank {source} with tag {tag}, {_like(out)}"
         if self.check:
             digest = np.empty(DIGEST, np.uint8)
-            self._wait(self.comm.Irecv(digest, source, 2 * tag), what)
+            self._wait([self.comm.Irecv(digest, source, 2 * tag)], what)
             if digest.tobytes() != _digest(_like(out)):
                 raise RuntimeError(f"workers disagree: rank {self.index} expected {what}, and got another one")
-        self._wait(self.comm.Irecv(_bytes(out), source, 2 * tag + 1), what)
+        self._wait([self.comm.Irecv(_bytes(out), source, 2 * tag + 1)], what)
 
 
 def _like(array: Array) -> str:
@@ -150,6 +247,54 @@ def _like(array: Array) -> str:
 
 def _digest(what: str) -> bytes:
     return sha256(what.encode()).digest()[:DIGEST]
+
+
+def _tiles(array: Array, counts: Sequence[int]) -> list[Array]:
+    """So many elements of a contiguous array for each worker."""
+    flat, begin, found = array.reshape(-1), 0, list[Array]()
+    for count in counts:
+        found.append(flat[begin : begin + count])
+        begin += count
+    return found
+
+
+def _is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are floats of 16 bits or fewer, which are combined in `float32`."""
+    return dtype.itemsize <= 2 and dtype.kind not in "iub"
+
+
+@cache
+def _operation(by: str, dtype: np.dtype[Any]) -> MPI.Op:
+    """What MPI combines elements by. Its own maximum and minimum lose a NaN."""
+    if dtype == np.bool_:
+        return _LOGICAL[by]
+    if dtype.kind != "f" or by not in ("min", "max"):
+        return _REDUCTIONS[by]
+
+    def combine(x: Any, total: Any, _: MPI.Datatype) -> None:
+        first, second = np.frombuffer(x, dtype), np.frombuffer(total, dtype)
+        _COMBINE[by](first, second, out=second)
+
+    return MPI.Op.Create(combine, commute=True)
+
+
+def _combine(terms: Sequence[Array], out: Array, by: str) -> None:
+    """The elements of all workers, in the order of these."""
+    function, dtype = _COMBINE[by], out.dtype
+    if narrow := _is_narrow(dtype):
+        terms = [term.astype(np.float32) for term in terms]
+    total = function(terms[0], terms[1], out=None if narrow else out)
+    for other in terms[2:]:
+        function(total, other, out=total)
+    if by == "avg":
+        total[...] = total // len(terms) if dtype.kind in "iub" else total / len(terms)
+    if narrow:
+        out[...] = total.astype(dtype)
+
+
+def _buffer(array: Array) -> Any:
+    """What MPI sends or receives: elements, or the bytes of those that it does not know."""
+    return array if array.dtype.kind in "iu" or array.dtype.itemsize in (4, 8) else _bytes(array)
 
 
 def _bytes(array: Array) -> Any:
@@ -161,8 +306,11 @@ def _scaled(counts: Sequence[int], array: Array) -> list[int]:
     return [count * array.dtype.itemsize for count in counts]
 
 
-def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool = True) -> MPIGroup:
+def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool = True, few: int = FEW) -> MPIGroup:
     """Makes this process a worker of a mesh, all of which MPI has started; gives the group of all workers.
+
+    Up to `few` workers send each other what they exchange; more use the collectives of MPI. From then on an exception
+    that ends this process ends all of them, which might wait for it.
 
     `ValueError` if MPI has started another number of processes.
     """
@@ -173,13 +321,26 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
         raise ValueError(f"the mesh [{sizes}] has {wanted} workers, but MPI has started {world.size}")
     grid = world.Create_cart(list(mesh.values()), reorder=False)
     groups = {name: grid.Sub([other == name for other in mesh]) for name in mesh}
-    everyone = MPIGroup(grid, timeout, check)
-    join({"": everyone, **{name: MPIGroup(comm, timeout, check) for name, comm in groups.items()}})
+    if world.size > 1:
+        sys.excepthook = _end_all
+    here = world.Split_type(MPI.COMM_TYPE_SHARED)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    crowded = here.size > processors
+    here.Free()
+    everyone = MPIGroup(grid, timeout, check, few, crowded)
+    by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few, crowded) for name, comm in groups.items()}}
+    join({name: group if group.size > 1 else ALONE for name, group in by_name.items()})
     return everyone
 
 
 _FORWARDING = 0.5
 """Seconds for the process manager to pass on what was printed; what it has not read when it aborts is lost."""
+
+
+def _end_all(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """What is done about an exception that nobody catches."""
+    sys.__excepthook__(kind, error, traceback)
+    abort(f"{kind.__name__}: {error}")
 
 
 def abort(message: str) -> NoReturn:

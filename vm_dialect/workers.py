@@ -7,13 +7,29 @@ only along it; the group of the empty name is all workers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from vm_dialect.tensors import Array
 
+Call: TypeAlias = "tuple[str, np.dtype[Any], tuple[int | None, ...]]"
+"""What workers do together: the collective with its attributes, and the dtype and shape that each brings. `None` is a
+dimension in which they may differ.
+"""
+
+
+def described(call: Call) -> str:
+    """What an error calls it: `allreduce by sum of float32[3, 6]`."""
+    what, dtype, shape = call
+    return f"{what} of {dtype}[{', '.join('*' if size is None else str(size) for size in shape)}]"
+
 
 class Group(Protocol):
-    """Some workers, of which this is one. Arrays are contiguous; of those that workers have, the lengths are given."""
+    """Some workers, of which this is one. Arrays are contiguous; of those that workers have, the lengths are given.
+
+    A collective raises `RuntimeError` on all workers if they call different ones; what it gives is not used then.
+    """
 
     @property
     def size(self) -> int:
@@ -25,32 +41,23 @@ class Group(Protocol):
         """Which of them this is."""
         ...
 
-    @property
-    def checks(self) -> bool:
-        """Whether workers compare what they are about to do."""
-        ...
-
-    def agree(self, what: str) -> None:
-        """`RuntimeError` on all workers, before any data moves, unless all of them say the same."""
-        ...
-
-    def allreduce(self, x: Array, out: Array, by: str) -> None:
+    def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
         """`out` has the elements of all workers, combined."""
         ...
 
-    def allgather(self, x: Array, out: Array, counts: Sequence[int]) -> None:
+    def allgather(self, call: Call, x: Array, out: Array, counts: Sequence[int]) -> None:
         """`out` has the elements of all workers, of whom each brings so many."""
         ...
 
-    def reduce_scatter(self, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
+    def reduce_scatter(self, call: Call, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
         """`out` has this worker's elements among the combined ones, of which each worker gets so many."""
         ...
 
-    def all_to_all(self, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
+    def all_to_all(self, call: Call, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
         """Sends so many elements to each worker, and receives so many from each."""
         ...
 
-    def broadcast(self, out: Array) -> None:
+    def broadcast(self, call: Call, out: Array) -> None:
         """`out` becomes what it is on the first worker."""
         ...
 
@@ -68,24 +75,20 @@ class _Alone:
 
     size = 1
     index = 0
-    checks = False
 
-    def agree(self, what: str) -> None:
-        return
-
-    def allreduce(self, x: Array, out: Array, by: str) -> None:
+    def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
         out[...] = x
 
-    def allgather(self, x: Array, out: Array, counts: Sequence[int]) -> None:
+    def allgather(self, call: Call, x: Array, out: Array, counts: Sequence[int]) -> None:
         out[...] = x
 
-    def reduce_scatter(self, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
+    def reduce_scatter(self, call: Call, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
         out[...] = x
 
-    def all_to_all(self, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
+    def all_to_all(self, call: Call, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
         out[...] = x
 
-    def broadcast(self, out: Array) -> None:
+    def broadcast(self, call: Call, out: Array) -> None:
         return
 
     def send(self, x: Array, to: int, tag: int) -> None:
@@ -95,7 +98,7 @@ class _Alone:
         raise ValueError("expected another worker, got 1")
 
 
-_ALONE = _Alone()
+ALONE: Group = _Alone()
 _groups: dict[str, Group] = {}
 
 
@@ -107,7 +110,7 @@ def join(groups: Mapping[str, Group]) -> None:
 
 def group(name: str, workers: int = 0) -> Group:
     """A group by its name; `ValueError` if there is none, or if it has not as many workers as are expected."""
-    found: Group | None = _groups.get(name) if _groups else _ALONE
+    found: Group | None = _groups.get(name) if _groups else ALONE
     if found is None:
         raise ValueError(f'no axis "{name}" in the mesh of {", ".join(filter(None, _groups))}')
     if workers and found.size != workers:

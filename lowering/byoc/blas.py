@@ -11,7 +11,7 @@ import tvm_ffi
 from numpy.typing import NDArray
 
 from lowering.byoc.backends import Backend, FusionPattern, Handoff
-from lowering.byoc.region_text import Program, program_of
+from lowering.byoc.run_codegen import Program, program_of
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.patterns import Match, is_op, wildcard
 from relax_dialect.struct_info.types import TensorType

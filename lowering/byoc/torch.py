@@ -10,7 +10,7 @@ from typing import Any
 import tvm_ffi
 
 from lowering.byoc.backends import Backend, FusionPattern, Handoff
-from lowering.byoc.region_text import Program, program_of
+from lowering.byoc.run_codegen import Program, program_of
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.patterns import is_op
 

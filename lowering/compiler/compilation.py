@@ -32,7 +32,8 @@ from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
 from lowering.relax_to_vm.types import declared_types
 from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
-from lowering.vm_to_llvm.runtime_objects import common_runtime
+from lowering.vm_to_llvm.objects import common_runtime
+from relax_dialect.ops.operator import Operator
 from tir_dialect.dtypes import dtype_name
 from tir_dialect.garbage import collect_young
 from tir_dialect.ops.function import PrimFuncOp
@@ -95,9 +96,14 @@ def compile_program(
         notes = signatures_note(lowered)
         types = declared_types(lowered)  # passes make objects of parameters
         pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
+        elsewhere = once(lambda: background.beside(load_elsewhere))
+        if _different_operators(lowered) > 4 * MANY_KERNELS:  # many of which become one kernel with others
+            elsewhere()
 
         def after(name: str) -> None:
-            _after(name, lowered, background)
+            # A third to all of the functions become kernels.
+            if name == "legalize-ops" and _prim_funcs(lowered) > 2 * MANY_KERNELS:
+                elsewhere()
             if validation is not None:
                 validation.after(lowered, name)
 
@@ -169,10 +175,14 @@ def _native_object(target: Target, data: bytes) -> NativeObject:
     return NativeObject(target.code_key(), "elf", data, tuple(object_symbols(data).defined))
 
 
-def _after(name: str, module: ModuleOp, background: Background) -> None:
-    """Once operators are PrimFuncs there is an idea of how many kernels there will be: a third to all of them."""
-    if name == "legalize-ops" and sum(isinstance(op, PrimFuncOp) for op in module.ops) > 2 * MANY_KERNELS:
-        background.beside(load_elsewhere)
+def _different_operators(module: ModuleOp) -> int:
+    """The number of operators that differ in more than their operands."""
+    operators = (op for op in module.walk() if isinstance(op, Operator))
+    return len({(op.name, *(operand.type for operand in op.operands)) for op in operators})
+
+
+def _prim_funcs(module: ModuleOp) -> int:
+    return sum(isinstance(op, PrimFuncOp) for op in module.ops)
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,20 @@ from typing import TypeAlias, TypeVar, cast
 
 from xdsl.ir import Operation, SSAValue
 
+from lowering.distributed.local_shapes import LocalShapes
 from relax_dialect.inference import ONE
 from relax_dialect.loading import OPERATORS, FamilyRules
 from relax_dialect.ops.operator import Operator
-from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard, own_tile
+from relax_dialect.struct_info.sharding import REPLICATE, MeshAxis, Partial, Placement, Shard
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, floordiv
 
 OpT = TypeVar("OpT", bound=Operation)
 Labels: TypeAlias = tuple[str | None, ...]
 """The factor of each dimension of a value."""
+
+LocalOp: TypeAlias = "Callable[[Sequence[SSAValue], MeshAxis, LocalShapes], SSAValue]"
+"""The ops of a worker along an axis of the mesh, for its operands: they are inserted, and give its result."""
 
 FAMILIES = (
     "activation advanced_indexing attention binary convolution creation datatype deformable detection gather gradients "
@@ -43,6 +47,10 @@ class Factors:
     """How the terms along factors that no result has are combined."""
     even: frozenset[str] = frozenset()
     """Factors that run over dimensions of different sizes, which the number of workers has to divide."""
+    local: Mapping[str, LocalOp] = field(default_factory=dict[str, LocalOp])
+    """Factors along which a worker has to know which tile it has: the op on its tiles is not the op alone. No tile may
+    be empty.
+    """
 
     @property
     def names(self) -> list[str]:
@@ -109,19 +117,28 @@ def choices(op: Operation, factors: Factors, axis: MeshAxis) -> Iterator[Choice]
 def admits(op: Operation, factors: Factors, factor: str, axis: MeshAxis) -> bool:
     """Whether tiles along a factor fit each other: each dimension has a size, and those of different sizes divide.
 
-    A greatest or least element needs a tile that is not empty, so there the number of workers has to divide, too.
+    A greatest or least element, and one that is taken, needs a tile that is not empty.
     """
     sizes = [size for _, size in dims_of(op, factors, factor)]
     if any(size is None for size in sizes) or axis.size.constant_value is None:
         return False
-    if factor in factors.even or factors.reduced.get(factor) in ("min", "max"):
-        return all(size is not None and divides(axis.size.constant_value, size) for size in sizes)
-    return len(set(sizes)) == 1
+    workers, known = axis.size.constant_value, [size for size in sizes if size is not None]
+    if factor in factors.even:
+        return all(divides(workers, size) for size in known)
+    if factor in factors.local or factors.reduced.get(factor) in ("min", "max"):
+        return len(set(known)) == 1 and fills(workers, known[0])
+    return len(set(known)) == 1
 
 
 def divides(workers: int, size: Dim) -> bool:
     """Whether a number of workers provably divides a dimension."""
     return floordiv(size, constant(workers)) * workers == size
+
+
+def fills(workers: int, size: Dim) -> bool:
+    """Whether each of so many workers provably has elements of a dimension, if there are any."""
+    number = size.constant_value
+    return divides(workers, size) or (number is not None and -(-number // workers) * (workers - 1) < number)
 
 
 def dims_of(op: Operation, factors: Factors, factor: str) -> Iterator[tuple[SSAValue, Dim | None]]:
@@ -160,8 +177,3 @@ def broadcast(
         for own in shapes
     ]
     return operands, tuple(labels)
-
-
-def tile_of(size: Dim, axis: MeshAxis, index: Dim) -> Dim:
-    """The tile of a dimension that a worker along an axis has."""
-    return own_tile(size, axis.size, index)

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
-from lowering.distributed.factors import tile_of
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.sharding import MeshAxis
+from relax_dialect.struct_info.sharding import MeshAxis, own_tile
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, symbol
@@ -27,10 +26,10 @@ class LocalShapes:
     """The tiles of one function."""
 
     def __init__(self, mesh: Sequence[MeshAxis], taken: set[str], insert: Callable[[Operation], object]):
-        """New symbols are none of `taken`; `insert` puts ops that bind them where they are needed first."""
+        """New symbols are none of `taken`; `insert` puts ops where those of the worker are made."""
         self.mesh = tuple(mesh)
         self._taken = taken
-        self._insert = insert
+        self.insert = insert
         self.indices = {axis.name: symbol(self._fresh(f"{axis.name}_index")) for axis in mesh}
         """The index of this worker along each axis."""
         self._symbols: dict[tuple[Dim, str], Dim] = {}
@@ -43,7 +42,7 @@ class LocalShapes:
 
     def exact(self, size: Dim, axis: MeshAxis) -> Dim:
         """The tile of a dimension along an axis, as an expression."""
-        return tile_of(size, axis, self.indices[axis.name])
+        return own_tile(size, axis.size, self.indices[axis.name])
 
     def tile(self, size: Dim, axis: MeshAxis) -> Dim:
         """The tile of a dimension along an axis: a symbol where it is not the same for all workers."""
@@ -57,8 +56,8 @@ class LocalShapes:
         if found not in self._bound:
             self._bound.add(found)
             shape = ShapeOp([exact])
-            self._insert(shape)
-            self._insert(MatchCastOp(shape.result, ShapeType([found]), [str(found)]))
+            self.insert(shape)
+            self.insert(MatchCastOp(shape.result, ShapeType([found]), [str(found)]))
         return found
 
     @contextmanager

@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import fail
-from lowering.distributed.factors import Factors, admits, factors_of
+from lowering.distributed.factors import Factors, LocalOp, admits, factors_of
 from lowering.distributed.local_shapes import LocalShapes
 from lowering.distributed.mesh import shardings_in
 from lowering.distributed.mesh_pass import MeshPass
@@ -42,7 +42,7 @@ from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import match_types
-from relax_dialect.struct_info.sharding import Partial, Replicate, ShardingAttr
+from relax_dialect.struct_info.sharding import MeshAxis, Partial, Replicate, ShardingAttr
 from relax_dialect.struct_info.symbols import free_symbols, substitute
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, constant
@@ -212,8 +212,7 @@ class _LocalFunction:
         elif all(map(self._is_whole, (*op.operands, *op.results, *captured(op)))):
             self._copy(op)
         elif isinstance(op, Operator) and not isinstance(op, PlacementOp) and (factors := factors_of(op)) is not None:
-            self._require_choice(op, factors)
-            self._localize(op)
+            self._localize(op, self._local_ops(op, factors))
         else:
             fail(op, f"expected operands that all workers have, got {', '.join(map(str, op.operand_types))}",
                  PROPAGATE)  # fmt: skip
@@ -380,8 +379,12 @@ class _LocalFunction:
         placements = [each for sharding in shardings_in(value.type) for each in sharding.placements]
         return all(isinstance(placement, Replicate) for placement in placements)
 
-    def _require_choice(self, op: Operation, factors: Factors) -> None:
-        """Fails unless operands and results are what a rule of the op says, along each axis."""
+    def _local_ops(self, op: Operation, factors: Factors) -> list[tuple[MeshAxis, LocalOp]]:
+        """The axes along which the op on a worker's tiles is not the op alone, and what it is.
+
+        Fails unless operands and results are what a rule of the op says, along each axis.
+        """
+        found: list[tuple[MeshAxis, LocalOp]] = []
         for at, axis in enumerate(self.mesh.mesh):
             operands = tuple(sharding_of(value, self.mesh).placements[at] for value in op.operands)
             results = tuple(sharding_of(value, self.mesh).placements[at] for value in op.results)
@@ -389,6 +392,7 @@ class _LocalFunction:
                 choice = factors.placements(factor)
                 fits = factor is None or admits(op, factors, factor, axis)
                 if fits and (choice.operands, choice.results) == (operands, results):
+                    found += [(axis, local) for each, local in factors.local.items() if each == factor]
                     break
             else:
                 fail(
@@ -397,10 +401,14 @@ class _LocalFunction:
                     f"({', '.join(map(str, results))})",
                     PROPAGATE,
                 )
+        return found
 
-    def _localize(self, op: Operator) -> None:
+    def _localize(self, op: Operator, local_ops: Sequence[tuple[MeshAxis, LocalOp]]) -> None:
         """The op on a worker's tiles, whose results have the types of its tiles."""
         operands = [self.values[operand] for operand in op.operands]
+        for axis, local in local_ops:  # along one axis at most, as they are about one dimension
+            self.values[op.results[0]] = local(operands, axis, self.shapes)
+            return
         wanted = [self.shapes.of(as_struct_infos([result.type])[0]) for result in op.results]
         if isinstance(op, ReshapeOp | BroadcastToOp | FilledOp | FullOp):
             (first,) = wanted

@@ -44,7 +44,8 @@ class MergeCollectivesPass(Pass):
     %3 = relax.ccl.allreduce %2 group = "x"
     ```
 
-    1. The sum of two all-reduces by sum, which nothing else uses, is the all-reduce of the sum.
+    1. The sum of two all-reduces by sum, which nothing else uses, is the all-reduce of the sum, also where one of them
+       is broadcast to the shape of the other.
     2. Small all-reduces of one group, dtype and combination, whose operands are there before one of the results is
        used, become one of all their elements.
 
@@ -72,8 +73,8 @@ class AddBeforeAllReduce(RewritePattern):
         if not isinstance(first, AllReduceOp) or not isinstance(second, AllReduceOp) or first is second:
             return
         alone = all(each.result.has_one_use() and each.parent_block() is op.parent_block() for each in (first, second))
-        types = {first.x.type, second.x.type, op.result.type}
-        if not alone or len(types) > 1 or first.properties != second.properties or first.op_type.data != "sum":
+        is_larger = op.result.type not in (first.x.type, second.x.type)  # an outer sum is
+        if not alone or is_larger or first.properties != second.properties or first.op_type.data != "sum":
             return
         total = AddOp(first.x, second.x)
         rewriter.replace(op, [total, like(first, total.result)])

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.distributed.propagate_sharding import GATHERED
 from lowering.distributed.split_stages import STAGE
 from relax_dialect.ops.distributed import AnnotateShardingOp
+from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
@@ -33,6 +35,8 @@ class Plan:
     """
     norms: int | None = None
     """The dimension along which workers share what is normalised, if they do."""
+    gathered: Sequence[str] = ()
+    """Matrices, by pattern, of whose matmul all workers get the whole result."""
 
 
 def data_parallel(*inputs: str) -> Plan:
@@ -40,13 +44,21 @@ def data_parallel(*inputs: str) -> Plan:
     return Plan({name: Shard(0) for name in inputs})
 
 
-def tensor_parallel(columns: Sequence[str], rows: Sequence[str], vectors: Sequence[str] = ()) -> Plan:
+def tensor_parallel(
+    columns: Sequence[str],
+    rows: Sequence[str],
+    vectors: Sequence[str] = (),
+    tables: Sequence[str] = (),
+    heads: Sequence[str] = (),
+) -> Plan:
     """Workers have columns of some matrices and rows of those that follow (Shoeybi et al., 2019, Megatron-LM).
 
     Matrices are (inputs, outputs): `columns` go by outputs, and so do `vectors`, their biases; `rows` go by inputs.
+    Of `tables` of embeddings, (vocabulary, features), workers have tiles of the vocabulary, and of `heads`, (features,
+    vocabulary), too, whose results are gathered.
     """
-    by_output = {name: Shard(-1) for name in (*columns, *vectors)}
-    return Plan(by_output | {name: Shard(0) for name in rows})
+    by_output = {name: Shard(-1) for name in (*columns, *vectors, *heads)}
+    return Plan(by_output | {name: Shard(0) for name in (*rows, *tables)}, gathered=heads)
 
 
 def sequence_parallel(dim: int = 1) -> Plan:
@@ -66,8 +78,10 @@ def expert_parallel(*experts: str) -> Plan:
 LLAMA = tensor_parallel(
     columns=[f"*.{part}_proj.weight" for part in ("q", "k", "v", "gate", "up")],
     rows=["*.o_proj.weight", "*.down_proj.weight"],
+    tables=["*embed_tokens.weight"],
+    heads=["lm_head.weight"],
 )
-"""Heads and hidden features of decoders with the names of Llama's checkpoints."""
+"""Heads, hidden features and the vocabulary of decoders with the names of Llama's checkpoints."""
 
 LLAMA_CACHE = Plan({"keys*": Shard(2), "values*": Shard(2)})
 """The heads of its caches of keys and values, (batch, past, heads, head size)."""
@@ -76,8 +90,9 @@ BERT = tensor_parallel(
     columns=["*.self.query.weight", "*.self.key.weight", "*.self.value.weight", "*.intermediate.dense.weight"],
     rows=["*.output.dense.weight"],
     vectors=["*.self.query.bias", "*.self.key.bias", "*.self.value.bias", "*.intermediate.dense.bias"],
+    tables=["*embeddings.word_embeddings.weight", "*embeddings.position_embeddings.weight"],
 )
-"""Heads and hidden features of encoders with the names of BERT's checkpoints."""
+"""Heads, hidden features, the vocabulary and positions of encoders with the names of BERT's checkpoints."""
 
 
 def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh: Mapping[str, int]) -> int:
@@ -91,6 +106,7 @@ def annotate(module: ModuleOp, plans: Mapping[str, Plan | Sequence[Plan]], mesh:
     count = 0
     for func in [op for op in module.ops if isinstance(op, FuncOp)]:
         for name, value in _named(func):
+            _gather(value, [axis for axis in mesh if _is_gathered(by_axis.get(axis, ()), name)])
             placements = [_placement(by_axis.get(axis, ()), name, value) for axis in mesh]
             count += _annotate(value, ShardingAttr.of(mesh, placements))
         for op in [op for op in func.walk() if isinstance(op, LayerNormOp | RMSNormOp)]:
@@ -135,8 +151,19 @@ def _placement(plans: Sequence[Plan], name: str, value: SSAValue) -> Placement:
     return REPLICATE
 
 
+def _is_gathered(plans: Sequence[Plan], name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for plan in plans for pattern in plan.gathered)
+
+
 def _of_norms(plans: Sequence[Plan]) -> Placement:
     return next((Shard(plan.norms) for plan in plans if plan.norms is not None), REPLICATE)
+
+
+def _gather(matrix: SSAValue, axes: Sequence[str]) -> None:
+    """Marks the matmuls of a matrix: all workers along these axes get the whole result."""
+    for use in matrix.uses:
+        if axes and isinstance(use.operation, MatmulOp):
+            use.operation.attributes[GATHERED] = StringAttr(", ".join(axes))
 
 
 def _annotate(value: SSAValue, sharding: ShardingAttr) -> bool:

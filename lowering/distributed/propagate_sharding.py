@@ -31,6 +31,11 @@ from relax_dialect.struct_info.sharding import REPLICATE, Partial, Placement, Sh
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from tir_dialect.dims import Dim
 
+GATHERED = "gathered"
+"""The attribute of an op with the axes along which all workers get its whole results, however they share the work:
+`"x, y"`.
+"""
+
 
 @dataclass(frozen=True)
 class PropagateShardingPass(MeshPass):
@@ -335,6 +340,21 @@ class _Propagation:
             self._require(op, index, [choice.operands[index] for choice in chosen], operand)
         for index, result in enumerate(op.results):
             self._share(result, [choice.results[index] for choice in chosen])
+        if isinstance(gathered := op.attributes.pop(GATHERED, None), StringAttr):
+            names = gathered.data.split(", ")
+            self._gather(op, {at for at in self.axes if self.mesh.mesh[at].name in names})
+
+    def _gather(self, op: Operation, axes: set[int]) -> None:
+        """Gives the users of an op its whole results along some axes."""
+        for result in op.results:
+            kept = self._placements(result)
+            placements = [REPLICATE if at in axes else placement for at, placement in enumerate(kept)]
+            if tuple(placements) == kept:
+                continue
+            moved = RedistributeOp.of(result, self.mesh.with_placements(placements))
+            inherit_location(op, moved)
+            Rewriter.insert_op(moved, InsertPoint.after(op))
+            result.replace_uses_with_if(moved.result, lambda use, moved=moved: use.operation is not moved)
 
     def _present(self, op: Operation, factors: Factors, at: int) -> set[str]:
         """The factors along which operands are shared."""

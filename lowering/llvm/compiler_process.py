@@ -5,10 +5,11 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from lowering.llvm.binding import llvm
@@ -121,12 +122,28 @@ def serve() -> None:
     with few_collections():
         while True:
             try:
-                with importing():
+                with importing(), _without_torch():
                     request = pickle.load(sys.stdin.buffer)
             except EOFError:
                 return
             pickle.dump(_answer(*request), sys.stdout.buffer)
             sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _without_torch() -> Generator[None]:
+    """tvm-ffi imports PyTorch where it is installed, which takes longer than most builds: for tensors, of which there
+    are none here.
+    """
+    modules = cast("dict[str, ModuleType | None]", sys.modules)
+    if "torch" in modules:
+        yield
+        return
+    modules["torch"] = None
+    try:
+        yield
+    finally:
+        del modules["torch"]
 
 
 def _answer(work: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> _Answer:

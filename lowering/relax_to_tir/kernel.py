@@ -1,25 +1,60 @@
-"""What a legalisation sees of an op, and how it hands over the kernel that computes it."""
+"""What a legalisation sees of an op, its operands and properties, and how it hands over the op's kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
-from lowering.relax_to_tir.operands import dims_in, dims_of, is_runtime_prim, literal
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.prim_func import explicit_symbols
+from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.symbols import symbol_name
 from tir_dialect import te
+from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, symbol
+from tir_dialect.dtypes import is_bool
 from tir_dialect.ops.function import PrimFuncOp
+
+
+def is_runtime_prim(value: SSAValue) -> bool:
+    """Whether a value is a prim value that is only known at run time: no constant, and no dimension."""
+    info = value.type
+    return isinstance(info, PrimType) and info.value is None and literal(value) is None
+
+
+def literal(value: SSAValue) -> float | bool | None:
+    """The number that a prim value is, if the program says so; dimensions are not looked at."""
+    prim = value.owner
+    if not isinstance(prim, PrimOp) or isinstance(prim.value, DimAttr):
+        return None
+    number = prim.value.value.data
+    return bool(number) if is_bool(prim.value.type) else number
+
+
+def dims_of(op: Operation) -> Iterator[Dim]:
+    """The dimensions among the prim operands and the properties of an op."""
+    for value in op.operands:
+        if isinstance(value.type, PrimType) and value.type.value is not None:
+            yield value.type.value
+    for _, attribute in sorted(op.properties.items(), key=lambda item: item[0]):
+        yield from dims_in(attribute)
+
+
+def dims_in(attribute: Attribute) -> Iterator[Dim]:
+    """The dimensions that a property is, alone or in a list."""
+    elements = cast("ArrayAttr[Attribute]", attribute).data if isinstance(attribute, ArrayAttr) else (attribute,)
+    for element in elements:
+        if isinstance(element, DimAttr):
+            yield element.data
 
 
 @dataclass

@@ -43,13 +43,21 @@ _WEIGHTS = {
     ),
 }
 """G for each tile."""
+_CACHED_WEIGHTS = 16_384
+"""So many filters are transformed at once: as many as stay in the cache in `f64`."""
 
 
 def transformed_weights(weights: NDArray[Any], tile: int) -> NDArray[np.float32]:
     """`G g G'` of weights in OIHW, as matrices `[(M + 2) ** 2, I, O]`; computed in `f64` and rounded once."""
-    g = _WEIGHTS[tile]
-    points = np.einsum("ar,oirs,bs->abio", g, weights.astype(np.float64), g)
-    return points.reshape(-1, *points.shape[2:]).astype(np.float32)
+    g, taps = _WEIGHTS[tile], weights.transpose(2, 3, 1, 0)
+    _, width, inputs, outputs = taps.shape
+    made = np.empty((len(g) ** 2, inputs, outputs), np.float32)
+    step = max(1, _CACHED_WEIGHTS // outputs)
+    for first in range(0, inputs, step):
+        some = taps[:, :, first : first + step].astype(np.float64, "C")
+        columns = (g @ some.reshape(len(some), -1)).reshape(len(g), width, -1)
+        made[:, first : first + step] = (g @ columns).reshape(len(made), -1, outputs)
+    return made
 
 
 def _data_transform(d: Values) -> list[te.Expr]:

@@ -1,4 +1,6 @@
-"""`convert-relax-to-vm`: relax functions with explicit memory and checks become functions of the machine."""
+"""`convert-relax-to-vm`: relax functions with explicit memory and checks become functions of the machine.
+There is a pattern for every relax op with explicit memory and checks.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,87 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.diagnostics import Finding, refuse
 from lowering.passes import Pass
 from lowering.relax.shapes.lower_shapes import implicit_checks
-from lowering.relax_to_vm.calls import convert_function
+from lowering.relax_to_vm.binding import ConvertCheckArgs, ConvertMatchCast
+from lowering.relax_to_vm.calls import (
+    ConvertCall,
+    ConvertCallClosure,
+    ConvertCallPacked,
+    ConvertCallPurePacked,
+    ConvertExternFunc,
+    ConvertMakeClosure,
+    ConvertReturn,
+    convert_function,
+)
 from lowering.relax_to_vm.constants import Constants
-from lowering.relax_to_vm.patterns import PATTERNS
+from lowering.relax_to_vm.control_flow import ConvertFor, ConvertIf, ConvertWhile, ConvertYield
+from lowering.relax_to_vm.effects import ConvertAssert, ConvertPrint
+from lowering.relax_to_vm.guards import ConvertGuard
+from lowering.relax_to_vm.manipulation import ConvertReshape, ConvertView
+from lowering.relax_to_vm.memory import (
+    ConvertAllocStorage,
+    ConvertAllocTensor,
+    ConvertCallKernel,
+    ConvertCheckApart,
+    ConvertKill,
+    ConvertStorageTensor,
+)
+from lowering.relax_to_vm.shapes import (
+    ConvertShape,
+    ConvertShapeGet,
+    ConvertShapeOf,
+    ConvertShapeToTensor,
+    ConvertSize,
+    ConvertTensorToShape,
+    ConvertTuple,
+    ConvertTupleGet,
+)
+from lowering.relax_to_vm.values import ConvertConstant, ConvertDType, ConvertNull, ConvertPrim, ConvertString
+from lowering.rewriting import PatternIndex
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import symbol_name
+
+PATTERNS = PatternIndex(
+    [
+        ConvertCheckArgs(),
+        ConvertMatchCast(),
+        ConvertCall(),
+        ConvertCallClosure(),
+        ConvertMakeClosure(),
+        ConvertExternFunc(),
+        ConvertIf(),
+        ConvertYield(),
+        ConvertWhile(),
+        ConvertFor(),
+        ConvertPrint(),
+        ConvertAssert(),
+        ConvertGuard(),
+        ConvertView(),
+        ConvertReshape(),
+        ConvertAllocTensor(),
+        ConvertAllocStorage(),
+        ConvertStorageTensor(),
+        ConvertCallKernel(),
+        ConvertCheckApart(),
+        ConvertKill(),
+        ConvertCallPacked(),
+        ConvertCallPurePacked(),
+        ConvertShape(),
+        ConvertShapeOf(),
+        ConvertShapeGet(),
+        ConvertSize(),
+        ConvertShapeToTensor(),
+        ConvertTensorToShape(),
+        ConvertTuple(),
+        ConvertTupleGet(),
+        ConvertReturn(),
+        ConvertConstant(),
+        ConvertPrim(),
+        ConvertString(),
+        ConvertDType(),
+        ConvertNull(),
+    ]
+)
+"""Patterns of the conversion, by op class."""
 
 
 class ConvertRelaxToVMPass(Pass):

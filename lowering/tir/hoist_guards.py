@@ -29,13 +29,13 @@ from tir_dialect.analysis.structure import ancestors, blocks_in, enclosing_block
 from tir_dialect.analysis.unproven_accesses import CHECKED, UnprovenAccess
 from tir_dialect.dims import Dim, DimLike, SymbolAtom, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.schedule.rewriting.edits import erase_dead_ops, set_condition
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.types import LoopKind
@@ -394,7 +394,7 @@ def _version(
     if first is None or not highs:
         return None
     point = InsertPoint.before(first)
-    branch = IfOp(_all_at_most_0(Materializer(func, space, point), highs, point))
+    branch = IfOp(_all_at_most_0(Materializer(func, space, point), highs))
     branch.location, branch.attributes[WHOLE_TILES] = loop.location, UnitAttr()
     values: dict[SSAValue, SSAValue] = {}
     for op in ops:
@@ -409,7 +409,7 @@ def _version(
     return branch
 
 
-def _all_at_most_0(position: Materializer, highs: Sequence[Dim], point: InsertPoint) -> SSAValue:
+def _all_at_most_0(position: Materializer, highs: Sequence[Dim]) -> SSAValue:
     """A condition, computed at a position."""
     one = position.emit(constant(1))
     tests = [position.insert(arith.CmpiOp(position.emit(high), one, "slt")) for high in highs]

@@ -1,4 +1,6 @@
-"""Prim_funcs to llvm functions: loops become blocks, accesses become addresses and loads, in one walk per function."""
+"""`convert-tir-to-llvm`: prim_funcs become llvm functions: loops become blocks, accesses become addresses and loads, in
+one walk per function. There is a pattern for every op that may be in a prim_func once blocks are lowered.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,34 @@ from lowering.diagnostics import Finding, refuse
 from lowering.llvm.builder.llvm_builder import POINTER
 from lowering.llvm.builder.module_builder import ModuleBuilder
 from lowering.passes import Pass
+from lowering.rewriting import PatternIndex
 from lowering.tir_to_llvm.arithmetic.scalars import llvm_type
-from lowering.tir_to_llvm.calls.calls import inner_name
+from lowering.tir_to_llvm.calls.boxed_calls import LowerCallBoxed
+from lowering.tir_to_llvm.calls.calls import LowerCall, LowerCallExtern, inner_name
+from lowering.tir_to_llvm.calls.packed_calls import LowerCallPacked
 from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
-from lowering.tir_to_llvm.patterns import PATTERNS
+from lowering.tir_to_llvm.loops.control_flow import LowerFor, LowerIf, LowerTerminator, LowerWhile
+from lowering.tir_to_llvm.loops.scalar_ops import (
+    LowerAssert,
+    LowerBroadcast,
+    LowerCreateMask,
+    LowerDim,
+    LowerFirstLane,
+    LowerRamp,
+    LowerScalarOp,
+    LowerShuffle,
+    LowerVectorBitcast,
+)
+from lowering.tir_to_llvm.memory.accesses import (
+    LowerFlatten,
+    LowerLoad,
+    LowerMatchBuffer,
+    LowerPrefetch,
+    LowerStore,
+    LowerView,
+)
+from lowering.tir_to_llvm.memory.allocation import LowerAllocBuffer
+from lowering.tir_to_llvm.memory.raw_memory import LowerAddressOf, LowerMemoryAt, LowerMisalignment, LowerTextAddress
 from lowering.tir_to_llvm.signature import buffer_attributes, function_properties
 from relax_dialect.symbols import symbol_name
 from tir_dialect.analysis.structure import ops_in
@@ -26,6 +52,41 @@ from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import EXTENSIONS
 from tir_dialect.types import BufferType
+
+PATTERNS = PatternIndex(
+    [
+        LowerScalarOp(),
+        LowerLoad(),
+        LowerStore(),
+        LowerFor(),
+        LowerIf(),
+        LowerWhile(),
+        LowerTerminator(),
+        LowerAssert(),
+        LowerDim(),
+        LowerRamp(),
+        LowerBroadcast(),
+        LowerShuffle(),
+        LowerVectorBitcast(),
+        LowerCreateMask(),
+        LowerFirstLane(),
+        LowerAllocBuffer(),
+        LowerFlatten(),
+        LowerMatchBuffer(),
+        LowerView(),
+        LowerPrefetch(),
+        LowerAddressOf(),
+        LowerMemoryAt(),
+        LowerMisalignment(),
+        LowerTextAddress(),
+        LowerCall(),
+        LowerCallBoxed(),
+        LowerCallExtern(),
+        LowerCallPacked(),
+    ]
+)
+"""Patterns of the conversion, by op class."""
+
 
 _CALLED_BY_LLVM = frozenset({"memcpy", "memmove", "memset", "memcmp", "bcmp"})
 """What LLVM makes of loops and of copies in any function."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 import tvm_ffi
@@ -14,6 +14,7 @@ from lowering.tune.choice import Choice
 from lowering.tune.database import Record
 from lowering.tune.measure import Array, Bench, Race, agree
 from lowering.tune.space import candidates
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import ScheduleError
 from tir_dialect.target import Target
 
@@ -27,6 +28,8 @@ GLANCE, LOOK, PROOF = 3, 9, 21
 """Rounds of a race: whether one more measurement is profitable, against the best until then, and at the end,
 against the default.
 """
+MOST_KNOWN = 8
+"""So many calls of earlier searches are measured again."""
 
 
 class Search:
@@ -41,6 +44,16 @@ class Search:
         self._function = self.default
         self.gain = 1.0
         """How much faster the best is than the default, by the races until now."""
+
+    @staticmethod
+    def of(
+        group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, known: Record | None, opt_level: int
+    ) -> Search:
+        """A search that measures these calls and those of earlier searches, each once."""
+        name = group[0].sym_name.data
+        earlier = (Call(name, call.arguments) for call in (() if known is None else known.calls[:MOST_KNOWN]))
+        every = {**dict.fromkeys((call for call in earlier if call.is_alike(next(iter(calls)))), 1), **calls}
+        return Search(Bench(group, every, target, opt_level), target, every, None if known is None else known.choice)
 
     def run(self, trials: int, seed: int, *, threads: bool = True) -> Iterator[Choice]:
         """Measures candidates one by one, and yields each of them. With `threads`, thread counts are varied, too."""

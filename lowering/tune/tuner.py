@@ -1,33 +1,90 @@
-"""`tune`: a search for better schedules of all kernels of a program."""
+"""`tune`: a search for better schedules of all kernels of a program, by the sizes and numbers of their calls."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+import tvm_ffi
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import CodeCache
 from lowering.compiler.kernels.kernels import kernel_groups
 from lowering.compiler.modules import require_module
 from lowering.compiler.progress import ProgressBar
+from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
+from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.tune.call import Call
 from lowering.tune.database import Record, TuningDatabase, default_database, kernel_key
-from lowering.tune.measure import Bench
+from lowering.tune.remote import BUSY, Found, Task, run
 from lowering.tune.search import Search
-from lowering.tune.workload import kernels_of, record_calls
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
+from vm_dialect.observers import Decision
+from vm_dialect.program import Site
 
-BUSY = 0.5
-"""Where there are more processes than processors by this, threads wait for each other, and fewer seem to be faster."""
-MOST_KNOWN = 8
-"""So many calls of earlier searches are measured again."""
+
+class _Recorder:
+    """A VM instrument that counts kernel calls by their arguments."""
+
+    def __init__(self, kernels: frozenset[str]):
+        self.kernels = kernels
+        self.calls: Counter[Call] = Counter()
+
+    def before(self, site: Site, arguments: Sequence[Any]) -> Decision:
+        if site.callee in self.kernels:
+            self.calls[Call(site.callee, tuple(map(_argument, arguments)))] += 1
+        return Decision.RUN
+
+    def after(self, site: Site, arguments: Sequence[Any], result: Any) -> None:
+        """Does nothing."""
+
+
+def _argument(value: Any) -> tuple[str, tuple[int, ...]] | float:
+    return (str(value.dtype), tuple(value.shape)) if isinstance(value, tvm_ffi.Tensor) else value
+
+
+def kernels_of(module: ModuleOp, target: Target | None = None, opt_level: int = 3) -> ModuleOp:
+    """The module as `build` lowers it, in which every PrimFunc is a kernel."""
+    lowered = module.clone()
+    ExposePrimFuncsPass().apply(Context(), lowered)
+    pipeline = RelaxToVMPass if opt_level else RelaxToVMPlainPass
+    pipeline.run(Context(), lowered, target or Target.host())
+    return lowered
+
+
+def record_calls(
+    module: ModuleOp,
+    entry: str,
+    arguments: Sequence[Any],
+    target: Target | None = None,
+    opt_level: int = 3,
+    cache: CodeCache | bool = True,
+) -> Counter[Call]:
+    """How often each kernel is called with which sizes when `entry` is called; `ValueError` if there is none.
+
+    `cache` as in `build`.
+    """
+    from lowering.compiler.build import build
+
+    kernels = kernels_of(module, target, opt_level)
+    executable = build(module, mode="bytecode", target=target, opt_level=opt_level, cache=cache)
+    if entry not in executable.entries:
+        raise ValueError(f"expected entry to be one of {', '.join(executable.entries)}, got {entry}")
+    machine = VirtualMachine(executable)
+    recorder = _Recorder(frozenset(op.sym_name.data for op in kernels.ops if isinstance(op, PrimFuncOp)))
+    with machine.instrumented(recorder):
+        machine[entry](*arguments)
+    return recorder.calls
 
 
 @dataclass
@@ -95,6 +152,7 @@ def tune(
     opt_level: int = 3,
     cache: CodeCache | bool = True,
     progress: TextIO | None = sys.stderr,
+    pool: Executor | None = None,
 ) -> Report:
     """Searches a faster schedule for every kernel that `entry` calls with these arguments; remembers what it finds.
 
@@ -104,10 +162,11 @@ def tune(
     `database` is the user's unless one is given; later builds consult it. What is found for a kernel is in it before
     the next one is searched, and if the search is interrupted; it goes on with another `seed`. While others use the
     processors, numbers of threads are not compared. `cache`, as in `build`, is for the build that runs once;
-    candidates are always compiled. `progress` gets a bar.
+    candidates are always compiled. `progress` gets a bar. The workers of a `pool`, such as `MPIPoolExecutor` of
+    `mpi4py.futures` has on machines of one kind, search for one kernel each.
 
-    Raises what `build` raises for the module, `ValueError` for less than one trial, and `OSError` or `ValueError` if
-    the database cannot be used.
+    Raises what `build` raises for the module, `ValueError` for less than one trial or a worker on another kind of
+    machine, and `OSError` or `ValueError` if the database cannot be used.
     """
     require_module("tune", module)
     if trials < 1:
@@ -120,10 +179,13 @@ def tune(
     groups = [group for group in kernels if group[0].sym_name.data in calls]
     report, bar = Report(cores=target.cores), ProgressBar(progress, "kernels")
     try:
+        if pool is not None:
+            _search_on(pool, groups, calls, target, trials, seed, opt_level, database, report, bar)
+            return report
         for number, group in enumerate(groups):
             name, key = group[0].sym_name.data, kernel_key(group, target)
             bar.show(number, len(groups), name)
-            search = _search(group, calls[name], target, database.records().get(key), opt_level)
+            search = Search.of(group, calls[name], target, database.records().get(key), opt_level)
             with _kept(search, name, key, database, report):
                 for count, _ in enumerate(search.run(trials, seed, threads=not report.is_busy()), start=1):
                     bar.show(number + min(count / trials, 1), len(groups), search.describe(name))
@@ -134,14 +196,32 @@ def tune(
     return report
 
 
-def _search(
-    group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, known: Record | None, opt_level: int
-) -> Search:
-    """A search that measures these calls and those of earlier searches, each once."""
-    name = group[0].sym_name.data
-    earlier = (Call(name, call.arguments) for call in (() if known is None else known.calls[:MOST_KNOWN]))
-    every = {**dict.fromkeys((call for call in earlier if call.is_alike(next(iter(calls)))), 1), **calls}
-    return Search(Bench(group, every, target, opt_level), target, every, None if known is None else known.choice)
+def _search_on(
+    pool: Executor,
+    groups: Sequence[Sequence[PrimFuncOp]],
+    calls: Mapping[str, Mapping[Call, int]],
+    target: Target,
+    trials: int,
+    seed: int,
+    opt_level: int,
+    database: TuningDatabase,
+    report: Report,
+    bar: ProgressBar,
+) -> None:
+    """Searches for all kernels on the workers of a pool; keeps what each of them finds when it is there."""
+    known, waiting = database.records(), dict[Future[Found], tuple[str, str]]()
+    for group in groups:
+        name, key = group[0].sym_name.data, kernel_key(group, target)
+        task = Task.of(group, calls[name], target, known.get(key), trials, seed, opt_level)
+        waiting[pool.submit(run, task)] = name, key
+    bar.show(0, len(groups), "")
+    for number, future in enumerate(as_completed(waiting), start=1):
+        (name, key), found = waiting[future], future.result()
+        record = None if found.record is None else Record.from_json(json.loads(found.record))
+        _keep(record, name, key, database, report)
+        report.tried += found.tried
+        report.load = max(report.load, found.load)
+        bar.show(number, len(groups), name)
 
 
 @contextmanager
@@ -151,13 +231,12 @@ def _kept(search: Search, name: str, key: str, database: TuningDatabase, report:
         yield
     except KeyboardInterrupt:
         if search.best is not None:
-            _keep(search, name, key, database, report)
+            _keep(search.record(name), name, key, database, report)
         raise
-    _keep(search, name, key, database, report)
+    _keep(search.record(name), name, key, database, report)
 
 
-def _keep(search: Search, name: str, key: str, database: TuningDatabase, report: Report) -> None:
-    record = search.record(name)
+def _keep(record: Record | None, name: str, key: str, database: TuningDatabase, report: Report) -> None:
     if record is None:
         report.others.append(name)
         database.remove(key)

@@ -2,23 +2,170 @@
 
 A function of the graph level is its data flow, one that is large an overview of the layers of its source with a section
 for each; after `plan-memory` its arenas over time follow. A kernel is its loop nest.
+
+The plan of a function's memory is an SVG with a rectangle for each tensor: its life across, its bytes up. The loop nest
+of a kernel is nested boxes: loops with their tiles of the buffers, blocks, and the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Operation
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.ir import Operation, SSAValue
 
+from lowering.relax.memory.plan import aligned, lifetimes
+from lowering.relax.memory.plan_memory import tensor_bytes
 from lowering.view.dot import to_dot, to_svg
-from lowering.view.graph import Graph, graph_of
-from lowering.view.memory_chart import chart_of, lives_of
-from lowering.view.nest import nest_of
+from lowering.view.graph import Graph, graph_of, short_name, short_type
+from relax_dialect.ops.memory import AllocStorageOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
+from tir_dialect.analysis.regions import Region, tile_of
+from tir_dialect.dims import Dim
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+
+ASSUMED = 64
+"""The value of a symbol that none is given for."""
+
+WIDTH, HEIGHT, MARGIN = 900, 320, 70
+"""Of the chart, in pixels."""
+
+_COLOURS = ("#8ab4f8", "#81c995", "#fdd663", "#f28b82", "#c58af9", "#78d9ec", "#fcad70", "#ff8bcb")
+
+
+@dataclass(frozen=True)
+class Life:
+    """A tensor in an arena."""
+
+    name: str
+    start: int
+    """The step of the program that makes it."""
+    end: int
+    """The last step that needs it."""
+    offset: int
+    size: int
+    """Bytes."""
+
+
+def lives_of(func: FuncOp, sizes: Mapping[str, int]) -> list[Life]:
+    """The tensors in the arenas of a function whose memory is planned, at given values of symbols."""
+    facts = lifetimes(func.body)
+    base, found, total = dict[Operation, int](), list[Life](), 0
+    for op in func.walk():
+        if isinstance(op, AllocStorageOp):
+            base[op] = total
+            total += _value(op.size.data, sizes)
+        elif isinstance(op, StorageTensorOp):
+            start, end = facts.steps[op], facts.last_use(op.result)
+            owner = op.storage.owner
+            offset = (base[owner] if isinstance(owner, AllocStorageOp) else 0) + _value(op.offset.data, sizes)
+            size = _value(aligned(tensor_bytes(op.result.type)), sizes)
+            name = f"%{op.result.name_hint or len(found)} : {short_type(op.result)}"
+            found.append(Life(name, start, end, offset, size))
+    return found
+
+
+def _value(dim: Dim, sizes: Mapping[str, int]) -> int:
+    return dim.evaluate({name: sizes.get(name, ASSUMED) for name in dim.symbols})
+
+
+def chart_of(lives: Iterable[Life]) -> str:
+    """The chart; empty if there is no tensor."""
+    every = [life for life in lives if life.size]
+    if not every:
+        return ""
+    first, last = min(life.start for life in every), max(life.end for life in every) + 1
+    top = max(life.offset + life.size for life in every)
+    across, up = (WIDTH - MARGIN) / (last - first), HEIGHT / top
+    shapes = [
+        f'<rect x="{MARGIN + (life.start - first) * across:.1f}" y="{HEIGHT - (life.offset + life.size) * up:.1f}" '
+        f'width="{(life.end + 1 - life.start) * across:.1f}" height="{life.size * up:.1f}" '
+        f'fill="{_COLOURS[number % len(_COLOURS)]}" stroke="#3c4043" stroke-width="0.5">'
+        f"<title>{escape(life.name)}\n{life.size:,} bytes at {life.offset:,}\n"
+        f"steps {life.start} to {life.end}</title></rect>"
+        for number, life in enumerate(every)
+    ]
+    labels = [
+        f'<text x="{MARGIN - 6}" y="12" text-anchor="end">{top:,} B</text>',
+        f'<text x="{MARGIN - 6}" y="{HEIGHT}" text-anchor="end">0</text>',
+        f'<text x="{MARGIN}" y="{HEIGHT + 16}">step {first}</text>',
+        f'<text x="{WIDTH}" y="{HEIGHT + 16}" text-anchor="end">step {last - 1}</text>',
+    ]
+    size = f'width="{WIDTH}" height="{HEIGHT + 24}" viewBox="0 0 {WIDTH} {HEIGHT + 24}"'
+    font = 'font-family="Helvetica" font-size="11"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>{"".join((*shapes, *labels))}</svg>'
+
+
+_NUMBER = re.compile(r"\$\d+")
+"""What tells symbols of loop variables of one name apart."""
+
+
+def nest_of(func: Operation) -> str:
+    """The boxes of a function: loops and blocks, and the code in them."""
+    return f'<div class="nest">{"".join(_body(func))}</div>'
+
+
+def _body(op: Operation) -> Iterator[str]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if any(each.blocks for each in inner.regions):
+                    title, kind = _title(inner)
+                    tile = _tile(inner) if isinstance(inner, ForOp) else ""
+                    yield f'<div class="box {kind}"><b>{escape(title)}</b>{tile}{"".join(_body(inner))}</div>'
+                else:
+                    yield f"<code>{escape(str(inner))}</code>"
+
+
+def _tile(loop: ForOp) -> str:
+    """What one round of a loop touches: its tile of each buffer, in a line that opens."""
+    reads, writes = tile_of(loop)
+    lines = [
+        f"{what} {_NUMBER.sub('', str(region))}"
+        for what, regions in (("reads", reads), ("writes", writes))
+        for region in regions
+    ]
+    if not lines:
+        return ""
+    shapes = dict.fromkeys(f"%{each.buffer.name_hint or '?'} {_extents(each)}" for each in (*reads, *writes))
+    code = "".join(f"<code>{escape(line)}</code>" for line in lines)
+    return f'<details class="tile"><summary>a round: {escape(", ".join(shapes))}</summary>{code}</details>'
+
+
+def _extents(region: Region) -> str:
+    return " x ".join(str(axis.extent) for axis in region.axes) or "1"
+
+
+def _title(op: Operation) -> tuple[str, str]:
+    """What is above a box, and its class of style."""
+    match op:
+        case ForOp():
+            kind = op.kind.data.value
+            lower = "" if op.lower is None else f"{_name(op.lower)} to "
+            said = "" if kind == "serial" else f" {kind}"
+            return f"for %{op.induction_var.name_hint or ''} in {lower}{_name(op.upper)}{said}", f"loop {kind}"
+        case BlockOp():
+            iterators = ", ".join(
+                f"{each.kind.value} {_name(each.value)} in {_name(each.extent)}" for each in op.iterators
+            )
+            return f"block {op.block_name.data} ({iterators})", "block"
+        case _:
+            return short_name(op), "region"
+
+
+def _name(value: SSAValue) -> str:
+    """How a value is called; a constant by its number."""
+    if isinstance(value.owner, ConstantOp) and isinstance(value.owner.value, IntegerAttr):
+        return str(value.owner.value.value.data)
+    return f"%{value.name_hint or '?'}"
+
 
 SUFFIXES = (".html", ".svg", ".dot")
 """The kinds of files that a module is drawn into."""

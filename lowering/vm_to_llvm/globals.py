@@ -1,4 +1,6 @@
-"""What the functions of a native module share: declarations, strings, objects made at load, arenas."""
+"""What the functions of a native module share: declarations, strings, objects made at load, arenas.
+Among them are functions that round a number to a small float, for kernels that take one as a scalar.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,32 @@ from xdsl.dialects.builtin import DenseIntElementsAttr, ReducedPrecisionFloatTyp
 from xdsl.ir import Attribute, Operation, Region
 
 from lowering.llvm.builder.function_builder import EXTERNAL, function_op
-from lowering.vm_to_llvm.abi import ANY_BYTES, I8, I64, PTR, RUNTIME, SMALL_STRING
+from lowering.llvm.builder.llvm_builder import LLVMBuilder
+from lowering.llvm.builder.module_builder import ModuleBuilder
+from lowering.tir_to_llvm.arithmetic.scalars import convert_float
+from lowering.vm_to_llvm.abi import ANY_BYTES, F64, I8, I64, PTR, RUNTIME, SMALL_STRING
 from lowering.vm_to_llvm.kernels import Kernel
-from lowering.vm_to_llvm.roundings import rounding_function, rounding_symbol
 from tir_dialect.new_ops import new_op
+
+
+def rounding_symbol(kind: ReducedPrecisionFloatType) -> str:
+    """The name of the function for a small float: it takes an `f64` and gives the bits."""
+    return f"module.round.{kind.name}"
+
+
+ROUNDING = llvm.LLVMFunctionType([F64], I8)
+"""The type of such a function."""
+
+
+def rounding_function(kind: ReducedPrecisionFloatType) -> Operation:
+    """The function for a small float."""
+    module = ModuleBuilder()
+    builder = LLVMBuilder(module, [F64])
+    (value,) = builder.entry.args
+    builder.insert(llvm.ReturnOp(convert_float(builder, value, F64, kind)))
+    module.define(rounding_symbol(kind), [F64], I8, builder.finish(), internal=True, properties={})
+    return module.ops[-1]
+
 
 OBJECTS = "module.objects"
 """A `TVMFFIAny` for each constant, long string and packed function."""

@@ -27,7 +27,7 @@ from tir_dialect.target import PROCESSORS, Target
 from vm_dialect import messages
 from vm_dialect.builtins.effects import MOST_FIELDS
 from vm_dialect.executable.contents import ExecutableContents
-from vm_dialect.executable.library_code import LIBRARY_BUILTINS, LibraryCode
+from vm_dialect.executable.library import LIBRARY_BUILTINS, LibraryCode
 from vm_dialect.executable.model import PACKED_NOTE
 from vm_dialect.executable.variants import objects_by_target
 

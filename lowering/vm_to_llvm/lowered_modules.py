@@ -15,7 +15,7 @@ from lowering.diagnostics import Finding, fail, refuse
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass
-from lowering.vm_to_llvm.runtime_objects import runtime_for
+from lowering.vm_to_llvm.objects import runtime_for
 from lowering.vm_to_llvm.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.target import Target
 from vm_dialect.ops.constants import ConstantSymbolOp

@@ -1,14 +1,20 @@
-"""The state of lowering one function, and code sequences that many ops need."""
+"""The state of lowering one function, its frame, and code sequences that many ops need.
+
+The frame has slots that own objects, and arena blocks; every exit releases them.
+Errors that generated code raises mention locations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.llvm.builder.function_builder import INTERNAL, function_op
+from lowering.llvm.builder.function_builder import INTERNAL, call_op, function_op
+from lowering.locations import names, source_position
 from lowering.rewriting import ConversionRewriter, PatternIndex
 from lowering.vm_to_llvm.abi import (
     ANY,
@@ -18,23 +24,136 @@ from lowering.vm_to_llvm.abi import (
     DATA,
     FLOAT,
     I1,
+    I8,
     I32,
     I64,
     INT,
     PAYLOAD,
     PTR,
+    RUNTIME,
     TENSOR_OFFSET,
 )
-from lowering.vm_to_llvm.errors import backtrace_line, raise_error
-from lowering.vm_to_llvm.frame import Frame
-from lowering.vm_to_llvm.globals import OBJECTS, ModuleGlobals
+from lowering.vm_to_llvm.globals import ARENAS, OBJECTS, ModuleGlobals
 from lowering.vm_to_llvm.module_facts import ModuleFacts
 from lowering.vm_to_llvm.plan import FunctionPlan, is_number, plan_function
 from lowering.vm_to_llvm.runtime_builder import RuntimeBuilder
 from lowering.vm_to_llvm.symbols import body_symbol
 from lowering.vm_to_llvm.values import Boxed, Number, Storage, Unboxed, Value
+from tir_dialect.new_ops import new_op
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
+
+
+def raise_error(
+    emit: RuntimeBuilder, shared: ModuleGlobals, kind: str, message: SSAValue, values: Sequence[SSAValue]
+) -> None:
+    """Raises an error of the class `kind`; `message` is a format string of C for the values."""
+    name = shared.runtime("vmrt_raise")
+    class_name = emit.address(shared.text(kind.encode()))
+    emit.insert(call_op(name, (class_name, message, *values), None, RUNTIME[name]))
+
+
+def backtrace_line(location: LocationAttr, function: str) -> str:
+    """A line as in Python's tracebacks, which tvm-ffi makes frames of; empty if the location is unknown.
+
+    The imported name of an op stands behind that of the function.
+    """
+    where, imported = source_position(location), names(location)
+    caller = f"{function} ({', '.join(imported)})" if imported else function
+    if where.filename is not None:
+        return f'  File "{where.filename}", line {where.line}, in {caller}\n'
+    return f'  File "<{function}>", line 0, in {caller}\n' if imported else ""
+
+
+@dataclass(frozen=True)
+class ArenaSlot:
+    """Where a function keeps the block of one `vm.alloc_storage`."""
+
+    pointer: SSAValue
+    """Stack slot with the block's address, null before it is taken."""
+
+    cache: SSAValue
+    """Address of the cache that the block comes from."""
+
+
+class Frame:
+    """Slots are handed out while the function is lowered; `finish` makes the code that depends on their number."""
+
+    def __init__(self, emit: RuntimeBuilder, shared: ModuleGlobals, kept: Iterable[SSAValue]) -> None:
+        self._emit = emit
+        self._shared = shared
+        self._slots = emit.stack(ANY)
+        self._count = 0
+        self._numbers = {value: self._allocate(1) for value in kept}
+        self._temporary = 0
+        self._temporary_count = 0
+        self._arenas: list[ArenaSlot] = []
+        self._releases: list[Operation] = []
+
+    def holds(self, value: SSAValue) -> bool:
+        """Whether a value has a slot."""
+        return value in self._numbers
+
+    def slot(self, value: SSAValue) -> SSAValue:
+        """The address of a value's slot."""
+        return self._address(self._numbers[value])
+
+    def new_slot(self) -> SSAValue:
+        """The address of a slot that belongs to no value."""
+        return self._address(self._allocate(1))
+
+    def temporary_slots(self, count: int) -> SSAValue:
+        """The address of `count` slots that all ops share; each leaves them empty, or with what nobody uses."""
+        if count > self._temporary_count:
+            self._temporary, self._temporary_count = self._allocate(count), count
+        return self._address(self._temporary)
+
+    def new_arena(self) -> ArenaSlot:
+        """A cache in the module, and a stack slot that is null at the start of a call."""
+        emit = self._emit
+        pointer = emit.stack(PTR).at_least(1)
+        null = new_op(llvm.ZeroOp, (), (PTR,))
+        cache = llvm.GEPOp(emit.address(ARENAS), [self._shared.new_arena() * 8], I8, inbounds=True)
+        emit.entry.add_ops([null, llvm.StoreOp(null.res, pointer), cache])
+        self._arenas.append(ArenaSlot(pointer, cache.result))
+        return self._arenas[-1]
+
+    def release(self) -> None:
+        """Emits the code that empties the slots and gives the arenas back.
+
+        All arenas of the function have to be known.
+        """
+        emit, shared = self._emit, self._shared
+        call = call_op(shared.runtime("vmrt_release"), (self._slots.at_least(1), emit.integer(0)), None)
+        self._releases.append(emit.insert(call))
+        for arena in self._arenas:
+            emit.call(shared.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.pointer, PTR)], None)
+
+    def finish(self) -> None:
+        """Emits the code that empties every slot, at the end of the prologue, where emission goes on."""
+        emit = self._emit
+        emit.block = emit.entry
+        if self._count == 0:
+            for release in self._releases:
+                release.detach()
+                release.erase()
+            self._slots.drop()
+            return
+        for release in self._releases:
+            release.operands[1] = emit.integer(self._count)
+        size = emit.integer(self._count * ANY_BYTES)
+        operands = [self._slots.at_least(1), emit.integer(0, I8), size, emit.integer(0, I1)]
+        emit.insert(llvm.CallIntrinsicOp("llvm.memset.p0.i64", operands, []))
+
+    def _allocate(self, count: int) -> int:
+        """The number of the first of `count` new slots."""
+        self._count += count
+        self._slots.at_least(self._count)
+        return self._count - count
+
+    def _address(self, number: int) -> SSAValue:
+        return self._emit.offset(self._slots.at_least(1), number * ANY_BYTES)
+
 
 _KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
 

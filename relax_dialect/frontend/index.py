@@ -61,10 +61,10 @@ ONNX: Mapping[str, str] = {
     "linear_algebra": "Det Einsum Gemm MatMul",
     "manipulation": "Concat Expand Flatten Reshape Shape Size Split Squeeze Tile Transpose Unsqueeze",
     "ml.features": """
-        ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.FeatureVectorizer ai.onnx.ml.Imputer
-        ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
+        ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.Binarizer ai.onnx.ml.CategoryMapper ai.onnx.ml.FeatureVectorizer
+        ai.onnx.ml.Imputer ai.onnx.ml.LabelEncoder ai.onnx.ml.Normalizer ai.onnx.ml.OneHotEncoder ai.onnx.ml.Scaler
+        ai.onnx.ml.ZipMap
     """,
-    "ml.labels": "ai.onnx.ml.CategoryMapper ai.onnx.ml.LabelEncoder ai.onnx.ml.ZipMap",
     "ml.linear": "ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor",
     "ml.svm": "ai.onnx.ml.SVMClassifier ai.onnx.ml.SVMRegressor",
     "ml.trees": """
@@ -92,6 +92,9 @@ ONNX: Mapping[str, str] = {
         SequenceErase SequenceInsert SequenceLength SplitToSequence
     """,
     "signal": "DFT MelWeightMatrix STFT TfIdfVectorizer",
+    "training": """
+        ai.onnx.preview.training.Adagrad ai.onnx.preview.training.Adam ai.onnx.preview.training.Momentum
+    """,
     "vision": "Col2Im DeformConv MaxRoiPool NonMaxSuppression RoiAlign",
 }
 

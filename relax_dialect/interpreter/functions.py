@@ -1,4 +1,9 @@
-"""Function values: functions of the module, closures, and calls of either that do not nest."""
+"""Function values: functions of the module, closures, and calls of either that do not nest.
+
+From outside the interpreter takes the arguments that compiled functions take (`vm_dialect.arguments`). NumPy reads
+memory of any layout, so nothing is copied but arrays in another byte order. What a function writes has to be as
+compiled code needs it, since packed functions get its memory.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from relax_dialect.interpreter.arguments import InterpretedArgument
+import tvm_ffi
+
 from relax_dialect.interpreter.conform import Contract, Expectation, argument_names
 from relax_dialect.interpreter.frame import Callee, Frame, TailCall
 from relax_dialect.interpreter.program import Program
-from relax_dialect.interpreter.runtime_values import Value, from_python
+from relax_dialect.interpreter.runtime_values import Array, Value, from_python, to_array
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.signatures import signature_of
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.symbols import find_function
-from vm_dialect.arguments import Arguments
+from vm_dialect.arguments import Argument, Arguments, unfit
+
+
+class InterpretedArgument(Argument):
+    """An argument of an interpreted function: tensors are NumPy arrays."""
+
+    def plain(self, given: Any) -> Value:
+        return from_python(given)
+
+    def fields(self, fields: Sequence[Value]) -> Value:
+        return tuple(fields)
+
+    def array(self, array: Array, kind: str) -> Value:
+        self.require_dtype(array, kind)
+        why = unfit(array) if self.is_written or not array.dtype.isnative else None
+        return array if why is None else self.copied(array, why)
+
+    def tensor(self, tensor: tvm_ffi.Tensor, kind: str) -> Value:
+        return self.array(to_array(tensor), kind)
+
+    def made(self, array: Array) -> Value:
+        return array
 
 
 @dataclass(eq=False)

@@ -116,7 +116,7 @@ def _apply(kind: AffineBinaryOpKind, lhs: Any, rhs: Any) -> Any:
 
 
 def _is_injective(index_map: AffineMap, shape: Sequence[Dim]) -> bool:
-    from tir_dialect.schedule.indices.index_domain import IndexDomain
+    from tir_dialect.schedule.index_domain import IndexDomain
 
     domain = IndexDomain.of(shape, Bounds())
     return domain.tells_apart([as_dim(each) for each in mapped(index_map, domain.indices)])
@@ -129,7 +129,7 @@ def _least(dim: Dim) -> Dim:
 
 def _extents(index_map: AffineMap) -> list[Dim] | None:
     """The dimensions of the result by those of the operand, which are symbols here: one rule for all sizes."""
-    from tir_dialect.schedule.indices.index_domain import IndexDomain
+    from tir_dialect.schedule.index_domain import IndexDomain
 
     domain = IndexDomain.of([symbol(_size(index)) for index in range(index_map.num_dims)], Bounds())
     extents: list[Dim] = []

@@ -1,8 +1,385 @@
-"""The table of what ops do to the elements of shapes, with the rules of all families in it."""
+"""What ops do to the elements of shapes: the values that they say, make, choose, join and combine."""
 
 from __future__ import annotations
 
-from relax_dialect.shape_values import computing, gather, moving, sources
-from relax_dialect.shape_values.elements import RULES
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
 
-__all__ = ["RULES", "computing", "gather", "moving", "sources"]
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import Operation
+
+from relax_dialect.ops import binary as b
+from relax_dialect.ops import unary as u
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.creation import ArangeOp, FilledLikeOp, FilledOp, FullLikeOp, FullOp
+from relax_dialect.ops.datatype import AstypeOp
+from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp
+from relax_dialect.ops.guard import GuardOp
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, taken_indices
+from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
+from relax_dialect.ops.manipulation import (
+    BroadcastToOp,
+    ExpandDimsOp,
+    FlattenOp,
+    FlipOp,
+    PermuteDimsOp,
+    ReshapeOp,
+    SqueezeOp,
+)
+from relax_dialect.ops.reduction import MaxOp, MinOp, ProdOp, ReductionOp, SumOp
+from relax_dialect.ops.search import WhereOp
+from relax_dialect.ops.shapes import (
+    ShapeGetOp,
+    ShapeOfOp,
+    ShapeOp,
+    ShapeToTensorOp,
+    SizeOp,
+    TensorToShapeOp,
+    TupleGetOp,
+    TupleOp,
+)
+from relax_dialect.ops.values import ConstantOp, PrimOp
+from relax_dialect.shape_values.arithmetic import Arithmetic, is_true
+from relax_dialect.shape_values.elements import MOST_ELEMENTS, RULES, Elements, array_of, evaluates, static_shape
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import is_bool
+
+__all__ = ["RULES"]
+
+
+@evaluates(ShapeOp, ShapeOfOp, SizeOp)
+def by_type(op: Operation, *_: Elements | None) -> None:
+    """The type of the result says all."""
+
+
+@evaluates(PrimOp)
+def prim(op: PrimOp) -> Elements | None:
+    """A truth value; of numbers the type says the value."""
+    if isinstance(op.value, DimAttr) or not is_bool(op.value.type):
+        return None
+    return array_of([constant(int(bool(op.value.value.data)))]).reshape(())
+
+
+@evaluates(ConstantOp)
+def constant_tensor(op: ConstantOp) -> Elements | None:
+    """The numbers; a float that is no integer is not known."""
+    array = op.array
+    return None if array is None else _as_elements(array)
+
+
+def _as_elements(array: np.ndarray[Any, Any]) -> Elements:
+    flat = [constant(int(number)) if float(number).is_integer() else None for number in array.reshape(-1).tolist()]
+    return array_of(flat).reshape(array.shape)
+
+
+@evaluates(ShapeGetOp)
+def shape_get(op: ShapeGetOp, shape: Elements | None) -> Elements | None:
+    """One of the values."""
+    return None if shape is None else shape[op.index.value.data : op.index.value.data + 1].reshape(())
+
+
+@evaluates(ShapeToTensorOp, TensorToShapeOp, MatchCastOp, GuardOp)
+def same(op: Operation, x: Elements | None) -> Elements | None:
+    """The same values."""
+    return x
+
+
+@evaluates(TupleGetOp)
+def tuple_get(op: TupleGetOp, fields: Elements | None) -> None:
+    """A tuple has no elements of its own; `canonicalize` takes known tuples apart."""
+
+
+@evaluates(TupleOp)
+def make_tuple(op: TupleOp, *fields: Elements | None) -> None:
+    """No elements of its own."""
+
+
+Function: TypeAlias = Callable[..., Dim | None]
+
+FUNCTIONS: dict[type[Operation], Function] = {
+    b.AddOp: Arithmetic.add,
+    b.SubtractOp: Arithmetic.subtract,
+    b.MultiplyOp: Arithmetic.multiply,
+    b.DivideOp: Arithmetic.divide,
+    b.FloorDivideOp: Arithmetic.floor_divide,
+    b.FloorModOp: Arithmetic.modulo,
+    b.ModOp: Arithmetic.modulo,
+    b.PowerOp: Arithmetic.power,
+    b.MaximumOp: Arithmetic.maximum,
+    b.MinimumOp: Arithmetic.minimum,
+    b.EqualOp: Arithmetic.equal,
+    b.NotEqualOp: Arithmetic.not_equal,
+    b.LessOp: Arithmetic.less,
+    b.LessEqualOp: Arithmetic.less_equal,
+    b.GreaterOp: Arithmetic.greater,
+    b.GreaterEqualOp: Arithmetic.greater_equal,
+    b.LogicalAndOp: Arithmetic.logical_and,
+    b.LogicalOrOp: Arithmetic.logical_or,
+    u.LogicalNotOp: Arithmetic.logical_not,
+    u.NegativeOp: Arithmetic.negative,
+    u.AbsOp: Arithmetic.magnitude,
+    u.CeilOp: Arithmetic.same,
+    u.FloorOp: Arithmetic.same,
+    u.RoundOp: Arithmetic.same,
+    u.TruncOp: Arithmetic.same,
+    WhereOp: Arithmetic.where,
+}
+"""What operators are on known values; the first argument says what is known where they stand."""
+
+COMBINE: dict[type[Operation], tuple[int | None, Function]] = {
+    SumOp: (0, Arithmetic.add),
+    ProdOp: (1, Arithmetic.multiply),
+    MaxOp: (None, Arithmetic.maximum),
+    MinOp: (None, Arithmetic.minimum),
+}
+"""What reductions are: the value of nothing, and the function of two values."""
+
+
+@evaluates(FullOp, FullLikeOp)
+def full(op: FullOp | FullLikeOp, _: Elements | None, value: Elements | None) -> Elements | None:
+    """The value everywhere."""
+    return None if value is None else _filled(op.result.type, value.reshape(-1)[0])
+
+
+def _register_filled() -> None:
+    def filled(op: FilledOp | FilledLikeOp, _: Elements | None) -> Elements | None:
+        return _filled(op.result.type, constant(op.VALUE))
+
+    evaluates(*FilledOp.__subclasses__(), *FilledLikeOp.__subclasses__())(filled)
+
+
+_register_filled()
+
+
+def _filled(info: TensorType, value: Dim | None) -> Elements | None:
+    shape = static_shape(info)
+    if shape is None or np.prod(shape, dtype=int) > MOST_ELEMENTS:
+        return None
+    return array_of([value] * int(np.prod(shape, dtype=int))).reshape(shape)
+
+
+@evaluates(ArangeOp)
+def arange(op: ArangeOp, start: Elements | None, stop: Elements | None, step: Elements | None) -> Elements | None:
+    """As many numbers as the type says."""
+    shape = static_shape(op.result.type)
+    first = None if start is None else start.reshape(-1)[0]
+    stride = None if step is None else step.reshape(-1)[0]
+    if shape is None or first is None or stride is None or shape[0] > MOST_ELEMENTS:
+        return None
+    return array_of([first + index * stride for index in range(shape[0])])
+
+
+@evaluates(AstypeOp)
+def astype(op: AstypeOp, x: Elements | None) -> Elements | None:
+    """The same number; a truth value says whether it is 0."""
+    if x is None or not is_bool(op.dtype):
+        return x
+    return _each(is_true, x)
+
+
+def _each(function: Callable[..., Dim | None], *operands: Elements) -> Elements:
+    """A function of known values, element by element; where one is not known, nor is the result."""
+
+    def apply(*values: Dim | None) -> Dim | None:
+        return None if None in values else function(*values)
+
+    found = np.frompyfunc(apply, len(operands), 1)(*operands)
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    return found if isinstance(found, np.ndarray) else array_of([found]).reshape(shape)
+
+
+def _register_arithmetic() -> None:
+    def rule(op: Operation, *operands: Elements | None) -> Elements | None:
+        known = [operand for operand in operands if operand is not None]
+        if len(known) != len(operands):
+            return None
+        arithmetic = Arithmetic.at(op)
+        function = FUNCTIONS[type(op)]
+        return _each(lambda *values: function(arithmetic, *values), *known)
+
+    evaluates(*FUNCTIONS)(rule)
+
+
+_register_arithmetic()
+
+
+@evaluates(SumOp, ProdOp, MaxOp, MinOp)
+def reduction(op: ReductionOp, x: Elements | None) -> Elements | None:
+    """All elements along the axes combined."""
+    if x is None or op.result.type.known_dims is None:
+        return None
+    identity, combine = COMBINE[type(op)]
+    axes = range(x.ndim) if op.axes is None else _axes(op.axes, x.ndim)
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    count, length = (math.prod(x.shape[axis] for axis in group) for group in (kept, axes))
+    rows = x.transpose([*kept, *axes]).reshape(count, length)
+    if identity is None and not rows.shape[1]:
+        return None
+    arithmetic = Arithmetic.at(op)
+
+    def combined(row: list[Dim | None]) -> Dim | None:
+        known = [dim for dim in row if dim is not None]
+        start = known if identity is None else [constant(identity), *known]
+        return reduce(lambda a, b: combine(arithmetic, a, b), start) if len(known) == len(row) else None
+
+    shape = static_shape(op.result.type)
+    return None if shape is None else array_of([combined(row) for row in rows.tolist()]).reshape(shape)
+
+
+def _axes(axes: DenseArrayBase[Any], rank: int) -> list[int]:
+    return [axis % rank for axis in axes.get_values()]
+
+
+@evaluates(TakeOp)
+def take(op: TakeOp, x: Elements | None, indices: Elements | None) -> Elements | None:
+    """The elements at known positions."""
+    positions = _numbers(indices)
+    if x is None or positions is None:
+        return None
+    axis = 0 if op.axis is None else op.axis.value.data % x.ndim
+    length, mode, flat = x.shape[axis], op.mode.data, positions.reshape(-1)
+    if length == 0:
+        return None
+    shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
+    return np.take(x, taken_indices(flat, length, mode), axis).reshape(shape)
+
+
+@evaluates(GatherElementsOp)
+def gather_elements(op: GatherElementsOp, x: Elements | None, indices: Elements | None) -> Elements | None:
+    """The elements at known positions."""
+    positions = _numbers(indices)
+    if x is None or positions is None or x.shape != positions.shape:
+        return None
+    axis = op.axis.value.data
+    return np.take_along_axis(x, positions % max(x.shape[axis], 1), axis)
+
+
+@evaluates(GatherNDOp)
+def gather_nd(op: GatherNDOp, x: Elements | None, indices: Elements | None) -> Elements | None:
+    """The elements at known coordinates."""
+    positions = _numbers(indices)
+    if x is None or positions is None or op.batch_dims.value.data:
+        return None
+    limits = x.shape[: positions.shape[-1]]
+    if not all(-n <= i < n for row in positions.reshape(-1, len(limits)) for i, n in zip(row, limits, strict=True)):
+        return None
+    return np.asarray(x[tuple(np.moveaxis(positions, -1, 0))], dtype=object)
+
+
+@evaluates(StridedSliceOp)
+def strided_slice(op: StridedSliceOp, x: Elements | None) -> Elements | None:
+    """A slice at known positions."""
+    axes = op.axes.get_values()
+    steps = (1,) * len(axes) if op.strides is None else op.strides.get_values()
+    begin, end = ([position.data.constant_value for position in positions] for positions in (op.begin, op.end))
+    return _slice(x, axes, begin, end, steps)
+
+
+@evaluates(DynamicStridedSliceOp)
+def dynamic_slice(
+    op: DynamicStridedSliceOp,
+    x: Elements | None,
+    begin: Elements | None,
+    end: Elements | None,
+    strides: Elements | None,
+) -> Elements | None:
+    """A slice at positions that are values themselves."""
+    first, last, steps = _numbers(begin), _numbers(end), _numbers(strides)
+    if x is None or first is None or last is None or steps is None or 0 in steps:
+        return None
+    return _slice(x, range(x.ndim), first.tolist(), last.tolist(), steps.tolist())
+
+
+def _slice(
+    x: Elements | None,
+    axes: Iterable[int],
+    begin: Sequence[int | None],
+    end: Sequence[int | None],
+    steps: Sequence[int],
+) -> Elements | None:
+    if x is None or None in begin or None in end:
+        return None
+    positions = [slice(None)] * x.ndim
+    for axis, first, last, step in zip(axes, begin, end, steps, strict=True):
+        positions[axis] = slice(first, last, step)
+    return x[tuple(positions)]
+
+
+def _numbers(elements: Elements | None) -> np.ndarray[Any, Any] | None:
+    """The elements as integers, if all are constants."""
+    if elements is None:
+        return None
+    values = [None if dim is None else dim.constant_value for dim in elements.reshape(-1).tolist()]
+    known = [value for value in values if value is not None]
+    return np.array(known, np.int64).reshape(elements.shape) if len(known) == len(values) else None
+
+
+@evaluates(ConcatOp)
+def concat(op: ConcatOp, *inputs: Elements | None) -> Elements | None:
+    """One after the other."""
+    known = [each for each in inputs if each is not None]
+    return np.concatenate(known, op.axis.value.data) if len(known) == len(inputs) else None
+
+
+@evaluates(StackOp)
+def stack(op: StackOp, *inputs: Elements | None) -> Elements | None:
+    """Side by side."""
+    known = [each for each in inputs if each is not None]
+    return np.stack(known, op.axis.value.data) if len(known) == len(inputs) else None
+
+
+@evaluates(SplitOp)
+def split(op: SplitOp, x: Elements | None) -> Sequence[Elements] | None:
+    """Cut at known positions: the sizes of the parts are in their types."""
+    axis = op.axis.value.data
+    sizes = [_length(result.type, axis) for result in op.res]
+    known = [size for size in sizes if size is not None]
+    return None if x is None or len(known) != len(sizes) else np.split(x, np.cumsum(known)[:-1], axis)
+
+
+def _length(info: object, axis: int) -> int | None:
+    dims = info.known_dims if isinstance(info, TensorType) else None
+    return None if dims is None else dims[axis].constant_value
+
+
+@evaluates(ReshapeOp, FlattenOp, ExpandDimsOp, SqueezeOp)
+def view(op: ReshapeOp | FlattenOp | ExpandDimsOp | SqueezeOp, x: Elements | None, *_: Elements | None) -> Any:
+    """The same elements in the shape of the result."""
+    shape = static_shape(op.result.type)
+    return None if x is None or shape is None or np.prod(shape, dtype=int) != x.size else x.reshape(shape)
+
+
+@evaluates(BroadcastToOp)
+def broadcast_to(op: BroadcastToOp, x: Elements | None, _: Elements | None) -> Elements | None:
+    """Repeated."""
+    shape = static_shape(op.result.type)
+    return None if x is None or shape is None else np.broadcast_to(x, shape)
+
+
+@evaluates(PermuteDimsOp)
+def permute_dims(op: PermuteDimsOp, x: Elements | None) -> Elements | None:
+    """The dimensions in another order."""
+    return None if x is None else np.transpose(x, None if op.axes is None else op.axes.get_values())
+
+
+@evaluates(FlipOp)
+def flip(op: FlipOp, x: Elements | None) -> Elements | None:
+    """In reverse order."""
+    return None if x is None else np.flip(x, op.axis.value.data)
+
+
+@evaluates(TileOp)
+def tile(op: TileOp, x: Elements | None) -> Elements | None:
+    """Laid side by side."""
+    return None if x is None else np.tile(x, op.repeats.get_values())
+
+
+@evaluates(RepeatOp)
+def repeat(op: RepeatOp, x: Elements | None) -> Elements | None:
+    """Each element repeated."""
+    return None if x is None else np.repeat(x, op.repeats.value.data, None if op.axis is None else op.axis.value.data)

@@ -13,8 +13,7 @@ from lowering.parsing import parse_module
 from lowering.pipelines import Contents, RelaxToVMPass
 from lowering.registry import load_pass
 from relax_dialect.loading import FAMILIES, family_ops, names_in
-from relax_dialect.shape_values.computing import FUNCTIONS
-from relax_dialect.shape_values.rules import RULES
+from relax_dialect.shape_values.rules import FUNCTIONS, RULES
 from tests.fuzz.texts import NEEDS_OPTIONS
 from tests.support.rules import each
 

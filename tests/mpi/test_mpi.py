@@ -12,7 +12,7 @@ SECONDS = 240
 """What no run takes: after it the processes are killed."""
 
 
-def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
+def mpiexec(workers: int, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs a command on so many workers."""
     found = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
     assert found is not None, "the extra test has mpich"
@@ -22,14 +22,20 @@ def mpiexec(workers: int, *command: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=SECONDS,
         cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "RELAX_NUM_THREADS": "1", "HOME": str(Path.home()), "PATH": "/usr/bin:/bin"},
+        env={
+            "PYTHONPATH": str(ROOT),
+            "RELAX_NUM_THREADS": "1",
+            "HOME": str(Path.home()),
+            "PATH": "/usr/bin:/bin",
+            **environment,
+        },
     )
 
 
 WELL = [
-    ("collectives", 3),
+    ("collectives+large", 3),
     pytest.param("collectives", 4, marks=pytest.mark.slow),
-    ("sharded+named_weights+pipeline", 2),  # starting ranks takes longer than what they do
+    ("large+sharded+named_weights+pipeline", 2),  # starting ranks takes longer than what they do
     *(pytest.param("models", workers, marks=pytest.mark.slow) for workers in (1, 2, 4)),
 ]
 
@@ -76,3 +82,17 @@ def test_relax_run_refuses_another_mesh():
     done = mpiexec(2, *PROGRAM, "--mesh", "y=2", *INPUTS)
     assert done.returncode != 0
     assert "--mesh expected sizes for the axes x, got y=2" in done.stderr
+
+
+@pytest.mark.slow
+def test_relax_run_tunes_on_ranks(tmp_path: Path):
+    """Rank 1 searches, rank 0 keeps what it has found; an error of rank 0 ends both."""
+    program = [*PROGRAM[:2], "examples/mvp.mlir"]
+    environment = {"RELAX_TUNING_FILE": str(tmp_path / "tuning.json")}
+    done = mpiexec(2, *program, "--random", "--tune", "1", "--tune-on-ranks", **environment)
+    assert done.returncode == 0, done.stderr
+    assert "tried" in done.stdout
+    assert (tmp_path / "tuning.json").exists()
+    done = mpiexec(2, *program, "--random", "f32[1,2,3]", "--tune", "1", "--tune-on-ranks", **environment)
+    assert done.returncode != 0
+    assert "rank 0: " in done.stderr

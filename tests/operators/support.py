@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.parsing import parse_module
-from lowering.relax.deferred.specialize import bindings
+from lowering.relax.deferred.runtime import bindings
 from lowering.relax.functions.specialization import bind_symbols
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run

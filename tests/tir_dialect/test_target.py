@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from tir_dialect.schedule_options import ScheduleOptions
-from tir_dialect.target import NAMED_TARGETS, PROCESSORS, Target
+from tir_dialect.target import NAMED_TARGETS, PROCESSORS, ScheduleOptions, Target
 
 
 def test_host_is_usable():

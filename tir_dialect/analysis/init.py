@@ -23,9 +23,9 @@ from tir_dialect.analysis.structure import (
 )
 from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, SymbolAtom, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import BufferType, IteratorKind
 
 

@@ -18,13 +18,13 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import InitOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import IteratorKind
 
 

@@ -8,11 +8,10 @@ from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.view import BufferViewOp, ViewOp
 
 
 def ops_in(region: Region) -> Iterator[Operation]:

@@ -14,13 +14,12 @@ from tir_dialect.dims import Dim
 from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.interpreter.widths import numpy_type
 from tir_dialect.ops.boxed_calls import CallBoxedOp
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.view import FlattenOp, ViewOp
 from tir_dialect.types import BufferType
 
 

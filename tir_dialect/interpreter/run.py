@@ -1,28 +1,193 @@
-"""Running prim_funcs: the reference for schedules and lowerings."""
+"""Running prim_funcs: the reference for schedules and lowerings. Functions outside of the module are given from
+Python, by the tvm-ffi registry, or by the C library.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import SymbolTable
 
 from tir_dialect import dtypes
 from tir_dialect.analysis.layout_symbols import layout_symbols
+from tir_dialect.analysis.written import written_buffers
 from tir_dialect.dims import DimLike, MatchError, match
-from tir_dialect.interpreter.emitter import Emitter
+from tir_dialect.interpreter.boxed import call_boxed
+from tir_dialect.interpreter.emit_control import CONTROL_RULES
+from tir_dialect.interpreter.emit_memory import MEMORY_RULES, RAW_MEMORY_RULES
+from tir_dialect.interpreter.emit_values import SCALAR_RULES, VECTOR_RULES, emit_elementwise
+from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.foreign import Extern, boxed_function, foreign_function
-from tir_dialect.interpreter.overlaps import check_apart, pairs_apart
-from tir_dialect.interpreter.rules import rule_of
-from tir_dialect.interpreter.widths import buffer_view, scalar_value
+from tir_dialect.interpreter.widths import buffer_view, outside_view, scalar_value
 from tir_dialect.ops.boxed_calls import CallBoxedOp
-from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.calls import CallExternOp, CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp, require_prim_func
 from tir_dialect.types import BufferType
+from vm_dialect.numpy_library import register_functions_of_tvm
+
+Extern = Callable[..., Any]
+"""A Python function; buffers arrive as NumPy arrays, scalars as numbers."""
+
+_RUN_TIME: dict[str, Extern] = {"relax_max_threads": lambda: 1}
+"""What the run time of compiled kernels has: parallel loops are interpreted on one thread."""
+
+_C_INTEGERS = {8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32, 64: ctypes.c_int64}
+
+
+def foreign_function(op: ForeignCallOp, externs: Mapping[str, Extern]) -> Callable[..., Any]:
+    """What stands for the callee of `op`: an entry of `externs`, else a C or a registered function.
+
+    Raises `UnsupportedOpError` if there is none of that name, or a C function whose types have no C equivalent.
+    """
+    types = [argument.type for argument in op.arguments]
+    result = None if op.result is None else op.result.type
+    name = op.function.data
+    function = externs.get(name) or _RUN_TIME.get(name)
+    if function is None:
+        function = _c_function(name, types, result) if isinstance(op, CallExternOp) else _packed_function(name)
+
+    def call(*arguments: Any) -> Any:
+        value = function(*(_outside(argument, type) for argument, type in zip(arguments, types, strict=True)))
+        return None if result is None else scalar_value(value, result)
+
+    return call
+
+
+def boxed_function(op: CallBoxedOp, externs: Mapping[str, Extern]) -> Callable[[int, int], None]:
+    """What stands for the callee of `op`, as a function of where its arguments lie and how many they are."""
+    name = op.function.data
+    function = externs.get(name) or _packed_function(name)
+    return partial(call_boxed, name, function)
+
+
+def _outside(argument: Any, type: Attribute) -> Any:
+    return outside_view(argument, type.dtype) if isinstance(type, BufferType) else argument
+
+
+def _packed_function(name: str) -> Extern:
+    import tvm_ffi
+
+    from vm_dialect.errors import register_error_types
+
+    register_error_types()
+    register_functions_of_tvm()
+    function = tvm_ffi.get_global_func(name, allow_missing=True)
+    if function is None:
+        raise UnsupportedOpError(f"'tir.call_packed' of \"{name}\", which is not a registered function")
+
+    def call(*arguments: Any) -> Any:
+        return function(*map(_to_ffi, arguments))
+
+    return call
+
+
+def _to_ffi(argument: Any) -> Any:
+    import tvm_ffi
+
+    if isinstance(argument, np.ndarray):
+        return tvm_ffi.from_dlpack(argument)
+    return argument if isinstance(argument, int | str | None | ctypes.c_void_p) else float(argument)
+
+
+def _c_function(name: str, types: list[Attribute], result: Attribute | None) -> Extern:
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is None:
+        raise UnsupportedOpError(f"'tir.call_extern' of \"{name}\", which is not among the externs or in the C library")
+    function.argtypes = [_c_type(name, type) for type in types]
+    function.restype = None if result is None else _c_type(name, result)
+
+    def call(*arguments: Any) -> Any:
+        return function(*(_to_c(argument) for argument in arguments))
+
+    return call
+
+
+def _to_c(argument: Any) -> Any:
+    if isinstance(argument, np.ndarray):
+        return argument.ctypes.data
+    return argument if isinstance(argument, int) else float(argument)
+
+
+def _c_type(name: str, type: Attribute) -> Any:
+    match type:
+        case BufferType():
+            return ctypes.c_void_p
+        case IndexType():
+            return ctypes.c_int64
+        case Float32Type():
+            return ctypes.c_float
+        case Float64Type():
+            return ctypes.c_double
+        case IntegerType() if type.width.data in _C_INTEGERS:
+            return _C_INTEGERS[type.width.data]
+        case _:
+            raise UnsupportedOpError(f"'tir.call_extern' of \"{name}\" with type {type}; pass the function in externs")
+
+
+Pairs = Sequence[tuple[int, int]]
+"""Positions of two parameters, the later one first."""
+
+
+def pairs_apart(func: PrimFuncOp) -> Pairs:
+    """The parameters of which one is written, so that the other one must be apart from it."""
+    if func.may_alias is not None:
+        return ()
+    written = written_buffers(func)
+    changes = [param in written for param in func.params]
+    return [
+        (index, other) for index in range(len(changes)) for other in range(index) if changes[index] or changes[other]
+    ]
+
+
+def check_apart(
+    func: PrimFuncOp,
+    pairs: Pairs,
+    args: Sequence[np.ndarray | int | float | np.number[Any] | np.bool_],
+    *,
+    inner: bool = False,
+) -> None:
+    """Raises `ValueError` if such arguments overlap, as compiled functions do: from the first to the last byte.
+
+    `inner` arguments are those of `tir.call`: views of one buffer, which may lie between each other's rows.
+    """
+    for index, other in pairs:
+        one, two = args[index], args[other]
+        if isinstance(one, np.ndarray) and isinstance(two, np.ndarray) and _overlap(one, two, inner):
+            subject = f"{func.sym_name.data}: {_describe(func, index)}"
+            raise ValueError(f"{subject}: overlaps {_describe(func, other)}: pass a copy")
+
+
+def _overlap(one: np.ndarray, two: np.ndarray, inner: bool) -> bool:
+    if not np.may_share_memory(one, two):
+        return False
+    return not inner or np.shares_memory(one, two)
+
+
+def _describe(func: PrimFuncOp, index: int) -> str:
+    name = func.params[index].name_hint
+    return f"argument #{index} ({name})" if name else f"argument #{index}"
+
+
+_RULES: dict[type[Operation], Rule] = {
+    **CONTROL_RULES,
+    **MEMORY_RULES,
+    **RAW_MEMORY_RULES,
+    **SCALAR_RULES,
+    **VECTOR_RULES,
+}
+
+
+def rule_of(op: Operation) -> Rule:
+    """The rule for an op; what has none of its own is taken for elementwise arithmetic, whose rule refuses the rest."""
+    return _RULES.get(type(op), emit_elementwise)
+
 
 Order = Callable[[range], Iterable[int]]
 """In which order the iterations of a parallel loop run."""

@@ -22,9 +22,9 @@ from tir_dialect.dims import Dim
 from tir_dialect.ops.accesses import BufferRegion, BufferResult, RegionAxis, axes_of, ranges, starts_and_ends
 from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.effects import Declares
 from tir_dialect.ops.verifiers import VERIFIERS
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import BufferType, buffer_type
 
 

@@ -19,8 +19,7 @@ from tir_dialect.dims import (
     symbol,
     to_dim,
 )
-from tir_dialect.schedule.indices.index_domain import IndexDomain
-from tir_dialect.schedule.indices.inverse import inverse
+from tir_dialect.schedule.index_domain import IndexDomain, inverse
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import size_of
 from tir_dialect.te.tensor import ExtentLike

@@ -14,7 +14,6 @@ from tir_dialect.schedule.primitives import (
     blockizing,
     buffer_access,
     caching,
-    caching_at,
     caching_index,
     computing_at,
     decomposing_padding,
@@ -149,8 +148,8 @@ class Schedule(ScheduleState):
     cache_write = caching.cache_write
     cache_inplace = caching.cache_inplace
     cache_index = caching_index.cache_index
-    read_at = caching_at.read_at
-    write_at = caching_at.write_at
+    read_at = caching.read_at
+    write_at = caching.write_at
     reindex = reindexing.reindex
     reindex_cache_read = reindexing.reindex_cache_read
     reindex_cache_write = reindexing.reindex_cache_write

@@ -9,7 +9,7 @@ import tvm_ffi
 
 from vm_dialect.builtins.table import builtin
 from vm_dialect.tensors import Array, to_numpy
-from vm_dialect.workers import Group, group
+from vm_dialect.workers import Call, Group, group
 
 
 def _tiles(size: int, workers: int) -> list[int]:
@@ -18,16 +18,16 @@ def _tiles(size: int, workers: int) -> list[int]:
     return [max(0, min(tile, size - index * tile)) for index in range(workers)]
 
 
-def _agree(workers: Group, what: str, x: Array, *free: int) -> None:
-    """All workers call the same with tensors of one dtype and shape, but for the free axes."""
-    if not workers.checks:
-        return
-    shape = ", ".join("*" if axis in free else str(size) for axis, size in enumerate(x.shape))
-    workers.agree(f"{what} of {x.dtype}[{shape}]")
+def _call(what: str, x: Array, *free: int) -> Call:
+    """What all workers call with tensors of one dtype and shape, but for the free axes."""
+    shape = tuple(None if axis in free else size for axis, size in enumerate(x.shape)) if free else x.shape
+    return what, x.dtype, shape
 
 
 def _fit(x: Array, out: Array, *free: int) -> None:
     """`ValueError` unless both have one dtype and shape, but for the free axes, of which there are some."""
+    if not free and x.shape == out.shape and x.dtype == out.dtype:
+        return
     shapes = ([size for at, size in enumerate(each.shape) if at not in free] for each in (x, out))
     first, second = shapes
     if x.dtype != out.dtype or x.ndim != out.ndim or first != second or not all(0 <= at < x.ndim for at in free):
@@ -36,6 +36,8 @@ def _fit(x: Array, out: Array, *free: int) -> None:
 
 def _rows(x: Array, axis: int) -> Array:
     """The array with an axis in front, contiguous."""
+    if not axis and x.flags.c_contiguous:
+        return x
     return np.ascontiguousarray(np.moveaxis(x, axis, 0))
 
 
@@ -60,8 +62,7 @@ def allreduce(name: str, workers: int, by: str, x: tvm_ffi.Tensor, out: tvm_ffi.
     """Combines the elements of all workers."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result)
-    _agree(found, f"allreduce by {by}", array)
-    found.allreduce(array, result, by)
+    found.allreduce(_call(f"allreduce by {by}", array), array, result, by)
 
 
 @builtin("ccl_allgather", 5)
@@ -69,12 +70,12 @@ def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ff
     """Joins the tensors of all workers along an axis."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    _agree(found, f"allgather along {axis} to {result.shape[axis]}", array, axis)
     tiles = _tiles(result.shape[axis], found.size)
     _require(array.shape[axis], tiles[found.index], "allgather")
     rows = _rows_to_fill(result, axis)
     each = prod(rows.shape[1:])
-    found.allgather(_rows(array, axis), rows, [tile * each for tile in tiles])
+    call = _call(f"allgather along {axis} to {result.shape[axis]}", array, axis)
+    found.allgather(call, _rows(array, axis), rows, [tile * each for tile in tiles])
     _write(result, rows, axis)
 
 
@@ -83,12 +84,12 @@ def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tenso
     """A tile of the combined elements of all workers."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    _agree(found, f"reduce_scatter by {by} along {axis}", array)
     tiles = _tiles(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "reduce_scatter")
     rows = _rows_to_fill(result, axis)
     each = prod(rows.shape[1:])
-    found.reduce_scatter(_rows(array, axis), rows, [tile * each for tile in tiles], by)
+    call = _call(f"reduce_scatter by {by} along {axis}", array)
+    found.reduce_scatter(call, _rows(array, axis), rows, [tile * each for tile in tiles], by)
     _write(result, rows, axis)
 
 
@@ -97,7 +98,6 @@ def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.
     """Tiles along one axis become tiles along another."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis, concat_axis)
-    _agree(found, f"all_to_all from {concat_axis} to {axis}", array, concat_axis)
     cut, joined = _tiles(array.shape[axis], found.size), _tiles(result.shape[concat_axis], found.size)
     _require(result.shape[axis], cut[found.index], "all_to_all")
     _require(array.shape[concat_axis], joined[found.index], "all_to_all")
@@ -107,7 +107,8 @@ def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.
     sent = np.ascontiguousarray(np.moveaxis(array, (axis, concat_axis), (0, 1))).reshape(-1)
     received = np.empty(sum(tile * cut[found.index] * each for tile in joined), array.dtype)
     counts = [tile * cut[found.index] * each for tile in joined]
-    found.all_to_all(sent, received, [tile * mine * each for tile in cut], counts)
+    call = _call(f"all_to_all from {concat_axis} to {axis}", array, concat_axis)
+    found.all_to_all(call, sent, received, [tile * mine * each for tile in cut], counts)
     into, begin, offset = np.moveaxis(result, (axis, concat_axis), (0, 1)), 0, 0
     for tile, count in zip(joined, counts, strict=True):
         into[:, begin : begin + tile] = received[offset : offset + count].reshape(cut[found.index], tile, *rest)
@@ -119,9 +120,8 @@ def broadcast(name: str, workers: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -
     """The tensor of the first worker."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result)
-    _agree(found, "broadcast", array)
     result[...] = array
-    found.broadcast(result)
+    found.broadcast(_call("broadcast", array), result)
 
 
 @builtin("ccl_scatter_from_worker0", 5)
@@ -129,14 +129,14 @@ def scatter(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.
     """A tile of the tensor of the first worker."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    _agree(found, f"scatter along {axis}", array)
     tiles = _tiles(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "scatter")
     each = array.size // max(array.shape[axis], 1)
     rows, first = _rows_to_fill(result, axis), found.index == 0
     sent = [tile * each if first else 0 for tile in tiles]
     received = [0 if source else tiles[found.index] * each for source in range(found.size)]
-    found.all_to_all(_rows(array, axis) if first else np.empty(0, array.dtype), rows, sent, received)
+    mine = _rows(array, axis) if first else np.empty(0, array.dtype)
+    found.all_to_all(_call(f"scatter along {axis}", array), mine, rows, sent, received)
     _write(result, rows, axis)
 
 

@@ -1,4 +1,6 @@
-"""Shared libraries: the native objects of an executable, linked so that `tvm_ffi.load_module` opens them."""
+"""Shared libraries: the native objects of an executable, linked so that `tvm_ffi.load_module` opens them.
+The package `lowering` makes these objects of an executable.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,10 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
@@ -18,7 +22,6 @@ from typing import Literal, TypeAlias, get_args
 from tvm_ffi import libinfo
 
 from vm_dialect.executable.contents import ExecutableContents
-from vm_dialect.executable.library_code import LIBRARY_BUILTINS, LibraryCode, library_code
 from vm_dialect.executable.library_constants import (
     SET_WEIGHT,
     SIGNATURES,
@@ -30,6 +33,51 @@ from vm_dialect.executable.library_constants import (
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
+
+_LIBRARIES = "lowering.vm_to_llvm.library"
+"""The module with `library_code`, if it is installed."""
+
+LIBRARY_BUILTINS = frozenset(
+    f"{BUILTIN_PREFIX}{name}"
+    for name in (
+        "fail",
+        "get_packed_func",
+        "new_tensor_of_shape",
+        "nonzero",
+        "print",
+        "shape_from_tensor",
+        "shape_to_tensor",
+        "unique",
+    )
+)
+"""The builtins that native code calls by name and that a library has in native code, too."""
+
+
+@dataclass(frozen=True)
+class LibraryCode:
+    """What a shared library is linked from."""
+
+    objects: Sequence[bytes]
+    """Those of the executable, what they need beside other libraries, and what chooses among targets."""
+    prefixes: Mapping[str, str]
+    """Before the symbols of the code for each target."""
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
+    """C files by name, which the linker's driver compiles."""
+
+
+def library_code(executable: ExecutableContents) -> LibraryCode:
+    """What a shared library of an executable is linked from.
+
+    `ValueError` for code of another architecture; `RuntimeError` if the package `lowering` is not installed.
+    """
+    try:
+        provider = import_module(_LIBRARIES)
+    except ImportError as error:
+        raise RuntimeError(
+            "compiled code needs a run-time support to be linked: install the package 'lowering'"
+        ) from error
+    return provider.library_code(executable)
+
 
 SYMBOL_PREFIX = "__tvm_ffi_"
 """A library exports a function `f` of the packed calling convention under this prefix and its name."""

@@ -7,6 +7,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -105,6 +107,9 @@ def _run(argv: Sequence[str] | None) -> None:
         return
     if args.prompt is not None or args.ask is not None or args.chat:
         raise ToolError(f"--prompt, --ask and --chat are for language models (.gguf), got {args.file}")
+    if args.tune_on_ranks:
+        _tune_on_ranks(args)
+        return
     if args.mesh is None:
         _run_program(args)
         return
@@ -113,6 +118,16 @@ def _run(argv: Sequence[str] | None) -> None:
     if _is_profiled(args) or args.report_memory or args.tune or args.check or args.bisect or args.debug:
         raise ToolError("--mesh goes with none of --profile, --report-memory, --tune, --check, --bisect and --debug")
     run_together(lambda: _run_program(args))
+
+
+def _tune_on_ranks(args: argparse.Namespace) -> None:
+    """Runs the program on rank 0, for which the other ranks search."""
+    if not args.tune:
+        raise ToolError("--tune-on-ranks says where --tune N searches")
+    from xdsl_relax.cli.workers import run_together, serve  # needs MPI
+
+    if not serve():
+        run_together(lambda: _run_program(args))
 
 
 def _run_program(args: argparse.Namespace) -> None:
@@ -305,20 +320,28 @@ def _search(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, a
     from lowering.tune import tune
     from lowering.tune.location import default_path
 
+    ranks: AbstractContextManager[Executor | None] = nullcontext()
+    if args.tune_on_ranks:
+        from xdsl_relax.cli.workers import pool_of_ranks  # needs MPI
+
+        ranks = pool_of_ranks()
+
     path = default_path()
     kept = "nowhere, as RELAX_TUNING is 0" if path is None else f"in {path}"
 
     def search(*given: object) -> Report:
         try:
-            return tune(
-                module,
-                given,
-                entry=args.entry,
-                trials=args.tune,
-                seed=args.seed,
-                opt_level=options.opt_level,
-                cache=options.cache,
-            )
+            with ranks as pool:
+                return tune(
+                    module,
+                    given,
+                    entry=args.entry,
+                    trials=args.tune,
+                    seed=args.seed,
+                    opt_level=options.opt_level,
+                    cache=options.cache,
+                    pool=pool,
+                )
         except (OSError, ValueError) as error:
             raise ToolError(str(error)) from error
 

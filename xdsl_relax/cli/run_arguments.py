@@ -147,6 +147,11 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
         help="first try N schedules for every kernel on these arguments, and remember the fastest for this machine",
     )
     parser.add_argument(
+        "--tune-on-ranks",
+        action="store_true",
+        help="with --tune, the processes that mpiexec has started search for one kernel each; rank 0 runs the program",
+    )
+    parser.add_argument(
         "--profile",
         action="store_true",
         help="call once more and show where the time went, by kernel and by layer of the model",

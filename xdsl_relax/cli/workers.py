@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from concurrent.futures import Executor
+from contextlib import contextmanager
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -78,3 +80,27 @@ def run_together(run: Callable[[], None]) -> None:
         if MPI.COMM_WORLD.size == 1:
             raise
         abort(str(error) if isinstance(error, DiagnosticException) else f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def pool_of_ranks() -> Generator[Executor]:
+    """On rank 0, the other ranks that MPI has started, which `serve`; of one rank, a thread."""
+    from mpi4py import MPI
+    from mpi4py.futures import MPICommExecutor
+
+    with MPICommExecutor(MPI.COMM_WORLD, root=0) as pool:
+        assert isinstance(pool, Executor), "rank 0 has the pool"
+        yield pool
+
+
+def serve() -> bool:
+    """Does what rank 0 asks for until it has ended its pool; whether this is another rank. `ToolError` without MPI."""
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPICommExecutor
+    except ImportError as error:
+        raise ToolError(f"several ranks need MPI: pip install 'xdsl-relax[mpi]' ({error})") from error
+    if MPI.COMM_WORLD.rank == 0:
+        return False
+    with MPICommExecutor(MPI.COMM_WORLD, root=0):
+        return True

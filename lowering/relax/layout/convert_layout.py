@@ -1,4 +1,6 @@
-"""`convert-layout`: networks of convolutions compute on channel-blocked data."""
+"""`convert-layout`: networks of convolutions compute on channel-blocked data.
+3-D convolutions have a pattern of their own.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,79 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.ir import Operation, OpResult, SSAValue, Use
-from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.locations import inherit_location
 from lowering.passes import Pass, pass_target
 from lowering.relax.layout.blocked_steps import Known, Role, Step
-from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, is_one_position
-from lowering.relax.layout.conv3d_blocks import BlockConv3d
-from lowering.relax.layout.layout_plan import plan
+from lowering.relax.layout.blocking import WEIGHTS, Blocking, Conversions, dims_of, is_one_position
+from lowering.relax.layout.layout_plan import LONG_SUM, plan
 from lowering.relax.shapes.kept_checks import apply_graph_patterns
-from lowering.rewriting import IndexedPattern, apply_patterns
+from lowering.rewriting import IndexedPattern, apply_patterns, op_rewrite_pattern
 from relax_dialect.ops.convolution import Conv2dOp, Conv3dOp
+from relax_dialect.ops.rearranging import LayoutTransformOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect.target import Target
+
+DATA_3D, WEIGHTS_3D = "NCDHW", "OIDHW"
+
+
+@dataclass(frozen=True)
+class BlockConv3d(RewritePattern):
+    """A 3-D convolution computes on blocks: `conv3d(x, w)  ->  layout_transform(conv3d(layout_transform(x), w'))`.
+
+    Without blocks the windows of each position are gathered, which takes as long as the products of some ten filters.
+    Changed are convolutions of `f32` of one group in the default layouts, with whole blocks of channels and filters,
+    and so many products for each result that the changes of layout are profitable.
+    """
+
+    blocking: Blocking
+    conversions: Conversions
+    """The weights in their new layout, each made once."""
+
+    @op_rewrite_pattern
+    def match_and_rewrite(self, op: Conv3dOp, rewriter: PatternRewriter) -> None:
+        if not _is_profitable(op, self.blocking):
+            return
+        size, windows = self.blocking.size, op.windows
+        blocks, kernel = f"{DATA_3D}{size}c", f"{WEIGHTS_3D}{size}i{size}o"
+        data = LayoutTransformOp(op.x, DATA_3D, blocks)
+        made = Conv3dOp(
+            data,
+            self.conversions.transformed(op.w, WEIGHTS_3D, kernel),
+            strides=windows.strides,
+            padding=windows.padding,
+            dilation=windows.dilation,
+            data_layout=blocks,
+            kernel_layout=kernel,
+        )
+        result = LayoutTransformOp(made, blocks, DATA_3D)
+        if result.result.type == op.result.type:
+            rewriter.replace(op, [data, made, result])
+
+
+def _is_profitable(op: Conv3dOp, blocking: Blocking) -> bool:
+    data, weights = dims_of(op.x), dims_of(op.w)
+    types = [*op.operand_types, *op.result_types]
+    if data is None or weights is None or dims_of(op.result) is None:
+        return False
+    if not all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types):
+        return False
+    filters, channels, *window = (dim.constant_value or 0 for dim in weights)
+    positions = window[0] * window[1] * window[2]
+    return (
+        [layout.text for layout in op.layouts] == [DATA_3D, WEIGHTS_3D, DATA_3D]
+        and filters > 0
+        and blocking.is_whole(filters)
+        and blocking.is_whole(channels)
+        and positions > 1
+        and channels * positions >= LONG_SUM
+        and op.groups.value.data == 1
+        and data[1] == weights[1]
+    )
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,266 @@
-"""`pack-weights`: constants that only matrix products read are stored in the order in which these read them."""
+"""`pack-weights`: constants that only matrix products read are stored in the order in which these read them.
+These are packed panels of columns; which parameters of a PrimFunc can be packed is read from its loops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.ir import Operation
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_PANEL_VECTORS as VECTORS
+from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction, find_dot_group_contraction
+from lowering.kernels.cpu.gemm.tiling import tiling
+from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
+from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program, find_stages
 from lowering.passes import Pass, pass_target
-from lowering.relax.layout.weight_panels import PanelLayout, in_panels, panel_parameters, with_panels
 from relax_dialect.ops.call_tir import CallTIROp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions, symbol_name
-from tir_dialect.elements import TensorAttr
+from tir_dialect.dims import constant
+from tir_dialect.dtypes import byte_size
+from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
+from tir_dialect.types import BufferType, buffer_type
+from tir_dialect.weights import WeightAttr
+from vm_dialect.tensors import aligned_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
+    """Whether columns come before the axes of the sum, in a buffer that has just these, or after; `None` if neither.
+
+    Dimensions of one element do not count.
+    """
+    contraction, shape = groups.contraction, tuple(load.buffer_type.shape)
+    pairs = zip(contraction.stage.accesses[load], shape, strict=True)
+    several = [(index, dim) for index, dim in pairs if dim.constant_value != 1]
+    indices, dims = [index for index, _ in several], tuple(dim for _, dim in several)
+    if (
+        len(contraction.column) != 1
+        or len(indices) != len(groups.reduced) + 1
+        or not all(dim.is_constant for dim in dims)
+    ):
+        return None
+    for transposed, order in (
+        (True, (*contraction.column, *groups.reduced)),
+        (False, (*groups.reduced, *contraction.column)),
+    ):
+        along = all(index.is_axis(axis) for index, axis in zip(indices, order, strict=True))
+        if along and dims == tuple(contraction.stage.extents[axis] for axis in order):
+            return transposed
+    return None
+
+
+@dataclass
+class Indices:
+    """Emits the arithmetic of indices."""
+
+    emitted: list[Operation]
+
+    def emit(self, op: Operation) -> SSAValue:
+        """The result of an op."""
+        self.emitted.append(op)
+        return op.results[0]
+
+    def number(self, value: int) -> SSAValue:
+        """A constant."""
+        return self.emit(arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+    def split(self, value: SSAValue, divisor: int) -> tuple[SSAValue, SSAValue]:
+        """Quotient and remainder."""
+        number = self.number(divisor)
+        return self.emit(arith.DivUIOp(value, number)), self.emit(arith.RemUIOp(value, number))
+
+    def joined(self, indices: Sequence[SSAValue], sizes: Sequence[int]) -> SSAValue:
+        """Several indices as one, the last changing fastest."""
+        total = indices[0]
+        for index, size in zip(indices[1:], sizes[1:], strict=True):
+            total = self.emit(arith.AddiOp(self.emit(arith.MuliOp(total, self.number(size))), index))
+        return total
+
+
+def word_shape(sizes: Sequence[int], transposed: bool, width: int, parts: int) -> tuple[int, int, int, int]:
+    """The shape of the panels of columns of a shape."""
+    n, *along = sizes if transposed else (sizes[-1], *sizes[:-1])
+    return -(-n // width), -(-prod(along) // parts), width, parts
+
+
+def group_indices(
+    indices: Indices, element: Sequence[SSAValue], sizes: Sequence[int], transposed: bool, width: int, parts: int
+) -> list[SSAValue]:
+    """Where the element with some indices, of columns of this shape, is in the panels."""
+    given = list(element)
+    column, along = (given[0], given[1:]) if transposed else (given[-1], given[:-1])
+    panel, within = indices.split(column, width)
+    group, member = indices.split(indices.joined(along, sizes[1:] if transposed else sizes[:-1]), parts)
+    return [panel, group, within, member]
+
+
+def pack_words(array: NDArray[Any], transposed: bool, width: int, parts: int) -> NDArray[Any]:
+    """A copy in panels, aligned to a cache line; zeros past the last column and the end of a sum."""
+    matrix = array.reshape(array.shape[0], -1).T if transposed else array.reshape(-1, array.shape[-1])
+    panels, depth, _, _ = shape = word_shape(array.shape, transposed, width, parts)
+    padded = np.zeros((depth * parts, panels * width), array.dtype)
+    padded[: matrix.shape[0], : matrix.shape[1]] = matrix
+    packed = aligned_bytes(padded.nbytes).view(array.dtype).reshape(shape)
+    packed[...] = padded.reshape(depth, parts, panels, width).transpose(2, 0, 3, 1)
+    return packed
+
+
+@dataclass(frozen=True)
+class PanelLayout:
+    """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`.
+
+    In words, of several parts, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`; `k` may be several dimensions,
+    and dimensions of one element are dropped.
+    """
+
+    width: int
+    transposed: bool = False
+    parts: int = 1
+
+    @property
+    def suffix(self) -> str:
+        """What the name of a constant gets."""
+        groups = f"x{self.parts}" if self.parts > 1 else ""
+        return f".{'transposed.' if self.transposed else ''}panels{self.width}{groups}"
+
+
+def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
+    """The parameters that a PrimFunc reads as the columns of a product, and nowhere else, by their numbers."""
+    found: dict[BlockArgument, list[PanelLayout | None]] = {}
+    stages, are_inner = _stages(func)
+    for contraction in filter(None, map(find_contraction, stages)):
+        loads = contraction.columns.loads
+        if len(loads) == 1 and isinstance(loads[0].buffer, BlockArgument):
+            layout = _layout(contraction, loads[0], target)
+            # One row is multiplied faster with columns as they are, if these come from a cache.
+            found.setdefault(loads[0].buffer, []).append(None if are_inner and layout and layout.parts == 1 else layout)
+    return {
+        parameter.index - len(func.symbols): layouts[0]
+        for parameter, layouts in found.items()
+        if layouts[0] is not None and layouts == [layouts[0]] * len(list(parameter.uses))
+    }
+
+
+def _stages(func: PrimFuncOp) -> tuple[Sequence[Stage], bool]:
+    """The stages of a function, and whether they are inside of loops."""
+    if func.may_alias is not None:
+        return (), False
+    program = find_program(func)
+    return (find_inner_stages(func), True) if program is None else (find_stages(program) or (), False)
+
+
+def _layout(contraction: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
+    """How the columns of a product should lie; `None` if they can or need not lie in panels."""
+    groups = find_dot_group_contraction(contraction, target)
+    if groups is not None:
+        order = is_transposed(groups, load)
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, groups.parts)
+    indices, shape = contraction.stage.accesses[load], load.buffer_type.shape
+    if len(contraction.column) != 1 or len(contraction.reduced) != 1 or contraction.outer or len(indices) < 2:
+        return None
+    (column,), (reduced,) = contraction.column, contraction.reduced
+    transposed = indices[-1].is_axis(reduced) and indices[-2].is_axis(column)
+    straight = indices[-1].is_axis(column) and indices[-2].is_axis(reduced)
+    last = (column, reduced) if transposed else (reduced, column)
+    whole = tuple(shape[-2:]) == tuple(contraction.stage.extents[axis] for axis in last)
+    n, known = contraction.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
+    width = tiling(target, byte_size(contraction.element), contraction.longest).nr
+    if n is None or 2 * (-(-n // width) * width) > 3 * n or any(index.value is not None for index in indices[:-2]):
+        return None
+    return PanelLayout(width, transposed) if (transposed or straight) and whole and known else None
+
+
+def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout]) -> PrimFuncOp:
+    """A copy of a function whose parameters with these numbers lie in panels."""
+    copy = func.clone()
+    copy.sym_name = StringAttr(name)
+    for number, layout in layouts.items():
+        parameter = copy.params[number]
+        kind = buffer_type(parameter)
+        parameter = Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
+        for load in [use.operation for use in parameter.uses]:
+            assert isinstance(load, LoadOp)  # as was found
+            _rewrite(load, layout, _sizes(kind))
+    return copy
+
+
+def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
+    if layout.parts > 1:
+        sizes = [size for size in _sizes(kind) if size != 1]
+        shape = word_shape(sizes, layout.transposed, layout.width, layout.parts)
+        return BufferType([*map(constant, shape)], kind.dtype, scope=kind.scope, align=kind.align)
+    *batch, k, n = kind.shape
+    k, n = (n, k) if layout.transposed else (k, n)
+    width = constant(layout.width)
+    panels = -(-(n.constant_value or 0) // layout.width)
+    return BufferType([*batch, constant(panels), k, width], kind.dtype, scope=kind.scope, align=kind.align)
+
+
+def _sizes(kind: BufferType) -> list[int]:
+    return [dim.constant_value or 0 for dim in kind.shape]
+
+
+def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
+    """Reads from panels what was in a buffer with dimensions of these sizes."""
+    indices = Indices([])
+    if layout.parts > 1:
+        element = [index for index, size in zip(load.indices, sizes, strict=True) if size != 1]
+        sizes = [size for size in sizes if size != 1]
+        positions = group_indices(indices, element, sizes, layout.transposed, layout.width, layout.parts)
+    else:
+        *batch, r, j = load.indices
+        r, j = (j, r) if layout.transposed else (r, j)
+        panel, within = indices.split(j, layout.width)
+        positions = [*batch, panel, r, within]
+    new = LoadOp(load.buffer, positions)
+    new.result.name_hint = load.result.name_hint
+    for op in (*indices.emitted, new):
+        op.location = load.location
+    Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
+    Rewriter.replace_op(load, new)
+
+
+def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
+    """A constant in panels; its name says so."""
+    array = elements_of(value)
+    assert array is not None  # as was asked
+    packed = pack(array, layout)
+    return tensor_attr(packed, value.weight_name + layout.suffix if isinstance(value, WeightAttr) else None)
+
+
+def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
+    """A copy in panels, aligned to a cache line; columns past the last one are 0."""
+    if layout.parts > 1:
+        return pack_words(array.squeeze(), layout.transposed, layout.width, layout.parts)
+    array = np.swapaxes(array, -1, -2) if layout.transposed else array
+    *batch, k, n = array.shape
+    width, whole = layout.width, n // layout.width
+    shape = (*batch, -(-n // width), k, width)
+    packed = aligned_bytes(array.dtype.itemsize * int(np.prod(shape))).view(array.dtype).reshape(shape)
+    columns = array[..., : whole * width].reshape(*batch, k, whole, width)
+    packed[..., :whole, :, :] = np.swapaxes(columns, -2, -3)
+    if whole * width < n:
+        packed[..., whole, :, : n - whole * width] = array[..., whole * width :]
+        packed[..., whole, :, n - whole * width :] = 0
+    return packed
+
 
 MOST_COPIED_BYTES = 1 << 20
 """A constant that others read too is packed, and kept twice, only if it has no more bytes."""
@@ -111,10 +352,10 @@ class _Packing:
         chosen = {number: constant for number, constant in _constants(call) if self._suits(number, constant, layouts)}
         if func is None or not chosen:
             return
-        for number, constant in chosen.items():
-            call.operands[number] = self._constant(constant, layouts[number]).result
-            if not constant.result.uses:
-                Rewriter.erase_op(constant)
+        for number, weights in chosen.items():
+            call.operands[number] = self._constant(weights, layouts[number]).result
+            if not weights.result.uses:
+                Rewriter.erase_op(weights)
         self._replaced[func.sym_name.data] = None
         call.callee = SymbolRefAttr(self._variant(func, tuple(chosen)))
 

@@ -1,4 +1,4 @@
-"""`simplify-quantization`: floats become integers without a division, and without bounds that the conversion has."""
+"""`simplify-quantization`: floats become integers without a division, or bounds that the conversion has."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, f32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
 from lowering.passes import Pass, pass_target
-from lowering.relax.rewrites.conversions import clipped, integer_range
 from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
-from relax_dialect.ops.binary import AddOp, DivideOp, EwiseFmaOp, MaximumOp, MinimumOp, MultiplyOp
+from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, EwiseFmaOp, MaximumOp, MinimumOp, MultiplyOp
 from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.unary import RoundOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
 from tir_dialect.target import Target
 
@@ -30,6 +30,32 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
+
+
+def integer_range(dtype: Attribute) -> tuple[int, int] | None:
+    """The least and the greatest number of an integer dtype; `None` for others."""
+    kind = np.dtype(numpy_dtype(dtype))
+    limits = np.iinfo(kind) if kind.kind in "iu" else None
+    return None if limits is None else (int(limits.min), int(limits.max))
+
+
+def clipped(value: SSAValue) -> tuple[SSAValue, float, float] | None:
+    """The `x`, `a` and `b` if a value is `minimum(maximum(x, a), b)` of constants."""
+    top, upper = _bound(value, MinimumOp)
+    source, lower = (None, None) if top is None else _bound(top, MaximumOp)
+    return None if source is None or lower is None or upper is None else (source, lower, upper)
+
+
+def _bound(value: SSAValue, kind: type[BinaryOp]) -> tuple[SSAValue, float] | tuple[None, None]:
+    """The operand of an op that is no constant, and the number that the other one is."""
+    op = value.owner
+    if isinstance(op, kind):
+        for constant, other in ((op.y, op.x), (op.x, op.y)):
+            array = constant.owner.array if isinstance(constant.owner, ConstantOp) else None
+            if array is not None and array.size == 1:
+                return other, float(array.reshape(-1)[0])
+    return None, None
+
 
 MOST_EXPONENT = 60
 """Scales within powers of two of this magnitude: nothing that is rounded to an integer in range over- or underflows."""

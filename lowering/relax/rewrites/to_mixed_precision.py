@@ -1,4 +1,6 @@
-"""`to-mixed-precision`: products and what lies between them in 16 bits, sums and the rest in 32."""
+"""`to-mixed-precision`: products and what lies between them in 16 bits, sums and the rest in 32.
+Each operator always, never, or as its operands is computed in 16 bits.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,65 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.relax.rewrites.precision_categories import follows, is_always
 from lowering.relax.shapes.kept_checks import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written, unchanged_between
+from relax_dialect.ops.activation import ClipOp, LeakyReluOp, ReluOp
+from relax_dialect.ops.binary import AddOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp
+from relax_dialect.ops.convolution import ConvolutionOp
 from relax_dialect.ops.datatype import AstypeOp
+from relax_dialect.ops.indexing import StridedSliceOp
+from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
+from relax_dialect.ops.linear_algebra import MatmulOp
+from relax_dialect.ops.manipulation import (
+    BroadcastToOp,
+    ExpandDimsOp,
+    FlattenOp,
+    FlipOp,
+    PermuteDimsOp,
+    ReshapeOp,
+    SqueezeOp,
+)
 from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.pooling import MaxPoolOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.unary import AbsOp, NegativeOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
 from tir_dialect.elements import tensor_attr
+
+_ALWAYS = (MatmulOp, ConvolutionOp)
+
+_MOVES = (
+    BroadcastToOp,
+    ConcatOp,
+    ExpandDimsOp,
+    FlattenOp,
+    FlipOp,
+    MaxPoolOp,
+    PermuteDimsOp,
+    RepeatOp,
+    ReshapeOp,
+    SplitOp,
+    SqueezeOp,
+    StackOp,
+    StridedSliceOp,
+    TileOp,
+)
+
+_SIMPLE = (AbsOp, AddOp, ClipOp, LeakyReluOp, MaximumOp, MinimumOp, MultiplyOp, NegativeOp, ReluOp, SubtractOp)
+
+
+def is_always(op: Operation) -> bool:
+    """Sums of products: most of the work, and their operands most of the memory."""
+    return isinstance(op, _ALWAYS)
+
+
+def follows(op: Operation) -> bool:
+    """What moves elements, and arithmetic that loses no more than its operands have lost: where its operands are."""
+    return isinstance(op, _MOVES + _SIMPLE)
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,413 @@
-"""Loops and branches, as basic blocks."""
+"""Loops and branches, as basic blocks; parallel loops, as functions; and vectorized loops, as vectors.
+
+The body of a parallel loop becomes a function, which threads call on chunks of the range.
+
+Three functions come of a loop in `f`:
+
+* `f.parallel0(lower, upper, symbols..., captured...)` runs a chunk of the range and returns null or an error's text, or
+  nothing if nothing in it can fail. Its buffers are `noalias` parameters, so it is optimised like a kernel;
+* `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
+* in `f`, the context is filled and `relax_parallel` called (`lowering/runtime/kernel/threads.py`). One thread, or a
+  range too small for the annotation `grain` (least number of iterations for a thread), is a direct call.
+
+The iterations of a vectorized loop of constant length become the lanes of vectors.
+
+A loop is taken if all its lanes can run in lock step: its body computes, loads, stores, branches, asserts, and loops
+over the same range in every lane; and memory that it writes is the lane's own: in some dimension, every access to it
+has the same index, which grows with the loop's variable and depends on nothing else that changes in the loop. Any other
+loop runs serially (LLVM vectorises it if it can prove more).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import llvm
-from xdsl.dialects.builtin import i1
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr, i1, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
+from lowering.llvm.builder.function_builder import call_op
+from lowering.llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.llvm.builder.vector_types import is_vector
 from lowering.rewriting import op_rewrite_pattern
-from lowering.tir_to_llvm.emitter import Emitter
-from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, is_varying
-from lowering.tir_to_llvm.loops.parallel import lower_parallel
-from lowering.tir_to_llvm.loops.serial import lower_serial, with_memory
-from lowering.tir_to_llvm.loops.vectorized import lower_vectorized, runs_for_no_lane
+from lowering.tir_to_llvm.emitter import Buffer, Emitter, FunctionState
+from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, is_varying
+from lowering.tir_to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
+from lowering.tir_to_llvm.loops.serial import (
+    bounds,
+    emit_loop,
+    integer_annotation,
+    lower_serial,
+    run_loop,
+    trip_count,
+    with_memory,
+)
 from lowering.tir_to_llvm.memory.allocation import release
+from lowering.tir_to_llvm.signature import buffer_attributes, function_properties
+from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.analysis.structure import is_inside, ops_in, root_buffer
+from tir_dialect.dims import Dim, SymbolAtom, symbol
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.types import LoopKind
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.scalars import AssertOp, DimOp
+from tir_dialect.types import BufferType, LoopKind
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What a loop's body uses from outside."""
+
+    buffers: tuple[SSAValue, ...]
+    scalars: tuple[SSAValue, ...]
+    recomputed: tuple[Operation, ...]
+    """Constants and dimensions, which the body's function makes again."""
+
+
+class _Context:
+    """What the threads of a loop share: the values that it captures, behind the pointer to an error if it can fail."""
+
+    def __init__(self, types: Sequence[Attribute], can_fail: bool) -> None:
+        self.result = POINTER if can_fail else None
+        self.struct = llvm.LLVMStructType.from_type_list([*[POINTER] * can_fail, *types])
+        self.types = types
+
+    def fields(self, b: LLVMBuilder, context: SSAValue) -> list[SSAValue]:
+        """The addresses of the captured values."""
+        first = self.result is not None
+        return [b.field(context, self.struct, first + index) for index in range(len(self.types))]
+
+    def error(self, b: LLVMBuilder, context: SSAValue) -> SSAValue:
+        """The address of the error."""
+        return b.field(context, self.struct, 0)
+
+
+def lower_parallel(e: Emitter, loop: ForOp) -> None:
+    """Runs the loop on the threads of the machine; if it has at most one iteration, in place."""
+    b = e.b
+    lower, upper = bounds(e, loop)
+    known = b.known_integer(lower), b.known_integer(upper)
+    if known[0] is not None and known[1] is not None and known[1] - known[0] <= 1:
+        lower_serial(e, loop)
+        return
+    captured = _captured(loop)
+    name = f"{e.state.name}.parallel{e.state.parallel_count}"
+    e.state.parallel_count += 1
+    arguments = [*e.symbols.values(), *[e.buffers[buffer].pointer for buffer in captured.buffers]]
+    arguments += [e.scalar(value) for value in captured.scalars]
+    can_fail = _define_part(e, loop, name, captured, [argument.type for argument in arguments])
+    context = _Context([argument.type for argument in arguments], can_fail)
+    _define_thread(e, name, context)
+    error = _call_team(e, loop, name, (lower, upper), arguments, context)
+    if error is not None:
+        e.fail_if_not_null(error)
+
+
+def _captured(loop: ForOp) -> Captured:
+    # By identities, which are quicker than the hashes of values, and each value twice and more.
+    inside = {id(loop.induction_var)}
+    used: dict[int, SSAValue] = {}
+    for op in ops_in(loop.body):
+        inside.update(map(id, op.results))
+        for region in op.regions:
+            inside.update(id(argument) for block in region.blocks for argument in block.args)
+        used.update((id(operand), operand) for operand in op.operands)
+    outside = [value for key, value in used.items() if key not in inside]
+    owners = [value.owner for value in outside]
+    recomputed = [owner for owner in owners if isinstance(owner, DimOp | arith.ConstantOp)]
+    kept = [value for value in outside if not isinstance(value.owner, DimOp | arith.ConstantOp)]
+    return Captured(
+        tuple(value for value in kept if isinstance(value.type, BufferType)),
+        tuple(value for value in kept if not isinstance(value.type, BufferType)),
+        tuple(dict.fromkeys(recomputed)),
+    )
+
+
+def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: Sequence[Attribute]) -> bool:
+    """`ptr name(i64 lower, i64 upper, symbols..., buffers..., scalars...)`, or `void`; whether it can fail."""
+    state = FunctionState(name, is_kernel=False, in_parallel=True, may_alias=e.state.may_alias)
+    parameters = [i64, i64, *types]
+    part = Emitter(e.context, state, parameters)
+    part.b.location = loop.location
+    lower, upper, *rest = part.b.entry.args
+    symbols, rest = rest[: len(e.symbols)], rest[len(e.symbols) :]
+    part.bind_symbols(dict(zip(e.symbols, symbols, strict=True)))
+    for end, whole in zip((lower, upper), bounds(e, loop), strict=True):
+        part.b.note_small(end, e.b.is_small(whole))
+    for buffer, pointer in zip(captured.buffers, rest, strict=False):
+        part.buffers[buffer] = Buffer(pointer, e.buffers[buffer].type)
+    for value, argument in zip(captured.scalars, rest[len(captured.buffers) :], strict=True):
+        part.b.note_small(argument, e.b.is_small(e.scalar(value)))
+        part.define(value, argument)
+    for op in captured.recomputed:
+        part.lower_op(op)
+    run_loop(part, loop, lower, upper, None)
+    part.finish()
+    properties = function_properties(e.context.options, part.b.crowded)
+    properties["arg_attrs"] = _argument_attributes(e, captured, len(parameters))
+    result = POINTER if state.can_fail else None
+    e.context.module.define(
+        name, parameters, result, part.b.finish(), internal=True, properties=properties, location=loop.location
+    )
+    return state.can_fail
+
+
+def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAttr[DictionaryAttr]:
+    roots = [root_buffer(buffer) for buffer in captured.buffers]
+    first = 2 + len(e.symbols)
+    attributes = [DictionaryAttr({})] * count
+    for index, buffer in enumerate(captured.buffers):
+        alone = not e.state.may_alias and roots.count(roots[index]) == 1
+        attributes[first + index] = buffer_attributes(e.buffers[buffer].type, alone)
+    return ArrayAttr(attributes)
+
+
+def _define_thread(e: Emitter, name: str, shared: _Context) -> None:
+    """`void name.thread(ptr context, i64 lower, i64 upper)`, on any thread, any number of times."""
+    b = LLVMBuilder(e.context.module, [POINTER, i64, i64])
+    context, lower, upper = b.entry.args
+    fields = zip(shared.fields(b, context), shared.types, strict=True)
+    arguments = [lower, upper, *[b.load(address, type_, _alignment(type_)) for address, type_ in fields]]
+    call = b.insert(call_op(name, arguments, shared.result))
+    if call.results:
+        _keep_error(b, call.results[0], shared.error(b, context))
+    b.insert(llvm.ReturnOp())
+    e.context.module.define(
+        f"{name}.thread",
+        [POINTER, i64, i64],
+        None,
+        b.finish(),
+        internal=True,
+        properties=function_properties(e.context.options),
+    )
+
+
+def _keep_error(b: LLVMBuilder, error: SSAValue, address: SSAValue) -> None:
+    failed, done = b.new_block(), b.new_block()
+    number = b.make(llvm.PtrToIntOp, (error,), i64)
+    b.branch_if(b.compare("eq", number, b.integer(0)), done, failed)
+    b.start(failed)
+    b.insert(llvm.StoreOp(error, address, alignment=8, ordering=_MONOTONIC))
+    b.branch(done)
+    b.start(done)
+
+
+_MONOTONIC = 2
+
+
+def _alignment(type_: Attribute) -> int:
+    """The alignment of a value in the context."""
+    return 8 if type_ in (i64, POINTER) else 1
+
+
+def _call_team(
+    e: Emitter,
+    loop: ForOp,
+    name: str,
+    range_: tuple[SSAValue, SSAValue],
+    arguments: Sequence[SSAValue],
+    shared: _Context,
+) -> SSAValue | None:
+    """The text of an error or null, of a loop that can fail."""
+    b = e.b
+    threads = _team_size(e, loop, *range_)
+    results = [] if shared.result is None else [shared.result]
+    alone, team, after = b.new_block(), b.new_block(), b.new_block(results)
+    b.branch_if(b.compare("sle", threads, b.integer(1)), alone, team)
+    b.start(alone)
+    b.branch(after, *b.insert(call_op(name, [*range_, *arguments], shared.result)).results)
+    b.start(team)
+    with e.entry():
+        context = b.insert(llvm.AllocaOp(b.integer(1), shared.struct, 16)).results[0]
+    if shared.result is not None:
+        b.store(e.null(), shared.error(b, context), 8)
+    for address, value in zip(shared.fields(b, context), arguments, strict=True):
+        b.store(value, address, _alignment(value.type))
+    body = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(f"{name}.thread")})
+    count = b.make(llvm.TruncOp, (threads,), i32)
+    e.call("relax_parallel", (body, context, *range_, count), (POINTER, POINTER, i64, i64, i32))
+    b.branch(after, *[b.load(shared.error(b, context), type_, 8) for type_ in results])
+    b.start(after)
+    return after.args[0] if results else None
+
+
+def _team_size(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue) -> SSAValue:
+    """As many threads as the run time would give, but no more than there is work for."""
+    b = e.b
+    grain = max(integer_annotation(loop, "grain") or 1, 1)
+    work = b.sub(upper, lower)
+    if grain > 1:
+        work = b.make(llvm.SDivOp, (work, b.integer(grain)), i64)
+    e.context.module.declare("relax_max_threads", [], i32)
+    available = b.make(llvm.SExtOp, (b.call("relax_max_threads", [], i32),), i64)
+    return b.overloaded("llvm.smin", (available, work), i64)
+
+
+SHORT = 20
+"""So many ops take less time for no lane than it takes to ask whether there is one."""
+
+_SIMPLE = (
+    *(LoadOp, YieldOp),
+    *(arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.MaxSIOp, arith.MinSIOp, arith.CmpiOp, arith.ConstantOp),
+    *(arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.MaximumfOp, arith.MinimumfOp, arith.CmpfOp, arith.SelectOp),
+    *(arith.ShRSIOp, arith.AndIOp, arith.XOrIOp, arith.BitcastOp, arith.ExtFOp),
+)
+
+
+def runs_for_no_lane(e: Emitter, block: Block) -> bool:
+    """Whether a region had better run than be skipped if its mask is off in all lanes: AVX-512 loads nothing then.
+
+    It has some loads, each of different elements in different lanes, and simple arithmetic.
+    """
+    if not e.b.module.avx512 or len(block.ops) > SHORT:
+        return False
+    lanes: set[SSAValue] = set()
+    for op in block.ops:
+        if not isinstance(op, _SIMPLE):
+            return False
+        vary = [operand in lanes or (operand in e.values and e.varies(operand)) for operand in op.operands]
+        if isinstance(op, LoadOp) and not any(vary):
+            return False
+        if _differs(op, vary):
+            lanes.update(op.results)
+    return True
+
+
+def _differs(op: Operation, vary: list[bool]) -> bool:
+    """Whether the result differs between lanes for sure if some operands do: not so a difference of two of them."""
+    return sum(vary) == 1 and isinstance(op, arith.AddiOp | arith.SubiOp)
+
+
+REGISTERS_PER_VALUE = 8
+"""The most vector registers that a value of a vectorized loop may take; longer loops run in several iterations."""
+
+
+def lower_vectorized(e: Emitter, loop: ForOp) -> None:
+    """The loop as vector code where that is possible, else serially."""
+    trips = trip_count(e, loop)
+    if trips is None or trips < 2 or not runs_in_lock_step(loop, e.state.may_alias):
+        lower_serial(e, loop)
+        return
+    lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
+    first = e.b.known_integer(lower)
+    assert first is not None  # the trip count is known
+    _lower_lanes(e, loop, first, trips, _most_lanes(e, loop))
+
+
+def _lower_lanes(e: Emitter, loop: ForOp, first: int, trips: int, most: int) -> None:
+    """Iterations of the largest power of two of lanes that fits, then the remainder likewise."""
+    width = min(most, 1 << (trips.bit_length() - 1))
+    whole = trips // width * width
+
+    def body(number: SSAValue) -> None:
+        e.lanes = Lanes(width) if width > 1 else None
+        e.define(loop.induction_var, Ramp(number, e.b.integer(1)) if width > 1 else number)
+        e.lower(loop.body.block)
+        e.lanes = None
+
+    emit_loop(e, e.b.integer(first), e.b.integer(first + whole), body, step=width)
+    if trips > whole:
+        _lower_lanes(e, loop, first + whole, trips - whole, most)
+
+
+def _most_lanes(e: Emitter, loop: ForOp) -> int:
+    accessed = [byte_size(op.buffer_type.dtype) for op in _accesses(loop)]
+    lanes = max(1, e.context.options.vector_bits // (8 * max(accessed, default=4)))
+    return REGISTERS_PER_VALUE * lanes
+
+
+def runs_in_lock_step(loop: ForOp, may_alias: bool) -> bool:
+    """Whether the iterations of a loop may run together, one operation at a time."""
+    varying: set[SSAValue] = {loop.induction_var}
+    for op in ops_in(loop.body):
+        if not _is_supported(op):
+            return False
+        if type(op) is ForOp and any(operand in varying for operand in op.operands):
+            return False
+        if any(operand in varying for operand in op.operands):
+            varying.update(op.results)
+            if type(op) is YieldOp:
+                varying.update(_results_around(op))
+    return _writes_are_apart(loop, may_alias)
+
+
+def _is_supported(op: Operation) -> bool:
+    if any(is_vector(result.type) for result in op.results):
+        return False
+    if type(op) in SCALAR_LOWERINGS:
+        return True
+    match op:
+        case LoadOp() | StoreOp():
+            return op.lanes is None
+        case ForOp():
+            return op.kind.data is not LoopKind.THREAD_BINDING
+        case DimOp() | IfOp() | YieldOp() | AssertOp():
+            return True
+        case _:
+            return False
+
+
+def _results_around(op: Operation) -> list[SSAValue]:
+    parent = op.parent_op()
+    return [] if parent is None else list(parent.results)
+
+
+def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
+    """Whether no lane touches what another one writes."""
+    accesses: dict[SSAValue | None, list[LoadOp | StoreOp]] = {}
+    for op in _accesses(loop):
+        accesses.setdefault(_root(op.buffer, may_alias), []).append(op)
+    written = [group for group in accesses.values() if any(type(op) is StoreOp for op in group)]
+    lane = symbol("relax$lane")
+    numbers: dict[SSAValue, int] = {}
+
+    def leaf(value: SSAValue) -> Dim | None:
+        if value is loop.induction_var:
+            return lane
+        return None if is_inside(value, loop) else symbol(f"relax$v{numbers.setdefault(value, len(numbers))}")
+
+    evaluator = DimEvaluator(leaf)
+    return all(_has_own_axis(group, evaluator, lane) for group in written)
+
+
+def _accesses(loop: ForOp) -> list[LoadOp | StoreOp]:
+    return [op for op in ops_in(loop.body) if type(op) is LoadOp or type(op) is StoreOp]
+
+
+def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
+    """What memory an access is to: the buffer that its views are of; None for any that may overlap with another."""
+    root = root_buffer(buffer)
+    return None if may_alias and not isinstance(root.owner, AllocBufferOp) else root
+
+
+def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:
+    if any(op.buffer is not accesses[0].buffer for op in accesses):
+        return False
+    for indices in zip(*[op.indices for op in accesses], strict=True):
+        dims = {evaluator.dim_of(index) for index in {id(index): index for index in indices}.values()}
+        if len(dims) == 1 and _grows_with(dims.pop(), lane):
+            return True
+    return False
+
+
+def _grows_with(dim: Dim | None, lane: Dim) -> bool:
+    """Whether the dimension is `c * lane + rest` with a number c that is not 0 and a rest without the lane."""
+    if dim is None:
+        return False
+    name = lane.as_symbol
+    with_lane = [(coefficient, monomial) for coefficient, monomial in dim.terms if _mentions(monomial, name)]
+    if len(with_lane) != 1:
+        return False
+    (_, monomial) = with_lane[0]
+    return len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], SymbolAtom)
+
+
+def _mentions(monomial: tuple[tuple[object, int], ...], name: str | None) -> bool:
+    return any(name in getattr(atom, "symbols", ()) for atom, _ in monomial)
 
 
 def lower_block(e: Emitter, block: Block) -> None:

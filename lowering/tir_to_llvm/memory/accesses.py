@@ -3,6 +3,11 @@
 An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other, the
 same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Masked-off lanes access no
 memory.
+
+Stores to buffers that are larger than the caches are non-temporal. An ordinary store to a line that is not cached reads
+it first, which is a third of the traffic of a copy; non-temporal stores are combined to whole lines and written to
+memory. They need addresses aligned to the vector, which is only known at run time, and a fence before other threads
+read the data.
 """
 
 from __future__ import annotations
@@ -11,8 +16,8 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, i1, i32
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr, VectorType, i1, i32, i64
+from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
@@ -23,13 +28,49 @@ from lowering.tir_to_llvm.arithmetic.scalars import from_memory, to_memory
 from lowering.tir_to_llvm.emitter import Buffer, Emitter
 from lowering.tir_to_llvm.loops import lane_values
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp
-from lowering.tir_to_llvm.memory.streams import store_streamed, streamed_from
+from lowering.tir_to_llvm.memory.fences import is_large
+from tir_dialect.codegen_hints import STREAMED_FROM
+from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.view import FlattenOp, ViewOp
+
+LEAST_BYTES = 16
+"""Shorter vectors are not written past the caches."""
+
+
+def streamed_from(e: Emitter, op: Operation) -> int | None:
+    """From how many bytes of a buffer on a store is to go past the caches; `None` where it never does."""
+    hint = op.attributes.get(STREAMED_FROM) if op.attributes and e.context.options.streams else None
+    return hint.value.data if isinstance(hint, IntegerAttr) else None
+
+
+def store_streamed(e: Emitter, buffer: Buffer, value: SSAValue, address: SSAValue, least: int) -> None:
+    """Stores a vector, non-temporally if the buffer has at least `least` bytes and the address is aligned."""
+    b, bytes_ = e.b, byte_size(buffer.type.dtype)
+    unit = min(lanes_of(value.type) * bytes_, e.context.options.vector_bits // 8)
+    extent = product(buffer.type.shape)
+    known = extent.constant_value
+    if unit < LEAST_BYTES or unit & (unit - 1) or (known is not None and known * bytes_ < least):
+        b.store(value, address, buffer.alignment)
+        return
+    elements = -(-least // bytes_)
+    large, aligned, plain, after = (b.new_block() for _ in range(4))
+    b.branch_if(is_large(b, e.dim(extent), elements), large, plain)
+    b.start(large)
+    number = b.make(llvm.PtrToIntOp, (address,), i64)
+    rest = b.once(llvm.AndOp, (number, b.integer(unit - 1)), i64)
+    b.branch_if(b.compare("eq", rest, b.integer(0)), aligned, plain)
+    b.start(aligned)
+    b.store(value, address, unit, nontemporal=True)
+    e.state.streams[extent] = elements
+    b.branch(after)
+    b.start(plain)
+    b.store(value, address, buffer.alignment)
+    b.branch(after)
+    b.start(after)
 
 
 def element_offset(e: Emitter, buffer: Buffer, indices: Sequence[LaneValue], lanes: int = 1) -> LaneValue:

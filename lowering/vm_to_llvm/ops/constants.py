@@ -7,9 +7,8 @@ from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import DTYPE, F64, I1, I64, NULL
-from lowering.vm_to_llvm.intervals import Interval
 from lowering.vm_to_llvm.state import FunctionState
-from lowering.vm_to_llvm.values import Boxed, Number
+from lowering.vm_to_llvm.values import Boxed, Interval, Number
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.ops.constants import ConstantTensorOp, ConstOp, DtypeOp, NullOp, StrOp
 

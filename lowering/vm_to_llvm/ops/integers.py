@@ -8,9 +8,8 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.rewriting import op_rewrite_pattern
-from lowering.vm_to_llvm.intervals import result_interval
 from lowering.vm_to_llvm.state import FunctionState
-from lowering.vm_to_llvm.values import Number
+from lowering.vm_to_llvm.values import Number, result_interval
 from vm_dialect.integers import GREATEST, LEAST
 from vm_dialect.ops.constants import ConstOp
 from vm_dialect.ops.integers import IntKind, IntOp

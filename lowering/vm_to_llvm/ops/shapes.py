@@ -9,9 +9,8 @@ from xdsl.pattern_rewriter import RewritePattern
 
 from lowering.rewriting import op_rewrite_pattern
 from lowering.vm_to_llvm.abi import I64, PAYLOAD, PTR, SHAPE, SHAPE_DATA
-from lowering.vm_to_llvm.intervals import SIZE_OF_TENSOR
 from lowering.vm_to_llvm.state import FunctionState
-from lowering.vm_to_llvm.values import Boxed, Number, Unboxed
+from lowering.vm_to_llvm.values import SIZE_OF_TENSOR, Boxed, Number, Unboxed
 from vm_dialect.ops.shapes import MakeShapeOp, ReadIntOp, ShapeDimOp, ShapeOfOp, TensorDimOp
 from vm_dialect.types import ShapeType, TensorType
 

@@ -26,6 +26,9 @@ DEFAULT_DOMAINS = ("", "ai.onnx")
 MICROSOFT = "com.microsoft"
 """The domain of the operators that ONNX Runtime adds."""
 
+TRAINING = "ai.onnx.preview.training"
+"""The domain of optimizers."""
+
 ML = "ai.onnx.ml"
 """The domain of the operators of classical models."""
 

@@ -6,7 +6,7 @@ import tvm_ffi
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.byoc.backends import Backend, FusionPattern, Handoff, find_backend, register_backend
-from lowering.byoc.region_text import Program
+from lowering.byoc.run_codegen import Program
 from lowering.parsing import parse_module
 from relax_dialect.patterns import is_op, wildcard
 from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline

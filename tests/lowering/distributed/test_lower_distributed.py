@@ -87,6 +87,36 @@ def test_shapes_of_shared_tensors():
     check_sharded(text, [[array(4 * n, 6)] for n in (1, 3)])
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8"])
+def test_take_along_a_shared_axis(dtype: str):
+    """Each worker takes from its rows, zeros for those of others; indices out of range mean what they do in all."""
+    info = np.iinfo(dtype)
+    indices = np.array([[0, 9, 10, info.max], [info.min, info.max - 1, 12, 5]], dtype)
+    name = dtype.replace("uint", "ui").replace("int", "i")
+    for workers in (1, 2, 3, 4):
+        text = f"""relax.func @main(%t: !relax.tensor<[3, 10, 2], f32, sharding<x = {workers}: S[1]>>,
+            %i: !relax.tensor<[2, 4], {name}>) -> !relax.object {{
+          %0 = relax.take %t, %i axis = 1
+          %1 = relax.take %t, %i axis = 1 mode = "clip"
+          %2 = relax.take %t, %i axis = 1 mode = "wrap"
+          %3 = relax.tuple(%0, %1, %2)
+          relax.return %3
+        }}"""
+        module = check_sharded(text, [[array(3, 10, 2), indices]], "propagate-sharding,lower-distributed")
+        assert str(module).count("relax.ccl.allreduce") == 3
+
+
+def test_take_from_tiles_that_may_be_empty():
+    """Five workers have six rows, two each: the last ones have none, so all gather the table."""
+    text = """relax.func @main(%t: !relax.tensor<[6, 2], f32, sharding<x = 5: S[0]>>, %i: !relax.tensor<[4], i64>)
+        -> !relax.object {
+      %0 = relax.take %t, %i axis = 0
+      relax.return %0
+    }"""
+    module = check_sharded(text, [[array(6, 2), np.array([5, 0, -1, 3])]], "propagate-sharding,lower-distributed")
+    assert "relax.ccl.allgather %t" in str(module)
+
+
 VIEWS = """
 tir.prim_func @double[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
   tir.for (%i, %j) in (%n, %m) {

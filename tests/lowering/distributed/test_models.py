@@ -58,30 +58,35 @@ def exchanges(module: ModuleOp) -> list[str]:
     return [each.op.name.removeprefix("relax.ccl.") for func in communication(module) for each in func.exchanges]
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_llama_decoder(workers: int):
     """Heads of queries and of the cache, and hidden features, on workers: two all-reduces in a layer.
 
-    Four workers cannot share two heads of keys, so there they have all heads of the cache.
+    Of the vocabulary, which three workers do not divide, there is one more for the table, and an all-gather of logits.
+    More than two workers cannot share two heads of keys, so there they have all heads of the cache.
     """
     module = decoder(LLAMA_SIZES, random_weights(LLAMA_SIZES))
     plans: dict[str, Plan | list[Plan]] = {"x": [LLAMA, LLAMA_CACHE] if workers <= 2 else LLAMA}
     for past, length in ((0, 3), (4, 1)):
         local = check(module, plans, {"x": workers}, llama_inputs(past, length))
     if workers == 2:
-        assert exchanges(local) == ["allreduce", "allreduce"]
+        assert exchanges(local) == ["allreduce", "allreduce", "allreduce", "allgather"]
         assert "tensor<[batch, past, 1, 8], f32>" in str(local)  # a worker has half of the heads of the cache
         assert 'relax.constant "model.layers.0.mlp.down_proj.weight[x = 1]" : !relax.tensor<[88, 32]' in str(local)
+    last = 40 - (workers - 1) * -(-40 // workers)
+    if workers > 1:
+        for name, shape in (("model.embed_tokens", f"{last}, 32"), ("lm_head", f"32, {last}")):
+            assert f'"{name}.weight[x = {workers - 1}]" : !relax.tensor<[{shape}], f32>' in str(local)
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
 def test_bert_encoder(workers: int):
     module = sentence_embeddings(BERT_SIZES, bert_weights(BERT_SIZES))
     ids = np.random.default_rng(0).integers(0, 50, (3, 5))
     mask = np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]])
     local = check(module, {"x": BERT}, {"x": workers}, [ids, mask])
     if workers == 2:
-        assert exchanges(local) == ["allreduce", "allreduce"]
+        assert exchanges(local) == ["allreduce", "allreduce", "allreduce"]  # one for words and positions together
 
 
 def test_batches_and_heads():
@@ -89,7 +94,16 @@ def test_batches_and_heads():
     module = sentence_embeddings(BERT_SIZES, bert_weights(BERT_SIZES))
     ids = np.random.default_rng(0).integers(0, 50, (3, 5))
     local = check(module, {"d": data_parallel("ids", "mask"), "t": BERT}, {"d": 2, "t": 2}, [ids, np.ones_like(ids)])
-    assert exchanges(local) == ["allreduce", "allreduce"]
+    assert exchanges(local) == ["allreduce", "allreduce", "allreduce"]
+
+
+def test_logits_of_tiles_of_the_batch():
+    """All workers along one axis get all logits, those along the other keep theirs."""
+    module = decoder(LLAMA_SIZES, random_weights(LLAMA_SIZES))
+    local = check(
+        module, {"d": data_parallel("ids", "keys*", "values*"), "t": LLAMA}, {"d": 2, "t": 2}, llama_inputs(2, 1)
+    )
+    assert exchanges(local)[-1] == "allgather"
 
 
 def test_sequences():

@@ -63,7 +63,7 @@ case("G5", "(i0, , ) -> (i0 _)", "relax.one_hot %a, %b, %c depth = 5", NUMBERS, 
 case("GR1", "(n c _ _, n c _ _) -> (n c _ _)", "relax.grad.max_pool2d_backward %a, %b pool_size = [2, 2]",
      IMAGE, tensor("n, 6, 7, 7"))  # fmt: skip
 case("IM1", "(n c _ _, ) -> (n c _ _)", "relax.image.resize2d %a, %b", IMAGE, "!relax.shape<[4, 4]>")
-case("I1", "(d0 _, i0) -> (d0 i0)", "relax.take %a, %b axis = 1", MATRIX, tensor("k", "i64"))
+case("I1 I3", "(d0 k, i0) -> (d0 i0), k by sum", "relax.take %a, %b axis = 1", MATRIX, tensor("k", "i64"))
 case("I2", "(d0 _) -> (d0 _)", "relax.strided_slice %a axes = [1] begin = [0] end = [2]", tensor("n, 4"))
 case("J1", "(d0 _, d0 _) -> (d0 _)", "relax.concat %a, %b axis = 1", MATRIX, MATRIX)
 case("J2", "(d0 d1, d0 d1) -> (d0 _ d1)", "relax.stack %a, %b axis = 1", MATRIX, MATRIX)

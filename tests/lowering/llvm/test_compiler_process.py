@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lowering.compiler.kernels.distant_kernels import load
 from lowering.llvm import background, compiler_process
 from lowering.llvm.background import Background
 from lowering.llvm.compiler import CompileOptions, compile_object
@@ -117,3 +118,9 @@ def test_little_text_stays_here(started: list[subprocess.Popen[bytes]], monkeypa
         found = [one.submit_code(lambda _, number=number: number, 1000) for number in range(20)]
     assert [each.result() for each in found] == list(range(20))
     assert not started
+
+
+def test_pytorch_is_not_imported(process: CompilerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "torch.py").write_text("raise AssertionError('this takes long')")
+    monkeypatch.syspath_prepend(tmp_path)
+    process.ask(load)

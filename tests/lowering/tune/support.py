@@ -9,7 +9,7 @@ import pytest
 from lowering.compiler.kernels import kernels
 from lowering.parsing import parse_module
 from lowering.tune.measure import Bench, Race
-from lowering.tune.workload import kernels_of
+from lowering.tune.tuner import kernels_of
 
 RNG = np.random.default_rng(7)
 

@@ -16,7 +16,7 @@ from lowering.tune import database as databases
 from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, default_path, kernel_key
-from lowering.tune.workload import kernels_of
+from lowering.tune.tuner import kernels_of
 from tests.lowering.tune.support import MAP, SQUARE, groups
 from tir_dialect.schedule import Schedule
 from tir_dialect.target import Target

@@ -10,7 +10,7 @@ from lowering.tune.choice import Choice
 from lowering.tune.measure import Bench, Race, agree
 from lowering.tune.search import is_gain
 from lowering.tune.space import candidates
-from lowering.tune.workload import record_calls
+from lowering.tune.tuner import record_calls
 from tests.lowering.tune.support import MAP, ONE, arrays, groups
 from tir_dialect.target import Target
 

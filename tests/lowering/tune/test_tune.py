@@ -2,11 +2,13 @@
 
 import io
 import json
+import pickle
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +24,10 @@ from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, kernel_key
+from lowering.tune.remote import Task, run
 from lowering.tune.search import Search
 from lowering.tune.space import candidates
-from lowering.tune.workload import kernels_of, record_calls
+from lowering.tune.tuner import kernels_of, record_calls
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
 from tests.support.tir import parse_prim_func
 from tir_dialect.ops.function import PrimFuncOp
@@ -56,6 +59,27 @@ def test_what_is_found_is_used_by_builds(user_database: Path, everything_is_fast
         np.testing.assert_allclose(np.from_dlpack(result), expected(a, b), rtol=1e-3, atol=1e-4)
     text = report.as_text()
     assert all(f"@{name}" in text for name in report.records)
+
+
+def test_on_the_workers_of_a_pool(user_database: Path, everything_is_faster: None):
+    """What they find is kept as what is found here, and no task holds what a process cannot send to another one."""
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, function, /, *arguments):
+            return super().submit(function, *pickle.loads(pickle.dumps(arguments)))
+
+    module = parse_module(MAP)
+    before = symbols(module)
+    with Pool(2) as pool:
+        report = tune(module, arrays(12), trials=1, progress=None, pool=pool)
+    assert report.kernels == len(report.records) == report.tried == 1
+    assert symbols(module).isdisjoint(before)
+
+
+def test_a_worker_on_another_machine():
+    other = replace(Target.host(), cores=1 + Target.host().cores)
+    with pytest.raises(ValueError, match="expected workers on machines like"):
+        run(Task("", {}, other, None, trials=1, seed=0, opt_level=3))
 
 
 def symbols(module) -> set[str]:

@@ -20,9 +20,7 @@ from lowering.registry import pass_factories
 from lowering.view import dot
 from lowering.view.dot import CannotRender, to_dot, to_svg
 from lowering.view.graph import Graph, Kind, graph_of
-from lowering.view.memory_chart import ASSUMED, Life, chart_of, lives_of
-from lowering.view.nest import nest_of
-from lowering.view.page import page, write_view
+from lowering.view.page import ASSUMED, Life, chart_of, lives_of, nest_of, page, write_view
 from relax_dialect.ops.structure import FuncOp
 from tests.support.corpus import texts, valid_module
 from tir_dialect import te

@@ -15,8 +15,7 @@ from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from lowering.vm_to_llvm.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.vm_to_llvm.loading import load_functions
-from lowering.vm_to_llvm.objects import function_options
-from lowering.vm_to_llvm.runtime_objects import runtime_object
+from lowering.vm_to_llvm.objects import function_options, runtime_object
 from lowering.vm_to_llvm.runtime_text import PARTS
 from tir_dialect.target import Target
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowering.vm_to_llvm.intervals import ANY_INTEGER, Interval, result_interval
+from lowering.vm_to_llvm.values import ANY_INTEGER, Interval, result_interval
 from vm_dialect.integers import GREATEST, INT_FUNCTIONS, LEAST
 from vm_dialect.ops.integers import IntKind
 

@@ -3,7 +3,7 @@
 from tests.tir_dialect.schedule.support import elementwise
 from tir_dialect.dims import constant
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.scope import Scope
+from tir_dialect.schedule.state import Scope
 
 
 def test_the_index_space_is_made_anew_after_an_edit_or_in_another_scope() -> None:

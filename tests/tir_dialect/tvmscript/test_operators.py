@@ -10,7 +10,7 @@ from tests.support.tir import parse_prim_func
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.tvmscript import ScriptError, as_tvmscript
-from tir_dialect.tvmscript.operators import WRITERS
+from tir_dialect.tvmscript.expressions import WRITERS
 
 INTEGERS = ("i8", "ui8", "i32", "ui32", "i64")
 FLOATS = ("f32", "f64")

@@ -13,10 +13,10 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import BufferType
 
 

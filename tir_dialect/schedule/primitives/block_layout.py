@@ -15,13 +15,13 @@ from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block
+from tir_dialect.schedule.index_domain import inverse
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.indices.inverse import inverse
-from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.legality.independence import check_reorderable
 from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.rewriting.edits import erase_nest, set_condition
+from tir_dialect.schedule.rewriting.mapped_shape import mapped_shape
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
 from tir_dialect.schedule.rewriting.nests import insert_nest
 from tir_dialect.schedule.rewriting.normalize import emit_conditions

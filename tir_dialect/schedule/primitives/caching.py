@@ -1,8 +1,8 @@
-"""Copies of buffers close to the block that uses them."""
+"""Copies of buffers close to the block that uses them, or inside of a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -10,13 +10,15 @@ from xdsl.rewriter import InsertPoint
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in, clipped
 from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain, missing_in_copy
 from tir_dialect.schedule.legality.instances import is_dense
 from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.legality.plain_uses import check_plain_uses, other_use
+from tir_dialect.schedule.primitives.computing_at import compute_at
+from tir_dialect.schedule.primitives.reverse_computing_at import reverse_compute_at
 from tir_dialect.schedule.rewriting.buffers import (
     Which,
     checked_scope,
@@ -222,3 +224,59 @@ def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[A
             raise self.error(f'{describe(access.op)} writes buffer "{buffer.name_hint}", too')
         found.append(access)
     return found
+
+
+@primitive
+def read_at(self: ScheduleState, loop: Loop, block: Block, read_buffer_index: Which, storage_scope: str) -> Block:
+    """Copies what a block reads in each iteration of a loop: `cache_read`, then `compute_at` of the copy.
+
+    rewrite:
+        for i: for j: C[i, j] = f(A[i, j])
+        -> for i:
+             for x: A_local[i, x] = A[i, x]
+             for j: C[i, j] = f(A_local[i, j])
+
+    Returns the block that copies.
+
+    Refuses:
+    1. what `cache_read` refuses;
+    2. copies that `compute_at` would not move into the loop.
+    """
+
+    def copied(schedule: ScheduleState) -> Block:
+        copy = cache_read(schedule, block, read_buffer_index, storage_scope, [block])
+        compute_at(schedule, copy, loop)
+        return copy
+
+    return _tried(self, copied)
+
+
+@primitive
+def write_at(self: ScheduleState, loop: Loop, block: Block, write_buffer_index: Which, storage_scope: str) -> Block:
+    """Copies what a block writes in each iteration of a loop: `cache_write`, then `reverse_compute_at` of the copy.
+
+    rewrite:
+        for i: for j: C[i, j] = f(A[i, j])
+        -> for i:
+             for j: C_local[i, j] = f(A[i, j])
+             for x: C[i, x] = C_local[i, x]
+
+    Returns the block that copies.
+
+    Refuses:
+    1. what `cache_write` refuses;
+    2. copies that `reverse_compute_at` would not move into the loop.
+    """
+
+    def copied(schedule: ScheduleState) -> Block:
+        copy = cache_write(schedule, block, write_buffer_index, storage_scope)
+        reverse_compute_at(schedule, copy, loop)
+        return copy
+
+    return _tried(self, copied)
+
+
+def _tried(self: ScheduleState, action: Callable[[ScheduleState], Block]) -> Block:
+    """What several primitives give, of which none runs here where another one would refuse."""
+    self.as_refusal(lambda: action(self.copy()))
+    return action(self)

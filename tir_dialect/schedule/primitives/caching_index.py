@@ -15,9 +15,9 @@ from tir_dialect.analysis.structure import child_blocks, enclosing_loops
 from tir_dialect.dims import constant
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.rewriting.buffers import checked_scope
 from tir_dialect.schedule.rewriting.nests import insert_nest

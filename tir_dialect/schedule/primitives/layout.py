@@ -15,10 +15,10 @@ from tir_dialect.dims import Dim, product
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.motion import describe, kind_of
 from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, retype
+from tir_dialect.schedule.rewriting.mapped_shape import mapped_shape
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.padding_values import PadValue, fill, old_indices, pad_value_of
 from tir_dialect.schedule.state import ScheduleState, primitive

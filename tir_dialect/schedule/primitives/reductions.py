@@ -62,7 +62,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
         raise self.error(f'block "{block.name}" has no init')
     loops = loops_from(self, block.op, loop.op)
     drives = check_pure_loops(self, block.op)
-    _check_loops(self, block.op, loop.op, drives)
+    _check_loops(self, loop.op, drives)
     _check_result(self, block.op, loop.op)
     check_start(self, block.op, loop.op)
     _check_readers(self, block.op, loop.op)
@@ -156,9 +156,7 @@ def driven_apart(loops: Sequence[ForOp], drives: Mapping[SSAValue, set[IteratorK
     return [op for op in loops if any(not kind.is_reduced for kind in drives.get(op.induction_var, ()))]
 
 
-def _check_loops(
-    self: ScheduleState, block: BlockOp, loop: ForOp, drives: Mapping[SSAValue, set[IteratorKind]]
-) -> None:
+def _check_loops(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, set[IteratorKind]]) -> None:
     for variable, kinds in drives.items():
         outer = loop_of(variable)
         if outer is not None and any(kind.is_reduced for kind in kinds) and not is_inside(outer, loop):

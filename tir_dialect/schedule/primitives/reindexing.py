@@ -17,7 +17,6 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.indices.mapped_shape import mapped_shape
 from tir_dialect.schedule.legality.instances import Instances, is_dense
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.legality.plain_uses import check_plain_uses
@@ -37,6 +36,7 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unwritten_insert_point,
 )
 from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
+from tir_dialect.schedule.rewriting.mapped_shape import mapped_shape
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import insert_nest
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions

@@ -1,11 +1,14 @@
-"""Factoring reductions into partial reductions."""
+"""Factoring reductions into partial reductions.
+A reduction that does not say what it starts with starts with its neutral value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+import numpy as np
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
@@ -16,13 +19,14 @@ from tir_dialect.analysis.init import init_placement
 from tir_dialect.analysis.structure import ancestors, block_of, enclosing_loops, root_buffer
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import ElementType, lookup, numpy_dtype
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.instances import Instances
-from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination
+from tir_dialect.schedule.legality.monoid import Combination, check_monoid, check_neutral, combination, is_neutral
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
@@ -35,12 +39,48 @@ from tir_dialect.schedule.primitives.reductions import (
 )
 from tir_dialect.schedule.rewriting.clones import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.neutral import init_with, neutral_value
 from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import nest_of, unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
+from tir_dialect.te.coerce import integer_range, is_bool, is_float
+from tir_dialect.te.emit.scalar import emit_constant
 from tir_dialect.types import BufferType, IteratorKind
+
+
+def neutral_value(self: ScheduleState, block: BlockOp, parts: Combination) -> float:
+    """The neutral value of a combination of one result, tried on samples; refuses one where none is found."""
+    if len(parts.stores) == 1:
+        dtype = lookup(parts.stores[0].buffer_type.dtype).type
+        for value in _candidates(dtype):
+            if is_neutral([np.array([value]).astype(numpy_dtype(dtype))], parts):
+                return value
+    raise self.error(f'block "{block.block_name.data}" has no init, and no neutral value of its combination is known')
+
+
+def _candidates(dtype: ElementType) -> Iterator[float]:
+    """Neutral values of sums, products, extremes, and of operators on bits."""
+    yield from (0, 1)
+    if is_float(dtype):
+        yield from (float("-inf"), float("inf"))
+    elif not is_bool(dtype):
+        yield from integer_range(dtype)
+        yield -1
+
+
+def init_with(store: StoreOp, value: float) -> InitOp:
+    """An init, in no block yet, that stores a number where `store` does."""
+    init = InitOp()
+    body = init.body.block
+
+    def insert(op: Operation) -> SSAValue:
+        body.add_op(op)
+        return op.results[0]
+
+    start = emit_constant(insert, value, lookup(store.buffer_type.dtype).type)
+    body.add_op(StoreOp(start, store.buffer, Cloner(body, {}).values(store.indices)))
+    return init
+
 
 SPATIAL, REDUCE = IteratorKind.SPATIAL, IteratorKind.REDUCE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tir_dialect.dims import Dim, ceildiv, constant
-from tir_dialect.ops.buffer_views import BufferViewOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, checked_scope, retype

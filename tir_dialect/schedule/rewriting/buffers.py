@@ -13,9 +13,9 @@ from tir_dialect.analysis.structure import ancestors, is_inside, root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.regions import ReadsOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.schedule.legality.motion import describe
 from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState

@@ -17,9 +17,8 @@ from tir_dialect.dtypes import ElementType, lookup
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
+from tir_dialect.schedule.index_domain import IndexDomain, inverse
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.schedule.indices.index_domain import IndexDomain
-from tir_dialect.schedule.indices.inverse import inverse
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState

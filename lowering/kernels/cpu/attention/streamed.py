@@ -1,25 +1,192 @@
-"""Attention with small M, as in decoding: keys and values are read once, in place."""
+"""The two orders of attention: with small M, as in decoding, keys and values are read once, in place; with many rows
+they are packed, and a block of rows is computed at a time, whose scores stay in L2.
+
+Packed: for every batch, keys and values become panels as wide as a register tile. Then a block of rows goes through the
+first GEMM, the chain along each row, and the second GEMM. A thread has memory for the scores of one block.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from typing_extensions import override
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from lowering.kernels.cpu.attention.packed import PackedAttention
-from lowering.kernels.cpu.attention.pattern import Attention
+from lowering.kernels.cpu.attention.pattern import Attention, row_forms
 from lowering.kernels.cpu.attention.row_code import AttentionCode, Rows
 from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
 from lowering.kernels.cpu.gemm.cost_model import SKINNY_MAX_M, TASK_MACS
 from lowering.kernels.cpu.gemm.dot import DotGemm, can_dot_pages
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
+from lowering.kernels.cpu.gemm.packing import ColumnPanel, RowPanels
+from lowering.kernels.cpu.gemm.panels import PackedColumns
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
-from lowering.kernels.cpu.gemm.register_tile import emit_tile, grid
+from lowering.kernels.cpu.gemm.register_tile import Element, emit_tile, grid
 from lowering.kernels.cpu.gemm.tiling import Tiling, tiling
 from lowering.kernels.cpu.structure.epilogue import Epilogue
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
+
+PRODUCTS_PER_TASK = 1 << 19
+"""Multiply-adds that take some five microseconds: to wake a thread for fewer is not profitable."""
+TASKS_PER_THREAD = 4
+"""More tasks than threads, so that a late thread leaves work to the others."""
+MOST_STRIPS = 8
+"""Strips of MR rows in a block at most: each panel of keys from L2 is used so often."""
+
+
+class PackedAttention(AttentionCode):
+    """Generates attention with packed keys and values."""
+
+    def emit(self) -> None:
+        """All batches and blocks of rows; threads have ranges of them."""
+        code, rows = self.code, self.tiles.mr
+        strips = self._strips()
+        blocks = ceildiv(self.m, strips * rows)
+        units = self.batches * blocks
+        work = self.batches * self.m * self.n * (self.scores.k + self.totals.n)
+        threads = self.scores.threads(PRODUCTS_PER_TASK, work)
+        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        with shared_units(code, units, tasks) as (lower, upper):
+            scores, numbers = self.memory(strips * rows)
+            panels = _Panels(self)
+            step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
+            queries = RowPanels(self.scores, MOST_STRIPS * (step.constant_value or 1), step)
+            with code.loop(upper, "unit", lower=lower) as unit:
+                number = code.dim(blocks)
+                batch, block = code.divide(unit, number), code.remainder(unit, number)
+                is_first = arith.OrIOp(code.compare("eq", block, 0), code.compare("eq", unit, lower))
+                with code.when(code.value(is_first)):
+                    panels.pack(batch)
+                top = code.mul(block, code.dim(strips * rows))
+                count = code.minimum(code.sub(code.dim(self.m), top), code.dim(strips * rows))
+                self._block(Rows(scores, numbers, batch, top, count), panels, queries)
+
+    def _strips(self) -> Dim:
+        """Strips of MR rows in a block: as many as fit in half of L2."""
+        row_bytes = byte_size(self.attention.scores.element) * self.tiles.mr
+        room = self.kernel.target.l2_bytes // 2 // row_bytes
+        most = min(MOST_STRIPS, self.tiles.mc // self.tiles.mr)
+        fitting = floordiv(constant(room), maximum(self.n, constant(1)))
+        return maximum(minimum(minimum(fitting, ceildiv(self.m, constant(self.tiles.mr))), constant(most)), constant(1))
+
+    def _block(self, rows: Rows, panels: _Panels, queries: RowPanels) -> None:
+        code, mr = self.code, self.tiles.mr
+        strips = code.divide(code.add(rows.count, mr - 1), mr)
+        zero, features = code.index(0), code.dim(self.scores.k)
+        coords = self.all_coords(rows.batch, None)[0]
+        if not queries.direct:
+            with code.loop(strips, "strip") as strip:
+                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero, features)
+
+        def query(strip: SSAValue) -> Element:
+            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, mr)), zero)
+
+        def weight(strip: SSAValue) -> Element:
+            return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, mr), i), r])
+
+        end = self._end(rows)
+        last = code.dim(self.n) if end is None else end
+        self._product(self.scores, rows, panels.keys, query, features, last)
+        with code.loop(rows.count, "row") as row:
+            self.chain(rows, row, end)
+        self._clear(rows, code.mul(strips, mr))
+        self._product(self.totals, rows, panels.values, weight, last, code.dim(self.totals.n))
+
+    def _end(self, rows: Rows) -> SSAValue | None:
+        """The number of columns that some row of a block needs; `None` if all."""
+        code, bound, axes = self.code, self.attention.causal_bound, self.attention.scores.row
+        moving = [] if bound is None else [axis for axis, stride in enumerate(bound.strides) if stride.terms]
+        if bound is None or len(moving) != 1 or bound.strides[moving[0]].constant_value != 1 or not axes:
+            return None
+        form = row_forms(self.attention.scores)[moving[0]]
+        if form.base.terms or form.terms != ((axes[-1], constant(1)),):
+            return None
+        # A row axis that is collapsed with others begins again after its last row.
+        length = code.dim(self.attention.scores.stage.extents[axes[-1]])
+        first = code.remainder(rows.top, length) if len(axes) > 1 else rows.top
+        last = code.minimum(code.add(first, rows.count), length)
+        end = code.add(last, code.dim(bound.base))
+        return code.maximum(code.minimum(end, code.dim(self.n)), 0)
+
+    def _clear(self, rows: Rows, end: SSAValue) -> None:
+        """Clears the rows of the last strip that do not exist: they might hold subnormal numbers or NaN, which
+        are slow.
+        """
+        code, lanes = self.code, self.tiles.lanes
+        zeros = code.zeros(self.attention.scores.element, lanes)
+        vectors = ceildiv(self.n, constant(lanes))
+        with code.loop(end, "row", lower=rows.count) as row, code.loop(code.dim(vectors), "v") as v:
+            code.store(zeros, rows.scores, [row, code.mul(v, lanes)])
+
+    def _product(
+        self,
+        product: Gemm,
+        rows: Rows,
+        panels: PackedColumns,
+        reader: Callable[[SSAValue], Element],
+        length: SSAValue,
+        columns: SSAValue,
+    ) -> None:
+        """One of the GEMMs for a block of rows, panel by panel."""
+        code, tiles = self.code, self.tiles
+        strips = code.divide(code.add(rows.count, tiles.mr - 1), tiles.mr)
+        put = self.put_scores if product is self.scores else self.put_totals
+        with (
+            code.loop(code.divide(code.add(columns, tiles.nr - 1), tiles.nr), "panel") as number,
+            code.loop(strips, "strip") as strip,
+        ):
+            panel = panels.panel(number)
+            done = code.mul(strip, tiles.mr)
+            left = code.sub(rows.count, done)
+            tile = self._tile(product, reader(strip), panel, left, length)
+            with code.loop(code.minimum(left, tiles.mr), "i") as i:
+                put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.nr))
+
+    def _tile(self, product: Gemm, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
+        """A register tile, by the smallest micro-kernel with at least `left` rows."""
+        code, tiles = self.code, self.tiles
+        tile = code.alloc([tiles.mr, tiles.nr], product.contraction.element, "tile")
+        bounds, is_long = (code.index(0), length), product is self.totals
+
+        def emit(mr_choices: Sequence[int]) -> None:
+            mr, *smaller = mr_choices
+            if not smaller:
+                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, is_long=is_long)
+                return
+            with code.when(code.compare("sgt", left, smaller[0])) as branch:
+                emit_tile(grid(product), bounds, mr, element, panel.vector, tile, is_long=is_long)
+            with code.otherwise(branch):
+                emit(smaller)
+
+        emit(product.mr_sizes[:2])
+        return tile
+
+
+class _Panels:
+    """The packed keys and values of a batch."""
+
+    def __init__(self, attention: PackedAttention):
+        self.attention = attention
+        self.keys = self._columns(attention.scores)
+        self.values = self._columns(attention.totals)
+
+    def _columns(self, product: Gemm) -> PackedColumns:
+        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.nr)), product.k)
+
+    def pack(self, batch: SSAValue) -> None:
+        """Packs all panels of a batch."""
+        mine, theirs = self.attention.all_coords(batch, None)
+        self._pack(self.attention.scores, mine, self.keys)
+        self._pack(self.attention.totals, theirs, self.values)
+
+    def _pack(self, product: Gemm, coords: Coords, panels: PackedColumns) -> None:
+        code, width = product.code, product.tiles.nr
+        with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
+            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))
+
 
 GROUPS = (4, 1)
 """Rows that share a vector of values in registers; four of them keep the multipliers busy."""

@@ -132,11 +132,11 @@ class ReductionBlocks:
 
 @dataclass(frozen=True)
 class ReductionBlock:
-    """A block of the reduction: its first step along the outermost axis, and its length."""
+    """A block of the reduction: its number, its first step along the outermost axis, and its length."""
 
+    number: SSAValue
     start: SSAValue
     steps: SSAValue
-    is_first: SSAValue
     most: int
     """Steps of a block at most."""
 

@@ -1,4 +1,4 @@
-"""Direct convolution on channel-blocked data, without packing.
+"""Direct convolution on channel-blocked data, without packing, in tiles of MR pixels of a row.
 
 The work is partitioned into ranges of pixel tiles and groups of channel blocks. A tile with more pixels than it stores,
 and the last group of blocks, may overlap others: they compute some outputs twice and store them once.
@@ -9,6 +9,7 @@ Tiles prefetch the next weights and the memory of their outputs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -22,8 +23,12 @@ from lowering.kernels.cpu.conv.channel_blocks import (
 )
 from lowering.kernels.cpu.conv.micro_kernel import MicroKernel, PrefetchedCacheLines, TileMemory
 from lowering.kernels.cpu.conv.padded_windows import PaddedAxis, find_padded_axes
-from lowering.kernels.cpu.conv.register_tile import RegisterTile, choose_register_tile, remainder_blocks
-from lowering.kernels.cpu.conv.row_tiles import RowTiles, TilePosition, TilePositions, TileRange, coords_of
+from lowering.kernels.cpu.conv.register_tile import (
+    RegisterTile,
+    choose_register_tile,
+    remainder_blocks,
+    runtime_step_cycles,
+)
 from lowering.kernels.cpu.emit.kernel import buffer_type, shared_units
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
@@ -34,6 +39,129 @@ from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import LINE_BYTES
+
+LARGE_DILATION = 4
+"""With such a dilation, a tile may have taps that are in the padding for all of its pixels, and skips them."""
+
+
+class RowTiles:
+    """Generates the division of rows into tiles."""
+
+    def __init__(self, tile: MicroKernel, shape: RegisterTile, padded_axes: Mapping[int, PaddedAxis]):
+        self.tile, self.shape, self.padded_axes = tile, shape, padded_axes
+        self.gemm, self.code = tile.gemm, tile.code
+        self.row_length = self.gemm.size(tile.blocks.pixels)
+
+    def count(self) -> SSAValue:
+        """The number of tiles of a row: the cheapest one for its length."""
+        code, row_length = self.code, self.code.dim(self.row_length)
+        if self.row_length.is_constant:
+            return code.dim(ceildiv(self.row_length, constant(self.shape.pixels)))
+        least, *more = sorted(self.shape.mr_choices)
+        mr, time = code.index(least), self._time(row_length, least)
+        for each in more:
+            other = self._time(row_length, each)
+            fits = code.compare("sge", row_length, each)
+            better = code.select(fits, code.compare("sle", other, time), fits)
+            mr, time = code.select(better, code.index(each), mr), code.select(better, other, time)
+        return code.divide(code.add(row_length, code.sub(mr, 1)), mr)
+
+    def pixels(self, number: SSAValue, tiles: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The range of pixels of a tile; tiles differ by one pixel at most."""
+        code = self.code
+        ends = number, code.add(number, 1)
+        first, end = (code.divide(code.mul(each, code.dim(self.row_length)), tiles) for each in ends)
+        return first, end
+
+    def mr_of(self, pixels: SSAValue) -> SSAValue:
+        """The smallest MR that suits so many pixels."""
+        code, (most, *smaller) = self.code, self.shape.mr_choices
+        mr = code.index(most)
+        for each in smaller:
+            mr = code.select(code.compare("sle", pixels, each), code.index(each), mr)
+        return mr
+
+    def _time(self, row_length: SSAValue, mr: int) -> SSAValue:
+        """How long a row takes in tiles of some MR, in quarters of a cycle for each step of the reduction."""
+        code, registers = self.code, self.gemm.kernel.target.tile_registers
+        cycles = round(4 * runtime_step_cycles(registers, mr, self.tile.width))
+        tiles, low = code.divide(code.add(row_length, mr - 1), mr), self.shape.smallest_consecutive_mr(mr)
+        dilated = next(
+            (each for number, each in self.padded_axes.items() if self._has_large_dilation(number, each)), None
+        )
+        used = tiles
+        if dilated is not None:
+            count = self.gemm.contraction.stage.extents[dilated.window].constant_value or 0
+            used = code.dim(dilated.tiles(count, self.row_length, ceildiv(self.row_length, constant(mr))))
+        if low is None:
+            return code.mul(used, cycles)
+        pixels = code.maximum(row_length, code.mul(tiles, low))
+        if dilated is not None:
+            pixels = code.divide(code.mul(used, pixels), code.maximum(tiles, 1))
+        return code.divide(code.mul(pixels, cycles), mr)
+
+    def _has_large_dilation(self, number: int, padded_axis: PaddedAxis) -> bool:
+        """Whether the dilation is so large that some taps are in the padding for all pixels of a tile."""
+        known = self.tile.extents[number].is_constant
+        return known and (padded_axis.axis,) == self.tile.blocks.pixels and padded_axis.dilation >= LARGE_DILATION
+
+
+@dataclass(frozen=True)
+class TileRange:
+    """A range of tiles: the batch, the tiles of a row, and the group of channel blocks."""
+
+    coords: Coords
+    tiles: SSAValue
+    group: SSAValue
+
+
+@dataclass(frozen=True)
+class TilePosition:
+    """The position of a tile, its MR, and the range of its pixels and blocks that it stores."""
+
+    coords: Coords
+    pixel: SSAValue
+    mr: SSAValue
+    block: SSAValue
+    own: tuple[SSAValue, SSAValue]
+    """A range of pixels. The others are those of another tile: in-place epilogues may have overwritten their inputs."""
+    own_blocks: tuple[SSAValue, SSAValue]
+
+
+@dataclass(frozen=True)
+class TilePositions:
+    """Generates the positions of tiles."""
+
+    row_tiles: RowTiles
+    has_remainder_tile: bool
+    """Whether the blocks after the last whole group have a tile of their own."""
+
+    def of(self, tile_range: TileRange, tile_number: SSAValue) -> TilePosition:
+        """The position of a tile, which begins early enough to be whole at the end of a row or of the blocks."""
+        row_tiles, code = self.row_tiles, self.row_tiles.code
+        row, number = code.divide(tile_number, tile_range.tiles), code.remainder(tile_number, tile_range.tiles)
+        wanted, end = row_tiles.pixels(number, tile_range.tiles)
+        mr = row_tiles.mr_of(code.sub(end, wanted))
+        pixel = code.minimum(wanted, code.sub(code.dim(row_tiles.row_length), mr))
+        block, own_blocks = self._blocks_of(tile_range.group)
+        coords = {**tile_range.coords, **coords_of(row_tiles.gemm, row_tiles.tile.blocks.rows, row)}
+        own = code.sub(wanted, pixel), code.sub(end, pixel)
+        return TilePosition(coords, pixel, mr, block, own, own_blocks)
+
+    def _blocks_of(self, group: SSAValue) -> tuple[SSAValue, tuple[SSAValue, SSAValue]]:
+        """The first block of a tile, and the range of its blocks that it stores."""
+        code, count, channels = self.row_tiles.code, self.row_tiles.shape.blocks, self.row_tiles.gemm.rounds
+        first = code.mul(group, count)
+        if self.has_remainder_tile:
+            return first, (code.index(0), code.minimum(code.sub(code.dim(channels), first), count))
+        block = code.minimum(first, code.dim(channels - count))
+        return block, (code.sub(first, block), code.index(count))
+
+
+def coords_of(gemm: Gemm, axes: tuple[int, ...], number: SSAValue) -> Coords:
+    """The values of single axes, from one index into all of them."""
+    return {(axis,): value for axis, value in gemm.at((), axes, {axes: number}).items()}
+
 
 MAX_PREFETCHED_CACHE_LINES = 16
 """Cache lines of a block that are prefetched at once, at most."""
@@ -229,16 +357,21 @@ class DirectConvolution:
 
     # Tiles
 
+    @property
+    def _row(self) -> int:
+        """Elements of a row of a tile."""
+        return self.tile.width * self.gemm.tiles.lanes
+
     def _tile_range(self, chunk: TileRange, first: SSAValue, last: SSAValue) -> None:
         """The tiles of a chunk; several tiles share a reduction block."""
         code, shape = self.code, self.shape
         tiles_per_block = 1 if self.reduction_blocks is None else self.reduction_blocks.tiles
-        slot = [tiles_per_block * shape.pixels, self.tile.width * self.gemm.tiles.lanes]
-        memory = code.alloc(slot, self.gemm.contraction.element, "tile")
+        room = tiles_per_block * shape.pixels * self._row
+        memory = code.alloc([room], self.gemm.contraction.element, "tile")
         if self.reduction_blocks is None:
             with code.loop(last, "position", lower=first) as number:
                 position = self.tile_positions.of(chunk, number)
-                self._sums(position, TileMemory(memory, code.index(0)), None, code.sub(number, first))
+                self._sums(position, TileMemory(memory, code.index(0), self._row), None, code.sub(number, first))
                 self._store(position, memory, code.index(0))
             return
         count = code.sub(last, first)
@@ -263,10 +396,12 @@ class DirectConvolution:
         ):
             start = code.mul(number, reduction_blocks.steps)
             steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), reduction_blocks.steps)
-            reduction_block = ReductionBlock(start, steps, code.compare("eq", number, 0), reduction_blocks.steps)
+            reduction_block = ReductionBlock(number, start, steps, reduction_blocks.steps)
             index = code.sub(tile_number, low)
-            row = code.mul(index, self.shape.pixels)
-            self._sums(self.tile_positions.of(chunk, tile_number), TileMemory(memory, row), reduction_block, index)
+            first = code.mul(index, self.shape.pixels * self._row)
+            self._sums(
+                self.tile_positions.of(chunk, tile_number), TileMemory(memory, first, self._row), reduction_block, index
+            )
         with code.loop(high, "position", lower=low) as tile_number:
             row = code.mul(code.sub(tile_number, low), self.shape.pixels)
             self._store(self.tile_positions.of(chunk, tile_number), memory, row)
@@ -342,6 +477,6 @@ class DirectConvolution:
         coords = self._coords_of(position, p, q)
         for v in range(self.blocks.vectors):
             column = code.index(v * lanes)
-            slot = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
-            accumulators = code.load(memory, slot, lanes)
+            slot = code.add(code.mul(code.add(row, p), self._row), code.mul(q, self.blocks.vectors * lanes))
+            accumulators = code.load(memory, [code.add(slot, v * lanes)], lanes)
             self.epilogue.store_lanes(accumulators, {**coords, self.gemm.contraction.column: column}, None)

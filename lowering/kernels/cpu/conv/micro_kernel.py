@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
 
+from typing_extensions import override
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.conv.channel_blocks import ChannelBlocks, ReductionBlock, load_of
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.routines import NO_ROUTINES, Routine, flat
 from lowering.kernels.cpu.gemm.problem import Gemm
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.target import LINE_BYTES
+from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True)
@@ -36,30 +40,29 @@ class PrefetchedCacheLines:
     jump: Dim
     """From a block to the next, in elements."""
     number: SSAValue
-    """The index of the run."""
+    """How many tiles, which have as many runs, came before."""
     count: int
     level: int
     """The level of the cache."""
 
 
-def in_inner_loop(
-    code: Code, prefetches: Sequence[PrefetchedCacheLines], r: SSAValue, count: SSAValue
-) -> Sequence[PrefetchedCacheLines]:
-    """The same prefetches inside of one more loop."""
-    return [replace(each, number=code.add(code.mul(each.number, count), r)) for each in prefetches]
-
-
 @dataclass(frozen=True)
 class TileMemory:
-    """The memory of the accumulators of a tile: rows of a buffer."""
+    """The memory of the accumulators of a tile, in a flat buffer."""
 
     buffer: SSAValue
-    row: SSAValue
-    """The first row."""
+    first: SSAValue
+    """The first element."""
+    row: int
+    """From a pixel to the next, in elements."""
 
 
-Accumulators = Sequence[Sequence[Sequence[SSAValue]]]
-"""The indices of the vector accumulators, by pixel and vector."""
+CALLED_PRODUCTS = 3000
+"""Multiply-adds of vectors in a tile from which on a call of a function takes no more than 1 % of its time."""
+CALLED_LOOPS = (2, 3)
+"""Loops of a reduction in such a function. With more, the innermost ones are so short that a function, to which steps
+are no constants, takes 4 % longer. The length of a single one is a constant, and hardly any two have the same.
+"""
 
 
 class MicroKernel:
@@ -98,66 +101,48 @@ class MicroKernel:
     ) -> None:
         """Accumulates into `memory`; `data` and `weights` are the addresses of the first pixel and block.
 
-        `bounds` has the range of a loop, by its number, where taps have data.
-
-        The accumulators are in a buffer that LLVM keeps in registers, since every access to it has constant indices.
-        One step of the reduction takes longer than the overhead of its loop, so that the loop is not unrolled.
+        `bounds` has the range of a loop, by its number, where taps have data. The code is a function, which other
+        kernels call too, except where tiles are so short that calls would take a part of the time.
         """
-        code = self.code
-        partial = code.alloc([mr, self.width * self.lanes], self.gemm.contraction.element, "sums", scope="local")
-        accumulators = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(mr)]
-        zeros = code.zeros(self.gemm.contraction.element, self.lanes)
-        for _, _, accumulator in self._all(accumulators):
-            code.store(zeros, partial, accumulator)
-        with ExitStack() as loops:
-            for number, axes in enumerate(self.blocks.reduced):
-                if number == len(self.blocks.reduced) - 1:
-                    self._prefetch_data(mr, data, None if reduction_block is None else reduction_block.most)
-                    self._prefetch(prefetches)
-                steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
-                if reduction_block is not None and number == 0:
-                    data, weights = self._advanced(data, weights, reduction_block.start, steps)
-                count = code.dim(self.extents[number]) if reduction_block is None or number else reduction_block.steps
-                lower, upper = bounds.get(number, (None, count))
-                r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
-                data, weights = self._advanced(data, weights, r, steps)
-                prefetches = in_inner_loop(code, prefetches, r, count)
-            self._step(partial, accumulators, data, weights)
-        self._end(partial, accumulators, memory, reduction_block)
+        code, most = self.code, None if reduction_block is None else reduction_block.most
+        counts, along = list(map(code.dim, self.extents)), self.data.strides[self.blocks.pixels[-1]]
+        sizes = {"jump": code.dim(self.jump), "tile": memory.first, "along": code.dim(along)}
+        for number, axes in enumerate(self.blocks.reduced):
+            steps = [code.dim(access.strides[axes[-1]]) for access in (self.data, self.weights)]
+            if reduction_block is not None and number == 0:
+                counts[0], sizes["later"] = reduction_block.steps, reduction_block.number
+                moves = (code.mul(reduction_block.start, step) for step in steps)
+                data, weights = map(code.add, (data, weights), moves)
+            if number in bounds:
+                sizes |= zip((f"lower{number}", f"upper{number}"), bounds[number], strict=True)
+            sizes |= zip(
+                (f"{name}{number}" for name in ("count", "data", "weights")), (counts[number], *steps), strict=True
+            )
+        sizes |= {"data": data, "weights": weights}
+        for number, each in enumerate(prefetches):
+            runs = reduce(code.mul, counts[:-1], each.number)
+            start = code.add(each.start, code.mul(runs, each.count * self._line))
+            sizes |= {f"start{number}": start, f"jump{number}": code.dim(each.jump)}
+        innermost = ("along", *(f"{name}{len(counts) - 1}" for name in ("count", "data", "weights")))
+        kind = ConvolutionTile(
+            self.gemm.contraction.element,
+            (mr, self.count, self.blocks.vectors, self.lanes),
+            memory.row,
+            tuple(number in bounds for number in range(len(counts))),
+            reduction_block is not None,
+            tuple((name, known) for name in innermost if (known := code.known(sizes[name])) is not None),
+            self._prefetched_data(mr, most),
+            tuple((each.memory is self.weights.memory, each.count, each.level) for each in prefetches),
+        )
+        others = [each.memory for each in prefetches if each.memory is not self.weights.memory]
+        routines = self.gemm.kernel.routines if self._is_called(mr, most) else NO_ROUTINES
+        buffers = [self.data.memory, self.weights.memory, memory.buffer, *others]
+        routines.call(code, kind, [sizes[name] for name in kind.sizes()], buffers)
 
-    def _end(
-        self, partial: SSAValue, accumulators: Accumulators, memory: TileMemory, reduction_block: ReductionBlock | None
-    ) -> None:
-        """Stores the accumulators, or adds them to those of earlier blocks of the reduction."""
-        code = self.code
-
-        def put(adds: bool) -> None:
-            for p, v, accumulator in self._all(accumulators):
-                value, slot = code.load(partial, accumulator, self.lanes), self._slot(memory, p, v)
-                if adds:
-                    value = code.add_floats(code.load(memory.buffer, slot, self.lanes), value)
-                code.store(value, memory.buffer, slot)
-
-        if reduction_block is None:
-            put(adds=False)
-            return
-        with code.when(reduction_block.is_first) as branch:
-            put(adds=False)
-        with code.otherwise(branch):
-            put(adds=True)
-
-    def _slot(self, memory: TileMemory, p: int, v: int) -> list[SSAValue]:
-        return [self.code.add(memory.row, p), self.code.index(v * self.lanes)]
-
-    def _all(self, accumulators: Accumulators) -> Iterator[tuple[int, int, Sequence[SSAValue]]]:
-        return ((p, v, accumulator) for p, row in enumerate(accumulators) for v, accumulator in enumerate(row))
-
-    def _advanced(
-        self, data: SSAValue, weights: SSAValue, count: SSAValue, steps: tuple[Dim, Dim]
-    ) -> tuple[SSAValue, SSAValue]:
-        code = self.code
-        moves = [code.mul(count, code.dim(step)) for step in steps]
-        return code.add(data, moves[0]), code.add(weights, moves[1])
+    @property
+    def _line(self) -> int:
+        """Elements of a cache line."""
+        return LINE_BYTES // byte_size(self.gemm.contraction.element)
 
     def runs(self, most: int | None) -> int | None:
         """How often the innermost loop of the reduction runs for a tile, in a reduction block of `most` steps if there
@@ -166,20 +151,23 @@ class MicroKernel:
         outer = self.extents[:1] if most is None else (constant(most),)
         return product_of((*outer, *self.extents[1:-1])).constant_value if len(self.extents) > 1 else 1
 
-    def _prefetch_data(self, mr: int, data: SSAValue, most: int | None) -> None:
-        """Prefetches what the next tile loads, if L1 holds that too.
+    def _is_called(self, mr: int, most: int | None) -> bool:
+        """Whether a function takes no longer than code of its own."""
+        runs, steps = self.runs(most), self.extents[-1].constant_value
+        if len(self.extents) not in CALLED_LOOPS or runs is None or steps is None:
+            return False
+        return runs * steps * mr * self.width >= CALLED_PRODUCTS
+
+    def _prefetched_data(self, mr: int, most: int | None) -> int:
+        """How many cache lines to prefetch of what the next tile loads: all if L1 holds that too.
 
         With strided windows rows of the image are short, and half of each cache line is not needed.
         """
-        code, target = self.code, self.gemm.kernel.target
         step, runs = self.data.strides[self.blocks.pixels[-1]].constant_value, self.runs(most)
         if step is None or runs is None or step > self._run_of_data:
-            return
-        elements = LINE_BYTES // byte_size(self.gemm.contraction.element)
-        cache_lines = -(-mr * step // elements)
-        if cache_lines * runs * LINE_BYTES <= target.l1_bytes // 3:
-            for number in range(cache_lines):
-                code.prefetch(self.data.memory, [code.add(data, mr * step + number * elements)], 1)
+            return 0
+        cache_lines = -(-mr * step // self._line)
+        return cache_lines if cache_lines * runs * LINE_BYTES <= self.gemm.kernel.target.l1_bytes // 3 else 0
 
     @property
     def _run_of_data(self) -> int:
@@ -190,33 +178,145 @@ class MicroKernel:
         ]
         return max((extent or 1 for extent in along), default=1)
 
-    def _prefetch(self, prefetches: Sequence[PrefetchedCacheLines]) -> None:
-        """Prefetches the next cache lines."""
-        code, elements = self.code, LINE_BYTES // byte_size(self.gemm.contraction.element)
-        for each in prefetches:
-            start = code.add(each.start, code.mul(each.number, each.count * elements))
-            for block in range(self.count):
-                first = code.add(start, code.dim(each.jump * block))
-                for number in range(each.count):
-                    code.prefetch(each.memory, [code.add(first, number * elements)], each.level)
-
     @property
     def jump(self) -> Dim:
         """From the weights of a block to those of the next."""
         (outer,) = self.gemm.contraction.outer or (None,)
         return constant(0) if outer is None else self.weights.strides[outer]
 
-    def _step(self, partial: SSAValue, accumulators: Accumulators, data: SSAValue, weights: SSAValue) -> None:
-        """One multiply-add for each accumulator."""
-        code, blocks = self.code, self.blocks
+
+@dataclass(frozen=True)
+class ConvolutionTile(Routine):
+    """The kind of a register tile, whose code all tiles of this kind share.
+
+    The accumulators are in a buffer that LLVM keeps in registers, since every access to it has constant indices. One
+    step of the reduction takes longer than the overhead of its loop, so that the loop is not unrolled.
+    """
+
+    dtype: AnyFloat
+    shape: tuple[int, int, int, int]
+    """Pixels, channel blocks, the vectors of each, and their lanes."""
+    row: int
+    """From the accumulators of a pixel to those of the next in memory."""
+    bounded: tuple[bool, ...]
+    """For each loop of the reduction, whether it has a range."""
+    adds: bool
+    """Whether the accumulators may be added to those of earlier blocks of the reduction."""
+    known: tuple[tuple[str, int], ...]
+    """Sizes that are the same for all tiles of the kind."""
+    data_lines: int
+    """Cache lines that are prefetched of what the next tile loads in a run of the innermost loop."""
+    prefetches: tuple[tuple[bool, int, int], ...]
+    """For each prefetch whether it is one of weights, how many cache lines, and the level."""
+
+    @property
+    @override
+    def label(self) -> str:
+        pixels, blocks, vectors, lanes = self.shape
+        return f"convolution.{self.dtype}.{pixels}x{blocks * vectors * lanes}"
+
+    @override
+    def sizes(self) -> Sequence[str]:
+        sizes = ["data", "weights", "tile", *["later"] * self.adds, "along", "jump"]
+        for number, bounded in enumerate(self.bounded):
+            sizes += [f"{name}{number}" for name in (*("lower", "upper") * bounded, "count", "data", "weights")]
+        for number, (is_of_weights, _, _) in enumerate(self.prefetches):
+            sizes += [f"start{number}", *[f"jump{number}"] * (not is_of_weights)]
+        known = dict(self.known)
+        return [name for name in sizes if name not in known]
+
+    @override
+    def buffers(self) -> Mapping[str, BufferType]:
+        others = (f"into{number}" for number, each in enumerate(self.prefetches) if not each[0])
+        return flat(self.dtype, "rows", "columns", "sums", *others)
+
+    @override
+    def write(self, code: Code, size: Mapping[str, SSAValue], buffer: Mapping[str, SSAValue]) -> None:
+        pixels, blocks, vectors, lanes = self.shape
+        size = {**size, **{name: code.index(value) for name, value in self.known}}
+        partial = code.alloc([pixels, blocks * vectors * lanes], self.dtype, "sums", scope="local")
+        zeros = code.zeros(self.dtype, lanes)
+        for accumulator in self._accumulators(code):
+            code.store(zeros, partial, accumulator)
+        data, weights, run = size["data"], size["weights"], code.index(0)
+        with ExitStack() as loops:
+            for number, bounded in enumerate(self.bounded):
+                if number == len(self.bounded) - 1:
+                    self._prefetch(code, size, buffer, data, run)
+                count = size[f"count{number}"]
+                lower, upper = (size[f"lower{number}"], size[f"upper{number}"]) if bounded else (None, count)
+                r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
+                data = code.add(data, code.mul(r, size[f"data{number}"]))
+                weights = code.add(weights, code.mul(r, size[f"weights{number}"]))
+                run = code.add(code.mul(run, count), r)
+            self._step(code, size, (buffer["rows"], data), (buffer["columns"], weights), partial)
+        self._end(code, size, partial, buffer["sums"])
+
+    def _accumulators(self, code: Code) -> Iterator[list[SSAValue]]:
+        """The indices of the accumulators, pixel by pixel."""
+        pixels, blocks, vectors, lanes = self.shape
+        return ([code.index(p), code.index(v * lanes)] for p in range(pixels) for v in range(blocks * vectors))
+
+    def _prefetch(
+        self,
+        code: Code,
+        size: Mapping[str, SSAValue],
+        buffer: Mapping[str, SSAValue],
+        data: SSAValue,
+        run: SSAValue,
+    ) -> None:
+        """Prefetches the next cache lines; `run` is how often the innermost loop has run."""
+        line = LINE_BYTES // byte_size(self.dtype)
+        for number in range(self.data_lines):
+            next_tile = code.mul(size["along"], self.shape[0])
+            code.prefetch(buffer["rows"], [code.add(data, code.add(next_tile, number * line))], 1)
+        for number, (is_of_weights, count, level) in enumerate(self.prefetches):
+            start = code.add(size[f"start{number}"], code.mul(run, count * line))
+            jump, memory = ("jump", "columns") if is_of_weights else (f"jump{number}", f"into{number}")
+            for block in range(self.shape[1]):
+                first = code.add(start, code.mul(size[jump], block))
+                for at in range(count):
+                    code.prefetch(buffer[memory], [code.add(first, at * line)], level)
+
+    def _step(
+        self,
+        code: Code,
+        size: Mapping[str, SSAValue],
+        data: tuple[SSAValue, SSAValue],
+        weights: tuple[SSAValue, SSAValue],
+        partial: SSAValue,
+    ) -> None:
+        """One multiply-add for each accumulator, of the data and weights in a buffer from an element on."""
+        pixels, blocks, vectors, lanes = self.shape
         columns = [
-            code.load(self.weights.memory, [code.add(weights, code.dim(self.jump * q + v * self.lanes))], self.lanes)
-            for q in range(self.count)
-            for v in range(blocks.vectors)
+            code.load(weights[0], [code.add(weights[1], code.add(code.mul(size["jump"], q), v * lanes))], lanes)
+            for q in range(blocks)
+            for v in range(vectors)
         ]
-        along = self.data.strides[blocks.pixels[-1]]
-        for p, row in enumerate(accumulators):
-            element = code.load(self.data.memory, [code.add(data, code.dim(along * p))])
-            factor = code.splat(element, self.lanes)
-            for accumulator, column in zip(row, columns, strict=True):
-                code.store(code.fma(factor, column, code.load(partial, accumulator, self.lanes)), partial, accumulator)
+        accumulators = self._accumulators(code)
+        for p in range(pixels):
+            element = code.load(data[0], [code.add(data[1], code.mul(size["along"], p))])
+            factor = code.splat(element, lanes)
+            for column in columns:
+                accumulator = next(accumulators)
+                code.store(code.fma(factor, column, code.load(partial, accumulator, lanes)), partial, accumulator)
+
+    def _end(self, code: Code, size: Mapping[str, SSAValue], partial: SSAValue, sums: SSAValue) -> None:
+        """Stores the accumulators, or adds them to those of earlier blocks of the reduction."""
+        _, blocks, vectors, lanes = self.shape
+
+        def put(adds: bool) -> None:
+            for number, accumulator in enumerate(self._accumulators(code)):
+                p, v = divmod(number, vectors * blocks)
+                value, slot = code.load(partial, accumulator, lanes), [code.add(size["tile"], p * self.row + v * lanes)]
+                if adds:
+                    value = code.add_floats(code.load(sums, slot, lanes), value)
+                code.store(value, sums, slot)
+
+        if not self.adds:
+            put(adds=False)
+            return
+        with code.when(code.compare("eq", size["later"], 0)) as branch:
+            put(adds=False)
+        with code.otherwise(branch):
+            put(adds=True)

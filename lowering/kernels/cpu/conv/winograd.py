@@ -37,7 +37,7 @@ from lowering.kernels.cpu.structure.winograd import (
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.view import FlattenOp
 from tir_dialect.target import LINE_BYTES, Target
 from tir_dialect.types import BufferType
 
@@ -49,6 +49,8 @@ LEAST_TILES, MOST_TILES = 28, 112
 """Tiles of a block: each panel of weights is read once for a block, from L3 or memory."""
 K_BLOCK = 512
 """Steps of an accumulator at most."""
+MOST_ADDRESSES = 8
+"""Rows of a register tile, each of which has an address of its own in a register, at most."""
 
 
 @dataclass(frozen=True)
@@ -372,7 +374,9 @@ class WinogradConvolution:
         done = code.mul(panels.half, self.channels * half) if len(ahead) == 1 else code.index(0)
         soon = Matrix(panels.buffer, code.add(panels.following, done), 1, nr, self.lanes)
         kind = MicroKernel(f32, mr, self.tiles.vectors, self.lanes, prefetches=prefetches, ahead=ahead)
-        left = Matrix(rows[0].buffer, rows[1], rows[0].row, 1, self.lanes)
+        # So few addresses are in registers, and tiles for other numbers of channels are the same function.
+        apart = code.index(rows[0].row) if mr <= min(MOST_ADDRESSES, self.tiles.mr - 1) else rows[0].row
+        left = Matrix(rows[0].buffer, rows[1], apart, 1, self.lanes)
         right = Matrix(panels.buffer, panels.first, 1, nr, self.lanes)
         for block in range(blocks):
             lower, upper = (code.index(at * self.channels // blocks) for at in (block, block + 1))

@@ -19,8 +19,8 @@ from lowering.kernels.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.calls import CallExternOp
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.view import FlattenOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, LoopKind, buffer_type, row_major_strides
 

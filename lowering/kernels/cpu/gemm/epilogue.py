@@ -17,7 +17,7 @@ from lowering.kernels.cpu.structure.contraction import is_chain
 from lowering.kernels.cpu.structure.epilogue import Step
 from tir_dialect.dims import constant
 from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.view import FlattenOp
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from lowering.kernels.cpu.gemm.operands import Computed, Matrix, Operand, operan
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.view import FlattenOp
 from tir_dialect.target import LINE_BYTES
 
 

@@ -35,8 +35,8 @@ from lowering.kernels.cpu.gemm.remainder_columns import main_columns, main_panel
 from lowering.kernels.cpu.gemm.transposed_copy import can_copy_transposed
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.view import FlattenOp
 from tir_dialect.types import BufferType
 
 

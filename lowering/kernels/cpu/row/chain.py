@@ -1,7 +1,7 @@
 """Stages that share rows: reductions and elementwise stages such that one row is completed before the next.
 
 A kernel takes rows in one of four orders: short rows in blocks, with one row in each lane (`row_blocks.py`); two rows
-jammed in each pass, or the last pass of a row fused with the first pass of the next (`pipelining.py`); or one after the
+jammed in each pass, or the last pass of a row fused with the first pass of the next (`rows.py`); or one after the
 other (`rows.py`, which chooses).
 """
 

@@ -21,13 +21,13 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Dim, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
+from tir_dialect.ops.view import BufferViewOp
 from tir_dialect.types import IteratorKind
 
 Access: TypeAlias = LoadOp | StoreOp

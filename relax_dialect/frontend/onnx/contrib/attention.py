@@ -135,7 +135,7 @@ def rotary_embedding(node: Node) -> Result:
     x = node[0] if heads is None else split_heads(node[0], heads)
     batch, _, length, _ = dims_of(x, 4)
     positions = _positions(node, node[1], batch, length)
-    turned = rotated(node, x, positions, node[2], node[3], interleaved=interleaved)
+    turned = rotated(x, positions, node[2], node[3], interleaved=interleaved)
     if scale != 1.0:
         turned = op.multiply(turned, node.like(scale))
     return turned if heads is None else op.reshape(op.permute_dims(turned, [0, 2, 1, 3]), node.shape())
@@ -163,7 +163,7 @@ def _positions(node: Node, ids: Expr, batch: Dim, length: Dim) -> Expr:
     return node.te(from_first, op.reshape(ids, [1]), name="positions")
 
 
-def rotated(node: Node, x: Expr, positions: Expr, cos: Expr, sin: Expr, *, interleaved: bool) -> Expr:
+def rotated(x: Expr, positions: Expr, cos: Expr, sin: Expr, *, interleaved: bool) -> Expr:
     """`x` by batch, head, place and feature, with as many first features turned as twice the angles are.
 
     Pairs are neighbours if they are interleaved, else each of the first half with one of the second.
@@ -281,7 +281,7 @@ def group_query_attention(node: Node) -> Result:
     if node.integer("do_rotary"):
         interleaved = bool(node.integer("rotary_interleaved"))
         positions = node[POSITIONS] if node.has(POSITIONS) else cache.positions()
-        q, k = (rotated(node, each, positions, node[COS], node[SIN], interleaved=interleaved) for each in (q, k))
+        q, k = (rotated(each, positions, node[COS], node[SIN], interleaved=interleaved) for each in (q, k))
     keys, values = cache.written(PAST_KEY, k), cache.written(PAST_VALUE, v)
     return [_attended(node, q, keys, values, cache.seen()), keys, values]
 

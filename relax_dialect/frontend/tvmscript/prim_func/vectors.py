@@ -38,9 +38,9 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.calls import CallExternOp
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
 from tir_dialect.ops.scalars import RampOp
+from tir_dialect.ops.view import FlattenOp
 from tir_dialect.te import nodes
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter, by_lane, value_type
 from tir_dialect.te.expr import INDEX, DType

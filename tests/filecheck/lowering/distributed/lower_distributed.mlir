@@ -167,3 +167,28 @@ relax.func private @callee[%n](%x: !relax.tensor<[n, 8], f32, sharding<x = 2: S[
   %1 = relax.sum %x axes = [1] : !relax.tensor<[n], f32, sharding<x = 2: S[0]>>
   relax.return %1
 }
+
+// -----
+
+// A worker takes from its rows of a table, and zeros where another one has the row: terms of a sum.
+// CHECK-LABEL: relax.func @table[
+// CHECK:         %0 = relax.shape []
+// CHECK:         [[ROWS:%[0-9]+]] = relax.prim 8
+// CHECK-NEXT:    [[EXTENT:%[0-9]+]] = relax.full %0, [[ROWS]] dtype = i64
+// CHECK-NEXT:    [[POSITION:%[0-9]+]] = relax.floor_mod %i, [[EXTENT]]
+// CHECK-NEXT:    [[BEGIN:%[0-9]+]] = relax.prim 4 * x_index
+// CHECK-NEXT:    [[FIRST:%[0-9]+]] = relax.full %0, [[BEGIN]] dtype = i64
+// CHECK-NEXT:    [[LOCAL:%[0-9]+]] = relax.subtract [[POSITION]], [[FIRST]]
+// CHECK-NEXT:    [[IN:%[0-9]+]] = relax.greater_equal [[LOCAL]]
+// CHECK:         [[BELOW:%[0-9]+]] = relax.less [[LOCAL]]
+// CHECK-NEXT:    [[OWN:%[0-9]+]] = relax.logical_and [[IN]], [[BELOW]]
+// CHECK-NEXT:    [[MASK:%[0-9]+]] = relax.expand_dims [[OWN]] axes = [-1]
+// CHECK-NEXT:    [[TAKEN:%[0-9]+]] = relax.take %t, [[LOCAL]] axis = 0 mode = "clip"
+// CHECK:         [[TERM:%[0-9]+]] = relax.where [[MASK]], [[TAKEN]]
+// CHECK-NEXT:    [[SUM:%[0-9]+]] = relax.ccl.allreduce [[TERM]] group = "x"
+// CHECK-NEXT:    relax.return [[SUM]]
+relax.func @table[%n](%t: !relax.tensor<[8, 6], f32, sharding<x = 2: S[0]>>, %i: !relax.tensor<[n], i64>) -> !relax.object {
+  %0 = relax.take %t, %i axis = 0 mode = "wrap" : !relax.tensor<[n, 6], f32, sharding<x = 2: P>>
+  %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+  relax.return %1
+}

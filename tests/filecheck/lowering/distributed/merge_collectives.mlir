@@ -14,10 +14,24 @@ relax.func @sum[%n](%a: !relax.tensor<[n, 4096], f32>, %b: !relax.tensor<[n, 409
 
 // -----
 
-// Not so if something else uses one, if a term is broadcast, or if the greatest is what workers look for.
+// So is one in which a term is broadcast.
+// CHECK-LABEL: relax.func @broadcast[
+// CHECK-NEXT:    %0 = relax.add %b, %a
+// CHECK-NEXT:    %1 = relax.ccl.allreduce %0 group = "x"
+// CHECK-NEXT:    relax.return %1
+relax.func @broadcast[%n](%a: !relax.tensor<[n, 4096], f32>, %b: !relax.tensor<[4096], f32>) -> !relax.object {
+  %0 = relax.ccl.allreduce %a group = "x"
+  %1 = relax.ccl.allreduce %b group = "x"
+  %2 = relax.add %1, %0
+  relax.return %2
+}
+
+// -----
+
+// Not so if something else uses one, if the sum is larger than both, or if the greatest is what workers look for.
 // CHECK-LABEL: relax.func @others[
 // CHECK-COUNT-5: relax.ccl.allreduce
-relax.func @others[%n](%a: !relax.tensor<[n, 4096], f32>, %b: !relax.tensor<[4096], f32>) -> !relax.object {
+relax.func @others[%n](%a: !relax.tensor<[n, 1], f32>, %b: !relax.tensor<[65536], f32>) -> !relax.object {
   %0 = relax.ccl.allreduce %a group = "x"
   %1 = relax.ccl.allreduce %b group = "x"
   %2 = relax.add %0, %1

@@ -209,3 +209,18 @@ relax.func private @other[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n],
   %1 = relax.exp %x
   relax.return %1
 }
+
+// -----
+
+// Rows of a table on workers: each has a term. Columns of a matrix whose matmul all get, as a plan says.
+// CHECK-LABEL: relax.func @vocabulary[
+// CHECK-NEXT:    %0 = relax.take %t, %i axis = 0 : !relax.tensor<[n, 6], f32, sharding<x = 2: P>>
+// CHECK-NEXT:    %1 = relax.dist.redistribute %0 mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    %2 = relax.matmul %1, %w : !relax.tensor<[n, 9], f32, sharding<x = 2: S[1]>>
+// CHECK-NEXT:    %3 = relax.dist.redistribute %2 mesh = [2] placement = "R" axes = "x"
+// CHECK-NEXT:    relax.return %3
+relax.func @vocabulary[%n](%t: !relax.tensor<[9, 6], f32, sharding<x = 2: S[0]>>, %i: !relax.tensor<[n], i64>, %w: !relax.tensor<[6, 9], f32, sharding<x = 2: S[1]>>) -> !relax.object {
+  %0 = relax.take %t, %i axis = 0
+  %1 = relax.matmul %0, %w {gathered = "x"}
+  relax.return %1
+}

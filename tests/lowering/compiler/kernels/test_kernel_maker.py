@@ -133,11 +133,17 @@ def test_a_text_that_has_lost_something_is_refused():
         compile_kernel(other, frozenset())
 
 
-@pytest.mark.parametrize(("many", "expected"), [(1, []), (0, ["load"])])
+@pytest.mark.parametrize(
+    ("many", "operators", "functions", "expected"),
+    [(1, 4, 2, []), (1, 5, 0, ["load"]), (1, 0, 3, ["load"]), (0, 1, 1, ["load"])],
+    ids=["few", "operators", "PrimFuncs", "both"],
+)
 def test_the_other_process_starts_as_soon_as_there_seem_to_be_many(
-    many: int, expected: list[str], monkeypatch: pytest.MonkeyPatch
+    many: int, operators: int, functions: int, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[str] = []
+    monkeypatch.setattr(compilation, "_different_operators", lambda module: operators)
+    monkeypatch.setattr(compilation, "_prim_funcs", lambda module: functions)
 
     def ask(self: CompilerProcess, work: Callable[..., object], *arguments: object) -> object:
         asked.append(work.__name__)
@@ -152,4 +158,4 @@ def test_the_other_process_starts_as_soon_as_there_seem_to_be_many(
       relax.return %0
     }"""
     build(parse_module(program), cache=False)
-    assert asked[:1] == expected
+    assert [each for each in asked if each == "load"] == expected

@@ -13,6 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.kernels.cpu.conv import micro_kernel
+from lowering.kernels.cpu.emit.routines import outside_modules
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.relax.fusion.fuse_ops import FuseOpsPass
@@ -25,6 +27,7 @@ from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp
@@ -139,6 +142,13 @@ def kernel(name: str) -> PrimFuncOp:
     return next(op for op in module.ops if isinstance(op, PrimFuncOp) and len(list(op.params)) > 2)
 
 
+LARGE = {
+    "256 to 64, 56x56": Blocked(Convolution(256, 64, 1), picture=(56, 56)),
+    "512 to 128, 28x28": Blocked(Convolution(512, 128, 1), picture=(28, 28)),
+    "512 to 128, 28x28, every second": Blocked(Convolution(512, 128, 1, stride=2), picture=(56, 56)),
+    "16 to 32, 56x56": Blocked(Convolution(16, 32, 1), picture=(56, 56)),
+    "far apart": Blocked(Convolution(64, 32, 3, padding=12, dilation=12), picture=(28, 28)),
+}
 SMALL_CACHES = replace(Target.host(), l1_bytes=4096, l2_bytes=8192)
 """A machine on which sums are made in turns, and weights asked for in advance."""
 TURNS = (
@@ -160,8 +170,30 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", TURNS)
-def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int]) -> None:
+def test_blocks_of_the_reduction(name: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of whose tiles are functions."""
+    monkeypatch.setattr(micro_kernel, "CALLED_PRODUCTS", 0)
+    monkeypatch.setattr(micro_kernel, "CALLED_LOOPS", range(5))
     _check(name, sizes, SMALL_CACHES)
+
+
+@pytest.mark.parametrize(
+    ("convolutions", "expected"),
+    [
+        (["256 to 64, 56x56", "512 to 128, 28x28"], ["convolution.f32.14x32"]),
+        (["512 to 128, 28x28", "512 to 128, 28x28, every second"], ["convolution.f32.14x32"] * 2),
+        (["16 to 32, 56x56", "far apart"], []),
+    ],
+    ids=["equal tiles", "other strides", "short loops"],
+)
+def test_tiles_of_one_kind_are_one_function(convolutions: list[str], expected: list[str]) -> None:
+    with outside_modules() as routines:
+        for name in convolutions:
+            module = parse_module(LARGE[name].text)
+            LegalizeOpsPass().apply(Context(), module)
+            (function,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
+            schedule(function, Target.parse("x86-64-v4 cores=1"))
+    assert [name.removeprefix(ROUTINE).rpartition(".")[0] for name in routines] == expected
 
 
 def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:

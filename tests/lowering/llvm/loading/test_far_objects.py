@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from lowering.runtime.kernel.support import SUPPORT, support_object
-from lowering.vm_to_llvm.runtime_objects import runtime_object
+from lowering.vm_to_llvm.objects import runtime_object
 from lowering.vm_to_llvm.runtime_text import PARTS
 from tir_dialect.target import Target
 

@@ -338,7 +338,7 @@ def test_llvm_verifies_before_it_optimises():
 def test_every_op_of_the_dialects_has_an_emitter():
     from xdsl.dialects import llvm
 
-    from lowering.llvm.text.instructions import EMITTERS
+    from lowering.llvm.text.llvm_text import EMITTERS
 
     outside = {llvm.FuncOp, llvm.GlobalOp}
     assert {*LLVM.operations, *LLVM_EXT.operations} - outside == set(EMITTERS)

@@ -4,8 +4,7 @@ import pytest
 from xdsl.dialects.builtin import f32
 
 from lowering.parsing import parse_module
-from lowering.relax.fusion.elementwise_kernels import ElementwiseKernel
-from lowering.relax.fusion.kernel_body import KernelBody
+from lowering.relax.fusion.kernel_body import ElementwiseKernel, KernelBody
 from tir_dialect.dims import symbol
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp

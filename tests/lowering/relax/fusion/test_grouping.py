@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lowering.relax.fusion.grouping import MOST_IN_A_GROUP, Node, group
+from lowering.relax.fusion.fuse_ops import MOST_IN_A_GROUP, Node, group
 from tir_dialect.analysis.patterns import OpPattern
 
 E, B, J, R, P, X = (

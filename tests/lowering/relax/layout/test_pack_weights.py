@@ -17,8 +17,7 @@ from lowering.compiler.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.kernels.schedule_cpu import schedule
 from lowering.parsing import parse_module
 from lowering.pipelines import for_target
-from lowering.relax.layout.pack_weights import PackWeightsPass
-from lowering.relax.layout.weight_panels import PanelLayout, pack, panel_parameters, with_panels
+from lowering.relax.layout.pack_weights import PackWeightsPass, PanelLayout, pack, panel_parameters, with_panels
 from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from relax_dialect.ops.values import ConstantOp
 from tests.lowering.tir_to_llvm.conftest import call

@@ -93,10 +93,11 @@ def test_where_it_is_profitable():
     assert ConvolutionSizes(64, 8, 56, 56, 8, 32).best_tile(4) is None
 
 
-def test_weights_are_rounded_once():
-    w = weights(3, 2)
+@pytest.mark.parametrize(("outputs", "inputs"), [(3, 2), (10_000, 3)], ids=["at once", "in steps"])
+def test_weights_are_rounded_once(outputs: int, inputs: int):
+    w = weights(outputs, inputs)
     g = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-    expected = np.einsum("ar,oirs,bs->abio", g, w.astype("f8"), g).reshape(16, 2, 3)
+    expected = np.einsum("ar,oirs,bs->abio", g, w.astype("f8"), g).reshape(16, inputs, outputs)
     np.testing.assert_array_equal(transformed_weights(w, 2), expected.astype(np.float32))
 
 

@@ -4,16 +4,20 @@ Numbers are small, so a panel with the whole of K stays in L2, and K is not spli
 Tiles are numbered panel by panel or, where there are many more strips of rows than panels, strip by strip. A task packs
 the rows and columns of its tiles for itself, into the memory that it used in the call before, so threads neither wait
 for each other nor fetch packed data from each other's caches.
+Packing turns rows of A into rows of groups, and columns of B into panels of groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
+from lowering.kernels.cpu.emit.explicit import Explicit, Lanes
+from lowering.kernels.cpu.emit.shuffles import shuffle, transposed
 from lowering.kernels.cpu.gemm.cost_model import (
     DOT_GROUP_GEMV_ROWS,
     DOT_GROUP_MIN_MR,
@@ -24,14 +28,226 @@ from lowering.kernels.cpu.gemm.cost_model import (
     UNBOUNDED,
 )
 from lowering.kernels.cpu.gemm.dot_groups.contraction import DotGroupContraction
-from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import GROUP_BYTES, DotGroupTile
-from lowering.kernels.cpu.gemm.dot_groups.packing import DotGroupColumns, DotGroupRows
+from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
+    GROUP_BYTES,
+    DotGroupTile,
+    constant_number,
+    lanes_of_line,
+    view,
+    with_flipped_sign,
+)
 from lowering.kernels.cpu.gemm.epilogue import EpilogueEmitter
 from lowering.kernels.cpu.gemm.gemv import Gemv, can_read_columns
 from lowering.kernels.cpu.gemm.problem import Coords, Gemm
 from lowering.kernels.cpu.gemm.register_tile import Corner, store_tile
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from lowering.kernels.cpu.structure.contraction import is_chain
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, mod
 from tir_dialect.ops.loops import LoopKind
+from tir_dialect.target import LINE_BYTES
+
+
+class DotGroupRows:
+    """Some rows `[row, pitch]` of groups.
+
+    Rows are an odd number of cache lines apart, so that the first-level cache keeps those of a tile. Contiguous runs of
+    numbers are copied by vectors: a whole row, or, of a window, what it has of a row of the image. The columns have
+    zeros past the end of K, so the bytes that a row has there may be anything; floats are zeros too.
+    """
+
+    def __init__(self, gemm: Gemm, groups: DotGroupContraction, tasks: Dim, count: Dim):
+        """Memory for so many rows of each task."""
+        self.gemm, self.groups, self.code = gemm, groups, gemm.code
+        cache_lines = ceildiv(groups.depth, constant(LINE_BYTES // GROUP_BYTES))
+        self.pitch = constant(LINE_BYTES // GROUP_BYTES) * (cache_lines + 1 - mod(cache_lines, constant(2)))
+        self.count, self.first = count, self.code.index(0)
+        self.buffer = self.code.alloc([tasks * count, self.pitch], i32, "packed_rows")
+        self.numbers = view(self.code, self.buffer, [tasks * count * self.pitch * groups.parts], groups.storage)
+        self.run, self.runs = self._runs()
+
+    def _runs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The reduced axes along which a row is contiguous, and those before them."""
+        reduced, extents = self.groups.reduced, self.groups.contraction.stage.extents
+        first = len(reduced) - 1
+        while first and is_chain(self.groups.rows.accesses, extents, reduced[first - 1 :]):
+            first -= 1
+        return reduced[first:], reduced[:first]
+
+    def take(self, task: SSAValue) -> None:
+        """Uses the memory of a task from here on."""
+        self.first = self.code.mul(task, self.code.dim(self.count))
+
+    def group(self, row: SSAValue, r: SSAValue) -> SSAValue:
+        """A group of a row."""
+        return self.code.load(self.buffer, [self.code.add(self.first, row), r])
+
+    def pack(self, coords: Coords, row: SSAValue, target: SSAValue) -> None:
+        """Copies row `row` of A to row `target` of the memory."""
+        code, gemm, contraction = self.code, self.gemm, self.groups.contraction
+        target = code.add(self.first, target)
+        if self.groups.is_float:
+            last = maximum(self.groups.depth - 1, constant(0))
+            code.store(constant_number(code, 0, i32), self.buffer, [target, code.dim(last)])
+        length = gemm.size(self.run)
+        start = code.mul(target, code.dim(self.pitch * self.groups.parts))
+        here = {**coords, contraction.row: row}
+        if not self.runs:
+            self._copy(here, start, code.dim(length))
+            return
+        with code.loop(code.dim(gemm.size(self.runs)), "run") as run:
+            position = code.add(start, code.mul(run, code.dim(length)))
+            self._copy({**here, self.runs: run}, position, code.dim(length))
+
+    def _copy(self, here: Coords, start: SSAValue, length: SSAValue) -> None:
+        code, lanes = self.code, lanes_of_line(self.groups.storage)
+
+        def copy(r: SSAValue, on: SSAValue | None) -> None:
+            values = self._vector({**here, self.run: r}, on)
+            mask = None if on is None else code.leading(on, lanes)
+            code.store(values, self.numbers, [code.add(start, r)], mask)
+
+        whole = code.divide(length, lanes)
+        with code.loop(whole, "v") as v:
+            copy(code.mul(v, lanes), None)
+        done = code.mul(whole, lanes)
+        with code.when(code.compare("slt", done, length)):
+            copy(done, code.sub(length, done))
+
+    def _vector(self, coords: Coords, on: SSAValue | None) -> SSAValue:
+        rows, lanes = self.groups.rows, lanes_of_line(self.groups.storage)
+        at = self.gemm.at(rows.accesses, rows.pinned, coords)
+        body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(self.run[-1], lanes, on))
+        body.run(rows.ops)
+        values = body.widened(body.value(rows.value))
+        return with_flipped_sign(self.code, values, lanes) if self.groups.is_flipped else values
+
+
+class DotGroupColumns:
+    """The panels `[depth, width]` of a GEMM: given, or packed by the task that uses them, which keeps some."""
+
+    def __init__(self, gemm: Gemm, groups: DotGroupContraction, tasks: Dim, kept: Dim):
+        self.gemm, self.groups, self.code = gemm, groups, gemm.code
+        self.tiles, self.depth, self.kept = gemm.tiles, groups.depth, kept
+        if groups.panels is not None:
+            memory = gemm.kernel.flat[groups.panels.load.buffer]
+            count = ceildiv(gemm.n, constant(self.tiles.nr))
+            self.buffer = view(self.code, memory, [count, self.depth, self.tiles.nr], i32)
+            return
+        self.buffer = self.code.alloc([tasks * kept, self.depth, self.tiles.nr], i32, "packed_columns")
+        size = tasks * kept * self.depth * (self.tiles.nr * groups.parts)
+        self.numbers = view(self.code, self.buffer, [size], groups.storage)
+
+    def take(
+        self, coords: Coords, panel: SSAValue, task: SSAValue, panels: tuple[SSAValue, SSAValue], block: SSAValue
+    ) -> Callable[[SSAValue, int], SSAValue]:
+        """A function that gives vectors of groups of one of the `panels` of a task, by step and number.
+
+        The first panel packs as many as are kept: in the first block of rows, or in each where these are not all.
+        """
+        code, (first, end) = self.code, panels
+        if self.groups.panels is not None:
+            return lambda r, number: self._vector(panel, r, number)
+        kept, number = code.dim(self.kept), code.sub(panel, first)
+        slot = code.remainder(number, kept)
+        base = code.mul(task, kept)
+        is_needed = code.either(code.compare("eq", block, 0), code.compare("sgt", code.sub(end, first), kept))
+        with (
+            code.when(code.both(is_needed, code.compare("eq", slot, 0))),
+            code.loop(code.minimum(code.sub(end, panel), kept), "panel") as i,
+        ):
+            self.pack(coords, code.add(panel, i), code.add(base, i))
+        target = code.add(base, slot)
+        return lambda r, number: self._vector(target, r, number)
+
+    def _vector(self, panel: SSAValue, r: SSAValue, number: int) -> SSAValue:
+        indices = [panel, r, self.code.index(number * self.tiles.lanes)]
+        return self.code.load(self.buffer, indices, self.tiles.lanes)
+
+    def pack(self, coords: Coords, panel: SSAValue, target: SSAValue) -> None:
+        """Packs a panel into that with the number `target` of the memory."""
+        left = self.code.mul(panel, self.tiles.nr)
+        if self.gemm.is_contiguous(self.groups.columns, self.groups.contraction.column):
+            self._interleave(coords, target, left)
+        else:
+            self._transpose(coords, target, left)
+
+    def _numbers(self, coords: Coords, axis: int, lanes: int, on: SSAValue) -> SSAValue:
+        """Numbers of the columns along an axis, `on` of them, then zeros."""
+        columns = self.groups.columns
+        at = self.gemm.at(columns.accesses, columns.pinned, coords)
+        body = Explicit(self.gemm.kernel, self.groups.contraction.stage, at, Lanes(axis, lanes, on))
+        body.run(columns.ops)
+        return body.widened(body.value(columns.value))
+
+    # Columns beside each other.
+
+    def _interleave(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
+        code, chunks, width = self.code, self.groups.parts, self.tiles.nr
+        on, k = code.sub(code.dim(self.gemm.n), left), code.dim(self.groups.k)
+        start = code.mul(panel, code.dim(self.depth))
+
+        def group(r: SSAValue, counts: Sequence[SSAValue]) -> None:
+            elements = [code.add(code.mul(r, chunks), chunk) for chunk in range(chunks)]
+            rows = [self._row(coords, left, *each) for each in zip(elements, counts, strict=True)]
+            row = code.add(start, r)
+            code.store(interleaved(self.gemm, rows), self.numbers, [code.mul(row, width * chunks)])
+
+        whole = code.divide(k, chunks)
+        with code.loop(whole, "r") as r:
+            group(r, [on] * chunks)
+        rest = code.sub(k, code.mul(whole, chunks))
+        with code.when(code.compare("sgt", rest, 0)):
+            group(whole, [code.select(code.compare("sgt", rest, chunk), on, code.index(0)) for chunk in range(chunks)])
+
+    def _row(self, coords: Coords, left: SSAValue, element: SSAValue, on: SSAValue) -> SSAValue:
+        """The numbers of a panel's columns at a step of K, `on` of them, then zeros."""
+        column = self.groups.contraction.column
+        here = {**coords, self.groups.reduced: element, column: left}
+        return self._numbers(here, column[-1], self.tiles.nr, on)
+
+    # Columns along K.
+
+    def _transpose(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
+        """Blocks of as many groups as columns: each column goes to memory, from where groups are read."""
+        code, contraction, lanes = self.code, self.groups.contraction, self.tiles.lanes
+        numbers = lanes * self.groups.parts
+        block = code.alloc([lanes, lanes], i32, "block", scope="local")
+        chunks = view(code, block, [lanes, numbers], self.groups.storage)
+        last, k = code.sub(code.dim(self.gemm.n), 1), code.dim(self.groups.k)
+        with (
+            code.loop(code.index(self.tiles.vectors), "v") as v,
+            code.loop(code.dim(ceildiv(self.depth, constant(lanes))), "block") as block_number,
+        ):
+            first, start = code.mul(v, lanes), code.mul(block_number, numbers)
+            on = code.sub(k, start)
+            for j in range(lanes):
+                column = code.minimum(code.add(code.add(left, first), j), last)
+                here = {**coords, self.groups.reduced: start, contraction.column: column}
+                values = self._numbers(here, self.groups.reduced[-1], numbers, on)
+                code.store(values, chunks, [code.index(j), code.index(0)])
+            groups = [code.load(block, [code.index(j), code.index(0)], lanes) for j in range(lanes)]
+            self._store(panel, code.mul(block_number, lanes), first, transposed(code, groups))
+
+    def _store(self, panel: SSAValue, top: SSAValue, first: SSAValue, rows: Sequence[SSAValue]) -> None:
+        """Stores as many rows of a block as the panel has."""
+        code = self.code
+        for i, row in enumerate(rows):
+            r = code.add(top, i)
+            inside = code.select(code.compare("slt", r, code.dim(self.depth)), code.index(len(rows)), code.index(0))
+            code.store(row, self.buffer, [panel, r, first], code.leading(inside, len(rows)))
+
+
+def interleaved(gemm: Gemm, rows: Sequence[SSAValue]) -> SSAValue:
+    """Two or four vectors as one: an element of each in turn."""
+    code, lanes = gemm.code, gemm.tiles.nr
+    pairs = [
+        shuffle(code, (rows[i], rows[i + 1]), [each + lanes * half for each in range(lanes) for half in range(2)])
+        for i in range(0, len(rows), 2)
+    ]
+    if len(pairs) == 1:
+        return pairs[0]
+    order = [2 * each + at + 2 * lanes * half for each in range(lanes) for half in range(2) for at in range(2)]
+    return shuffle(code, (pairs[0], pairs[1]), order)
+
 
 Range = tuple[SSAValue, SSAValue]
 """The numbers from the first value to before the second."""

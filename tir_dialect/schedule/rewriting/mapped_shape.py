@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tir_dialect.dims import Dim, maximum, product
+from tir_dialect.schedule.index_domain import IndexDomain
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.schedule.indices.index_domain import IndexDomain
 from tir_dialect.schedule.state import ScheduleState
 
 

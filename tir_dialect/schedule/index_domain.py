@@ -1,15 +1,125 @@
-"""Inversion of index maps: iterators as expressions of the indices that are computed from them."""
+"""The index domain of a buffer, its indices as variables, and the inverse of a map of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block
+
+from tir_dialect.analysis.determination import Axis, determine
 from tir_dialect.analysis.digits import ONE, Digit, Ranges, as_sum, covers, digit_range
-from tir_dialect.dims import Dim, DimLike, Prover, ceildiv, constant, floordiv, mod, product, symbol, total
-from tir_dialect.schedule.indices.mirrors import Mirrors
+from tir_dialect.analysis.extremes import extremes
+from tir_dialect.analysis.index_space import Variable
+from tir_dialect.dims import (
+    Bounds,
+    Dim,
+    DimLike,
+    FloorDivAtom,
+    ModAtom,
+    Prover,
+    ceildiv,
+    constant,
+    floordiv,
+    mod,
+    product,
+    symbol,
+    total,
+)
+
+
+@dataclass(frozen=True)
+class Mirrors:
+    """Variables `v` that stand for `extent - 1 - v` in indices, and their extents."""
+
+    indices: tuple[Dim, ...]
+    extents: dict[str, Dim]
+
+    @staticmethod
+    def of(space: Ranges, indices: Sequence[Dim], names: AbstractSet[str]) -> Mirrors | None:
+        """Mirrors what is subtracted in quotients and remainders; `None` if there is nothing.
+
+        `mod(n - 1 - i, 4)` is `mod(i, 4)` of the mirrored variable, whose digits can be told.
+        """
+        found = {name for index in indices for name in _subtracted(index)} & names
+        extents = {name: space.variables[name].upper for name in sorted(found) if name in space.variables}
+        known = {name: extent for name, extent in extents.items() if extent is not None and _from_zero(space, name)}
+        if not known:
+            return None
+        values = {name: extent - ONE - symbol(name) for name, extent in known.items()}
+        return Mirrors(tuple(index.substitute(values) for index in indices), known)
+
+
+def _from_zero(space: Ranges, name: str) -> bool:
+    lower = space.variables[name].lower
+    return lower is not None and not lower.terms
+
+
+def _subtracted(dim: Dim) -> Iterator[str]:
+    """The symbols with a negative factor in the numerators of a dimension."""
+    for _, monomial in dim.terms:
+        for atom, _ in monomial:
+            if not isinstance(atom, FloorDivAtom | ModAtom):
+                continue
+            yield from _subtracted(atom.numerator)
+            for factor, inner in atom.numerator.terms:
+                if factor < 0:
+                    yield from (name for part, _ in inner for name in part.symbols)
+
+
+@dataclass(frozen=True)
+class IndexDomain:
+    """A variable for each index of a shape."""
+
+    variables: dict[str, Variable]
+    prover: Prover
+
+    @staticmethod
+    def of(shape: Sequence[Dim], bounds: Bounds) -> IndexDomain:
+        """The domain of a buffer of this shape; `bounds` are those of the symbols in it."""
+        values = Block(arg_types=[IndexType()] * len(shape)).args
+        variables = [
+            Variable(value, symbol(f"x${number}"), constant(0), extent)
+            for number, (value, extent) in enumerate(zip(values, shape, strict=True))
+        ]
+        entries = {str(v.dim): (v.lower, v.lower if v.is_empty or v.upper is None else v.upper - 1) for v in variables}
+        return IndexDomain({str(v.dim): v for v in variables}, Prover(bounds.with_entries(entries)))
+
+    @property
+    def indices(self) -> list[Dim]:
+        """The variables, as expressions."""
+        return [variable.dim for variable in self.variables.values()]
+
+    def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
+        """Whether `lhs <= rhs`, for all indices or for none."""
+        return self.prover.less_equal(lhs, rhs)
+
+    def tells_apart(self, outputs: Sequence[Dim]) -> bool:
+        """Whether two indices for which all of these expressions agree are certainly the same."""
+        mirrors = Mirrors.of(self, outputs, self.variables.keys())
+        ways = [outputs] if mirrors is None else [outputs, mirrors.indices]
+        return any(self._determine_all([(Axis(output),) for output in way]) for way in ways)
+
+    def _determine_all(self, rows: Sequence[tuple[Axis]]) -> bool:
+        return all(determine(self, rows, variable, self.variables.keys()) for variable in self.indices)
+
+    def extent(self, output: Dim) -> Dim | None:
+        """One more than the greatest value of an expression, of a quotient rounded up; `None` if it is not known to be
+        at least 0 and bounded.
+        """
+        variables = list(self.variables.values())
+        found = extremes(output, variables, self.prover)
+        if found is None or self.prover.less_equal(0, found.low) is not True:
+            return None
+        atom = output.as_atom
+        if isinstance(atom, FloorDivAtom) and self.variables.keys().isdisjoint(atom.denominator.symbols):
+            numerator = extremes(atom.numerator, variables, self.prover)
+            if numerator is not None:
+                return self.prover.simplify(ceildiv(numerator.high + 1, atom.denominator))
+        return self.prover.simplify(found.high + 1)
 
 
 class Space(Ranges, Protocol):

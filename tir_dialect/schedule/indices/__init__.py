@@ -1,1 +1,0 @@
-"""Index maps and their inverses: indices as sums of digits."""
