@@ -57,7 +57,7 @@ class TileMemory:
     """From a pixel to the next, in elements."""
 
 
-CALLED_PRODUCTS = 3000
+CALLED_MACS = 3000
 """Multiply-adds of vectors in a tile from which on a call of a function takes no more than 1 % of its time."""
 CALLED_LOOPS = (2, 3)
 """Loops of a reduction in such a function. With more, the innermost ones are so short that a function, to which steps
@@ -156,7 +156,7 @@ class MicroKernel:
         runs, steps = self.runs(most), self.extents[-1].constant_value
         if len(self.extents) not in CALLED_LOOPS or runs is None or steps is None:
             return False
-        return runs * steps * mr * self.width >= CALLED_PRODUCTS
+        return runs * steps * mr * self.width >= CALLED_MACS
 
     def _prefetched_data(self, mr: int, most: int | None) -> int:
         """How many cache lines to prefetch of what the next tile loads: all if L1 holds that too.
