@@ -47,6 +47,9 @@ may differ by a quarter.
 
 NARROW = 0.25
 
+MAX_TURNS = 5_000
+"""Calls and iterations of a graph, which on inputs that were drawn may have no end."""
+
 NO_RUN = (DiagnosticException, CodegenError, NotImplementedError)
 """What says that a module cannot be run as it is."""
 
@@ -218,7 +221,7 @@ def runner(module: ModuleOp, build: Build, weights: Mapping[str, Any]) -> Runner
         return _bytecode(module, weights)
     from relax_dialect.interpreter import run
 
-    return lambda name, arguments: run(module, name, arguments, weights=weights)
+    return lambda name, arguments: run(module, name, arguments, weights=weights, max_turns=MAX_TURNS)
 
 
 def machine(executable: Executable) -> Runner:

@@ -26,6 +26,7 @@ def while_(frame: Frame, op: WhileOp) -> None:
             break
         for old, new in zip(asks.args, body.args, strict=True):
             frame.set(new, frame.get(old))
+        frame.interpreter.turn(frame.function)
         values = frame.run_block(body)
     _leave(frame, op, values)
 
@@ -46,6 +47,7 @@ def for_(frame: Frame, op: ForOp) -> None:
         _enter(frame, op, body, values)
         if counter >= upper if step > 0 else counter <= upper:
             break
+        frame.interpreter.turn(frame.function)
         values = frame.run_block(body)
         counter += step
     _leave(frame, op, values)

@@ -70,9 +70,11 @@ class Program:
         packed_functions: Mapping[str, Callable[..., Any]] | None = None,
         weights: Mapping[str, Any] | None = None,
         worker: Worker | None = None,
+        max_turns: int | None = None,
     ):
         """Packed functions come from `packed_functions`, then from the tvm-ffi registry; `weights` are the constants
-        that are kept outside of the module, by name; `worker` is the rank that this is, if there are several.
+        that are kept outside of the module, by name; `worker` is the rank that this is, if there are several;
+        `max_turns` is how many calls and iterations of loops there may be in all, if that is limited.
         """
         self.module = module
         self.worker = worker
@@ -81,6 +83,7 @@ class Program:
         self._facts: dict[tuple[Operation, str], Any] = {}
         self._depth = 0
         self._entries = 0
+        self._turns, self._max_turns = 0, max_turns
 
     @cached_property
     def captured(self) -> dict[str, int]:
@@ -108,10 +111,17 @@ class Program:
             self._facts[key] = make()
         return cast("T", self._facts[key])
 
+    def turn(self, function: str) -> None:
+        """A call or an iteration begins; `RuntimeError` after the last one that may."""
+        self._turns += 1
+        if self._max_turns is not None and self._turns > self._max_turns:
+            raise RuntimeError(f"{function}: more than {self._max_turns} calls and iterations of loops")
+
     # Depth
 
     def push(self, function: str) -> None:
-        """A call begins; `RecursionError` if there are too many."""
+        """A call begins; `RecursionError` if there are too many inside each other."""
+        self.turn(function)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise RecursionError(too_deep(function, MAX_DEPTH))

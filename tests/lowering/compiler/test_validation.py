@@ -182,6 +182,11 @@ def test_a_new_signature_is_said_and_becomes_the_reference():
             '  %0 = relax.call_pure_packed "is.nowhere"(%x) : !relax.object\n  relax.return %0\n}',
             "fails on all inputs drawn",
         ),
+        (
+            "relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {\n"
+            "  %0 = relax.call @main(%x) : !relax.object\n  relax.return %0\n}",
+            "main: more than 5000 calls and iterations of loops",
+        ),
     ],
 )
 def test_what_is_not_validated_is_said(text: str, reason: str):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lowering.parsing import parse_module
+from relax_dialect.interpreter import run
 from tests.support.programs import MODES, run_everywhere, runner
 
 COUNT = """
@@ -166,3 +167,21 @@ def test_what_is_carried_is_checked_in_every_iteration(mode: str):
     for count in (1, 2):
         with pytest.raises(ValueError, match=r"carried value #0.*: expected n = 3.*, got 2"):
             run(np.array([2, 1, 2], np.float32), count)
+
+
+TAIL = """
+relax.func @main(%at: !relax.prim<i64>, %step: !relax.prim<i64>) -> !relax.object {
+  %0 = relax.call @main(%at, %step) : !relax.object
+  relax.return %0
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "arguments"), [(COUNT, [4, 1]), (WHILE, [np.array(1), np.array(5)]), (TAIL, [1, 1])])
+def test_turns_are_limited(text: str, arguments: list[Any]):
+    """Of loops and of calls in tail position: with the call of the function itself, four iterations are five."""
+    module = parse_module(text)
+    with pytest.raises(RuntimeError, match="main: more than 4 calls and iterations of loops"):
+        run(module, "main", arguments, max_turns=4)
+    if text != TAIL:
+        run(module, "main", arguments, max_turns=5)
