@@ -45,7 +45,7 @@ class UntrustedError(ValueError):
 
 
 class StepLimitError(RuntimeError):
-    """A program of the virtual machine that has not ended after as many instructions as it may execute."""
+    """A program that has not ended after as many instructions, or calls and iterations if interpreted, as it may."""
 
 
 _KEPT = frozenset({"KeyboardInterrupt", "SystemExit"})

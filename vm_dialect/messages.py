@@ -264,6 +264,11 @@ def too_many_steps(function: str, limit: int) -> str:
     return f"{function}: has not ended after {limit} instructions, as many as max_steps lets it execute"
 
 
+def too_many_iterations(function: str, limit: int) -> str:
+    """`StepLimitError`: a program that is interpreted has begun `limit` calls and iterations, as many as it may."""
+    return f"{function}: has not ended after {limit} calls and iterations of loops, as many as max_steps lets it begin"
+
+
 def not_allowed(name: str) -> str:
     """`UntrustedError`: a function that a program from elsewhere may not call."""
     return (

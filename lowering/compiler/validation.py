@@ -47,8 +47,8 @@ may differ by a quarter.
 
 NARROW = 0.25
 
-MAX_TURNS = 5_000
-"""Calls and iterations of a graph, which on inputs that were drawn may have no end."""
+MAX_ITERATIONS, MAX_INSTRUCTIONS = 5_000, 2_000_000
+"""Calls and iterations of a graph, and instructions of bytecode: on inputs that were drawn there may be no end."""
 
 NO_RUN = (DiagnosticException, CodegenError, NotImplementedError)
 """What says that a module cannot be run as it is."""
@@ -221,7 +221,7 @@ def runner(module: ModuleOp, build: Build, weights: Mapping[str, Any]) -> Runner
         return _bytecode(module, weights)
     from relax_dialect.interpreter import run
 
-    return lambda name, arguments: run(module, name, arguments, weights=weights, max_turns=MAX_TURNS)
+    return lambda name, arguments: run(module, name, arguments, weights=weights, max_steps=MAX_ITERATIONS)
 
 
 def machine(executable: Executable) -> Runner:
@@ -241,7 +241,8 @@ def _bytecode(module: ModuleOp, weights: Mapping[str, Any]) -> Runner:
     kernels = {op.sym_name.data: _interpreted(op, compile_prim_func(op)) for op in module.ops if _is_kernel(op)}
     lowered = module.clone()
     AllocateRegistersPass().apply(Context(), lowered)
-    made = VirtualMachine(emit_executable(lowered, tensors=dict(weights)), kernels=kernels)
+    executable = emit_executable(lowered, tensors=dict(weights))
+    made = VirtualMachine(executable, kernels=kernels, max_steps=MAX_INSTRUCTIONS)
     return lambda name, arguments: made[name](*arguments)
 
 

@@ -107,7 +107,7 @@ class Function:
                 break
             function, arguments = result.function, result.arguments
             expectations[result.expected] = None
-            self.interpreter.turn(self.name)
+            self.interpreter.step(self.name)
         for expected in reversed(expectations):
             expected.check(result)
         self.interpreter.pop()

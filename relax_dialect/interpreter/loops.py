@@ -26,7 +26,7 @@ def while_(frame: Frame, op: WhileOp) -> None:
             break
         for old, new in zip(asks.args, body.args, strict=True):
             frame.set(new, frame.get(old))
-        frame.interpreter.turn(frame.function)
+        frame.interpreter.step(frame.function)
         values = frame.run_block(body)
     _leave(frame, op, values)
 
@@ -47,7 +47,7 @@ def for_(frame: Frame, op: ForOp) -> None:
         _enter(frame, op, body, values)
         if counter >= upper if step > 0 else counter <= upper:
             break
-        frame.interpreter.turn(frame.function)
+        frame.interpreter.step(frame.function)
         values = frame.run_block(body)
         counter += step
     _leave(frame, op, values)

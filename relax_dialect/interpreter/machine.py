@@ -32,13 +32,13 @@ def run(
     arguments: Sequence[Any] | Mapping[str, Any],
     packed_functions: Mapping[str, Callable[..., Any]] | None = None,
     weights: Mapping[str, Any] | None = None,
-    max_turns: int | None = None,
+    max_steps: int | None = None,
 ) -> Value:
     """Calls the relax function `entry` of a module with NumPy semantics.
 
     Arguments, in order or by the names of the parameters, are arrays of any DLPack library, numbers, strings, sequences
     for tuples, `tvm_ffi` values. Results are NumPy arrays, tuples, `Shape`s and Python scalars. A check that fails
-    raises `TypeError` or `ValueError`, an exception of a packed function passes through. `max_turns` limits calls and
-    iterations of loops; `RuntimeError` after the last one.
+    raises `TypeError` or `ValueError`, an exception of a packed function passes through. `max_steps` limits calls and
+    iterations of loops: `StepLimitError` after the last one.
     """
-    return Interpreter(module, packed_functions, weights, max_turns=max_turns).run(entry, arguments)
+    return Interpreter(module, packed_functions, weights, max_steps=max_steps).run(entry, arguments)

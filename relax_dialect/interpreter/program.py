@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from relax_dialect.interpreter.runtime_values import Value, from_python, packed
 from relax_dialect.ops.callees import captured_parameters
 from vm_dialect import messages
-from vm_dialect.errors import register_error_types
+from vm_dialect.errors import StepLimitError, register_error_types
 from vm_dialect.numpy_library import register_functions_of_tvm
 
 register_error_types()
@@ -70,11 +70,11 @@ class Program:
         packed_functions: Mapping[str, Callable[..., Any]] | None = None,
         weights: Mapping[str, Any] | None = None,
         worker: Worker | None = None,
-        max_turns: int | None = None,
+        max_steps: int | None = None,
     ):
         """Packed functions come from `packed_functions`, then from the tvm-ffi registry; `weights` are the constants
         that are kept outside of the module, by name; `worker` is the rank that this is, if there are several;
-        `max_turns` is how many calls and iterations of loops there may be in all, if that is limited.
+        `max_steps` is how many calls and iterations of loops there may be in all, if that is limited.
         """
         self.module = module
         self.worker = worker
@@ -83,7 +83,7 @@ class Program:
         self._facts: dict[tuple[Operation, str], Any] = {}
         self._depth = 0
         self._entries = 0
-        self._turns, self._max_turns = 0, max_turns
+        self._steps, self._max_steps = 0, max_steps
 
     @cached_property
     def captured(self) -> dict[str, int]:
@@ -111,17 +111,17 @@ class Program:
             self._facts[key] = make()
         return cast("T", self._facts[key])
 
-    def turn(self, function: str) -> None:
-        """A call or an iteration begins; `RuntimeError` after the last one that may."""
-        self._turns += 1
-        if self._max_turns is not None and self._turns > self._max_turns:
-            raise RuntimeError(f"{function}: more than {self._max_turns} calls and iterations of loops")
+    def step(self, function: str) -> None:
+        """A call or an iteration begins; `StepLimitError` after the last one that may."""
+        self._steps += 1
+        if self._max_steps is not None and self._steps > self._max_steps:
+            raise StepLimitError(messages.too_many_iterations(function, self._max_steps))
 
     # Depth
 
     def push(self, function: str) -> None:
         """A call begins; `RecursionError` if there are too many inside each other."""
-        self.turn(function)
+        self.step(function)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise RecursionError(too_deep(function, MAX_DEPTH))

@@ -8,6 +8,7 @@ import pytest
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from tests.support.programs import MODES, run_everywhere, runner
+from vm_dialect.errors import StepLimitError
 
 COUNT = """
 relax.func @main[%n](%at: !relax.prim<i64, n>, %step: !relax.prim<i64>) -> !relax.prim<i64> {
@@ -178,10 +179,10 @@ relax.func @main(%at: !relax.prim<i64>, %step: !relax.prim<i64>) -> !relax.objec
 
 
 @pytest.mark.parametrize(("text", "arguments"), [(COUNT, [4, 1]), (WHILE, [np.array(1), np.array(5)]), (TAIL, [1, 1])])
-def test_turns_are_limited(text: str, arguments: list[Any]):
+def test_steps_are_limited(text: str, arguments: list[Any]):
     """Of loops and of calls in tail position: with the call of the function itself, four iterations are five."""
     module = parse_module(text)
-    with pytest.raises(RuntimeError, match="main: more than 4 calls and iterations of loops"):
-        run(module, "main", arguments, max_turns=4)
+    with pytest.raises(StepLimitError, match="main: has not ended after 4 calls and iterations of loops"):
+        run(module, "main", arguments, max_steps=4)
     if text != TAIL:
-        run(module, "main", arguments, max_turns=5)
+        run(module, "main", arguments, max_steps=5)
