@@ -1,7 +1,7 @@
-"""Convolutions of ResNet-50 and MobileNet on one picture, against PyTorch and ONNX Runtime, on 1 and 2 threads.
+"""Convolutions of ResNet-50 and MobileNet on one image, against PyTorch and ONNX Runtime, on 1 and 2 threads.
 
-The number of pictures is a symbol. Channels are in blocks of a vector, as `convert-layout` makes them in networks, and
-so are our weights. ONNX Runtime has rearranged its constant weights before, and rearranges pictures in every call; in a
+The number of images is a symbol. Channels are in blocks of a vector, as `convert-layout` makes them in networks, and
+so are our weights. ONNX Runtime has rearranged its constant weights before, and rearranges images in every call; in a
 chain, where a convolution of 1 x 1 leads back to the channels of the first, it does so only at both ends.
 """
 
@@ -58,15 +58,15 @@ def call(x: str, w: str, layout: str, data: str, lists: str) -> str:
 
 
 def case(channels: int, extent: int, filters: int, size: int, stride: int, groups: int) -> Case:
-    """A convolution that keeps the size of the picture, but for the stride."""
+    """A convolution that keeps the size of the image, but for the stride."""
     rng, padding = np.random.default_rng(0), size // 2
     x = rng.standard_normal((1, channels, extent, extent), np.float32)
     w = rng.standard_normal((filters, channels // groups, size, size), np.float32)
     lists = f"strides = [{stride}, {stride}] padding = [{', '.join([str(padding)] * 4)}] groups = {groups}"
     (kernel, layout), whole = in_blocks(w), channels % BLOCK == 0
-    picture, data = (cut(x, 1, 4), f"NCHW{BLOCK}c") if whole else (x, "NCHW")
+    image, data = (cut(x, 1, 4), f"NCHW{BLOCK}c") if whole else (x, "NCHW")
     text = f"""
-relax.func @main[%n](%x: !relax.tensor<[n, {", ".join(map(str, picture.shape[1:]))}], f32>,
+relax.func @main[%n](%x: !relax.tensor<[n, {", ".join(map(str, image.shape[1:]))}], f32>,
     %w: !relax.tensor<[{", ".join(map(str, kernel.shape))}], f32>) -> !relax.object {{
   %0 = {call("%x", "%w", layout, data, lists)}
   relax.return %0
@@ -77,7 +77,7 @@ relax.func @main[%n](%x: !relax.tensor<[n, {", ".join(map(str, picture.shape[1:]
     return Case(
         name,
         text,
-        (picture, kernel),
+        (image, kernel),
         2.0 * after * after * w.size,
         torch=lambda torch: partial(torch.nn.functional.conv2d, stride=stride, padding=padding, groups=groups),
         onnx="Conv",

@@ -62,7 +62,7 @@ def _transpose(shape: tuple[int, ...], axes: tuple[int, ...]) -> Case:
 
 
 def _padding(kind: str, numpy: str, torch_mode: str, onnx: str) -> Case:
-    """Elements of a picture around it."""
+    """Elements of a image around it."""
     shape, widths = (1, 64, 56, 56), [(0, 0), (0, 0), (1, 1), (1, 1)]
     before_and_after = [width for pair in widths for width in pair]
     return Case(

@@ -56,7 +56,7 @@ def raise_error(
 def backtrace_line(location: LocationAttr, function: str) -> str:
     """A line as in Python's tracebacks, which tvm-ffi makes frames of; empty if the location is unknown.
 
-    The imported name of an op stands behind that of the function.
+    The imported name of an op follows that of the function.
     """
     where, imported = source_position(location), names(location)
     caller = f"{function} ({', '.join(imported)})" if imported else function

@@ -76,7 +76,7 @@ class SwappedGemm(SinglePassGemm):
         code, gemm, lanes = self.code, self.gemm, self.lanes
         pitch = ceildiv(gemm.m, constant(lanes)) * lanes
         most = gemm.n if gemm.n.constant_value is not None else minimum(gemm.n, constant(SWAP_MAX_N))
-        accumulators = code.alloc([most * pitch], gemm.contraction.element, "exchanged")
+        accumulators = code.alloc([most * pitch], gemm.contraction.element, "swapped")
         inner = self._swapped(accumulators, pitch)
         generators: list[Gemv | SmallMGemm | SkinnyGemm] = []
         if can_be_gemv(inner):

@@ -75,7 +75,7 @@ REFUSED_OPERATORS: Mapping[str, str] = MappingProxyType(
         "nn.attention_var_len": "rows of unlike length are a kernel for GPUs in TVM; cut them apart, or use a mask",
         "macro": "R.macro stands above a function, which is read where it is called",
         "rewriter": "R.rewriter describes a pass, not a program",
-        **dict.fromkeys(_TYPES, "a type is no value; it stands behind a colon or an arrow"),
+        **dict.fromkeys(_TYPES, "a type is no value; it follows a colon or an arrow"),
         **dict.fromkeys(_BUILDERS, "it builds programs from Python; a text has the program itself"),
         "device_mesh": "a mesh stands in I.module_global_infos, or in a type or call that asks for one",
         "dist.device_mesh": "a mesh stands in I.module_global_infos, or in a type or call that asks for one",

@@ -20,7 +20,7 @@ def way(subscripts: str, m: int, k: int, n: int) -> bool:
         text = text.replace(f"<[{pair}]", f"<[{sizes[0]}, {sizes[1]}]")
     func = kernel(text)
     schedule(func, Target.parse("x86-64-v4 cores=2"))
-    return "%exchanged" in str(func)
+    return "%swapped" in str(func)
 
 
 @pytest.mark.parametrize("subscripts", SUBSCRIPTS)
@@ -32,7 +32,7 @@ def test_up_to_eight_columns_are_rows_of_the_transposed_gemm(subscripts: str) ->
 def test_rows_along_k_stay_rows() -> None:
     func = kernel(Sum("mk,kn->mn").text)
     schedule(func, Target.parse("x86-64-v4 cores=2"))
-    assert "%exchanged" not in str(func)
+    assert "%swapped" not in str(func)
 
 
 @pytest.mark.parametrize("n", range(10))

@@ -5,11 +5,11 @@
 
 // CHECK-LABEL: tir.prim_func @einsum(
 // CHECK:         tir.if
-// CHECK:           %exchanged = tir.alloc_buffer : !tir.buffer<[912], f32, align = 64>
+// CHECK:           %swapped = tir.alloc_buffer : !tir.buffer<[912], f32, align = 64>
 // CHECK:           tir.for (%task)
 // CHECK:             tir.call unchecked @relax.routine.rows.f32.4x32
 // CHECK:           tir.for (%task_1)
-// CHECK:             tir.call unchecked @relax.routine.transpose.f32.8{{.*}}(%exchanged
+// CHECK:             tir.call unchecked @relax.routine.transpose.f32.8{{.*}}(%swapped
 // CHECK:         } else {
 // CHECK:           tir.call unchecked @relax.routine.streamed
 
