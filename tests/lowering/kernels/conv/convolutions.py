@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Convolution:
-    """Of pictures with a known number of channels; height and width are symbols."""
+    """Of images with a known number of channels; height and width are symbols."""
 
     channels: int
     filters: int
@@ -23,11 +23,11 @@ class Convolution:
     @property
     def text(self) -> str:
         kernel = f"[{self.filters}, {self.channels // self.groups}, {self.size}, {self.size}]"
-        picture = ", ".join({"N": "n", "C": str(self.channels), "H": "h", "W": "w"}[letter] for letter in self.layout)
+        image = ", ".join({"N": "n", "C": str(self.channels), "H": "h", "W": "w"}[letter] for letter in self.layout)
         settings = {"strides": [self.stride] * 2, "padding": [self.padding] * 4, "dilation": [self.dilation] * 2}
         lists = " ".join(f"{name} = {value}" for name, value in settings.items())
         layout = "" if self.layout == "NCHW" else f' data_layout = "{self.layout}"'
-        return f"""relax.func @main[%n, %h, %w](%x: !relax.tensor<[{picture}], f32>, %k: !relax.tensor<{kernel}, f32>)
+        return f"""relax.func @main[%n, %h, %w](%x: !relax.tensor<[{image}], f32>, %k: !relax.tensor<{kernel}, f32>)
     -> !relax.object {{
   %0 = relax.nn.conv2d %x, %k {lists} groups = {self.groups}{layout}
   relax.return %0

@@ -47,10 +47,10 @@ class Blocked:
 
     plain: Convolution
     block: int = 16
-    picture: tuple[int, int] | None = None
+    image: tuple[int, int] | None = None
     followed: bool = False
     """Whether a bias, another tensor and a maximum follow."""
-    pictures: int | None = None
+    images: int | None = None
     """How many there are; a symbol unless it is given."""
 
     @property
@@ -64,9 +64,9 @@ class Blocked:
     @property
     def text(self) -> str:
         c, b = self.plain, self.block
-        height, width = self.picture or ("h", "w")
-        n = self.pictures or "n"
-        picture = f"{c.channels // b}, {height}, {width}, {b}" if self.cuts_data else f"{c.channels}, {height}, {width}"
+        height, width = self.image or ("h", "w")
+        n = self.images or "n"
+        image = f"{c.channels // b}, {height}, {width}, {b}" if self.cuts_data else f"{c.channels}, {height}, {width}"
         seen, inner = c.channels // c.groups, f"{b}, {b}" if self.cuts_kernel else str(b)
         kernel = f"{c.filters // b}, {seen // b if self.cuts_kernel else seen}, {c.size}, {c.size}, {inner}"
         lists = f"strides = {[c.stride] * 2} padding = {[c.padding] * 4} dilation = {[c.dilation] * 2}"
@@ -80,7 +80,7 @@ class Blocked:
   %1 = relax.add %0, %b
   %2 = relax.add %1, %r
   %3 = relax.nn.relu %2"""
-        return f"""relax.func @main[%n, %h, %w](%x: !relax.tensor<[{n}, {picture}], f32>,
+        return f"""relax.func @main[%n, %h, %w](%x: !relax.tensor<[{n}, {image}], f32>,
     %k: !relax.tensor<[{kernel}], f32>{more if self.followed else ""}) -> !relax.object {{
   %0 = relax.nn.conv2d %x, %k {lists} groups = {c.groups} {layouts}{tail if self.followed else ""}
   relax.return %{3 if self.followed else 0}
@@ -88,7 +88,7 @@ class Blocked:
 
     def arrays(self, n: int, h: int, w: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The arguments, and the expected result."""
-        x, k = self.plain.arrays(self.pictures or n, *(self.picture or (h, w)))
+        x, k = self.plain.arrays(self.images or n, *(self.image or (h, w)))
         expected = self.plain.expected(x, k)
         data = cut(x, 1, self.block) if self.cuts_data else x
         kernel = cut(k, 0, self.block)
@@ -118,18 +118,18 @@ CASES = {
     "depthwise, 5x5": Blocked(Convolution(16, 16, 5, padding=2, groups=16)),
     "blocks of 8": Blocked(Convolution(8, 24, 3, padding=1), block=8),
     "blocks of 32": Blocked(Convolution(32, 64, 1), block=32),
-    "1x1, 7x7": Blocked(Convolution(32, 80, 1), picture=(7, 7)),
-    "3x3, 7x7": Blocked(Convolution(16, 80, 3, padding=1), picture=(7, 7)),
-    "3x3, 13x17": Blocked(Convolution(16, 32, 3, padding=1), picture=(13, 17)),
-    "3x3, 14x14": Blocked(Convolution(16, 256, 3, padding=1), block=8, picture=(14, 14), pictures=1),
-    "1x1, many channels": Blocked(Convolution(400, 32, 1), picture=(3, 5)),
+    "1x1, 7x7": Blocked(Convolution(32, 80, 1), image=(7, 7)),
+    "3x3, 7x7": Blocked(Convolution(16, 80, 3, padding=1), image=(7, 7)),
+    "3x3, 13x17": Blocked(Convolution(16, 32, 3, padding=1), image=(13, 17)),
+    "3x3, 14x14": Blocked(Convolution(16, 256, 3, padding=1), block=8, image=(14, 14), images=1),
+    "1x1, many channels": Blocked(Convolution(400, 32, 1), image=(3, 5)),
     "followed": Blocked(Convolution(16, 32, 3, padding=1), followed=True),
     "followed, 1x1": Blocked(Convolution(16, 48, 1), followed=True),
     "followed, five blocks": Blocked(Convolution(16, 80, 3, padding=1), followed=True),
     "followed, depthwise": Blocked(Convolution(32, 32, 3, padding=1, groups=32), followed=True),
     "followed, groups": Blocked(Convolution(32, 64, 3, padding=1, groups=2), followed=True),
     "followed, groups of 4": Blocked(Convolution(32, 32, 3, padding=1, groups=8), followed=True),
-    "followed, one picture": Blocked(Convolution(16, 32, 3, padding=1), followed=True, pictures=1),
+    "followed, one image": Blocked(Convolution(16, 32, 3, padding=1), followed=True, images=1),
 }
 SIZES = ((1, 7, 7), (2, 9, 8), (1, 13, 40), (0, 8, 8), (3, 7, 33))
 
@@ -143,11 +143,11 @@ def kernel(name: str) -> PrimFuncOp:
 
 
 LARGE = {
-    "256 to 64, 56x56": Blocked(Convolution(256, 64, 1), picture=(56, 56)),
-    "512 to 128, 28x28": Blocked(Convolution(512, 128, 1), picture=(28, 28)),
-    "512 to 128, 28x28, every second": Blocked(Convolution(512, 128, 1, stride=2), picture=(56, 56)),
-    "16 to 32, 56x56": Blocked(Convolution(16, 32, 1), picture=(56, 56)),
-    "far apart": Blocked(Convolution(64, 32, 3, padding=12, dilation=12), picture=(28, 28)),
+    "256 to 64, 56x56": Blocked(Convolution(256, 64, 1), image=(56, 56)),
+    "512 to 128, 28x28": Blocked(Convolution(512, 128, 1), image=(28, 28)),
+    "512 to 128, 28x28, every second": Blocked(Convolution(512, 128, 1, stride=2), image=(56, 56)),
+    "16 to 32, 56x56": Blocked(Convolution(16, 32, 1), image=(56, 56)),
+    "far apart": Blocked(Convolution(64, 32, 3, padding=12, dilation=12), image=(28, 28)),
 }
 SMALL_CACHES = replace(Target.host(), l1_bytes=4096, l2_bytes=8192)
 """A machine on which sums are made in turns, and weights asked for in advance."""
@@ -213,7 +213,7 @@ def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:
 @pytest.mark.parametrize(
     ("name", "machine"),
     in_turn(
-        [name for name in CASES if CASES[name].picture is None and CASES[name].plain.groups != 2],
+        [name for name in CASES if CASES[name].image is None and CASES[name].plain.groups != 2],
         ("x86-64-v3 cores=2", "neoverse-n1"),
     ),
 )
@@ -291,7 +291,7 @@ def test_rows_are_partitioned_where_groups_of_filters_are_few() -> None:
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
 @pytest.mark.parametrize("name", ["3x3, dilated", "groups", "first"])
 def test_rows_of_zeros_are_not_multiplied(name: str, target: Target) -> None:
-    """A picture of one row meets the middle row of the filters only; of one column, where positions are apart, too."""
+    """A image of one row meets the middle row of the filters only; of one column, where positions are apart, too."""
     plain = CASES[name].plain
     for height, width in ((1, 9), (9, 1)) if plain.dilation > 1 else ((1, 9),):
         (data, filters), expected = CASES[name].arrays(1, height, width)
