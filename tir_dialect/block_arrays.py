@@ -32,10 +32,11 @@ class BlockArray:
         """The shape of the numbers."""
         return (*self.packed.shape[:-1], self.block_format.columns(self.packed.shape[-1]))
 
-    def __getitem__(self, rows: slice) -> BlockArray:
-        """Some of the rows, or of the first axis."""
-        if self.packed.ndim < 2:
-            raise IndexError("expected an array of several rows")
+    def __getitem__(self, rows: slice | tuple[slice, ...]) -> BlockArray:
+        """Some of the rows, or of the first axes; the last one is always whole."""
+        count = len(rows) if isinstance(rows, tuple) else 1
+        if self.packed.ndim <= count:
+            raise IndexError(f"expected an array of more than {count} axes")
         return BlockArray(self.packed[rows], self.block_format)
 
     def decoded(self) -> Array:

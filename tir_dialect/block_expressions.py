@@ -13,7 +13,7 @@ from tir_dialect.dims import Dim
 class _Block:
     """The bytes of a block, as `tir_dialect.block_formats.Bytes`; each number is a scalar expression."""
 
-    def __init__(self, packed: te.Tensor, row: Sequence[te.Expr], first: te.Expr):
+    def __init__(self, packed: te.Tensor, row: Sequence[te.Expr | Dim], first: te.Expr):
         self._packed, self._row, self._first = packed, row, first
 
     def byte(self, at: te.Expr | int) -> te.Expr:
@@ -53,12 +53,22 @@ class _Block:
         return (byte ^ 128) - 128
 
 
-def decoded(packed: te.Tensor, shape: Sequence[Dim], block_format: BlockFormat, dtype: str = "f32") -> te.Tensor:
-    """The numbers of rows of whole blocks; `shape` is that of the bytes with the columns in the last position."""
+def decoded(
+    packed: te.Tensor,
+    shape: Sequence[int | Dim],
+    block_format: BlockFormat,
+    dtype: str = "f32",
+    *,
+    leading: Sequence[Dim] = (),
+) -> te.Tensor:
+    """The numbers of rows of whole blocks; `shape` is that of the bytes with the columns in the last position.
+
+    The bytes are those at the indices `leading` of the first axes, which the result does not have.
+    """
 
     def element(*i: te.Expr) -> te.Expr:
         *row, column = i
-        block = _Block(packed, row, column // block_format.elements * block_format.bytes)
+        block = _Block(packed, (*leading, *row), column // block_format.elements * block_format.bytes)
         return te.cast(block_format.formula(block, column % block_format.elements), dtype)
 
     return te.compute(shape, element, name=f"dequantize_{block_format.name}")

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
         PAGE,
         CacheFormat,
         DecoderConfig,
+        ExpertsConfig,
         LinearScaling,
         Llama3Scaling,
         YarnScaling,
     )
     from relax_dialect.nn.decoder import Decoder
     from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.nn.experts import MixtureOfExperts, StackedLinear
     from relax_dialect.nn.layers import MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
     from relax_dialect.nn.module import Module, ModuleList, Parameter, StateError, export
     from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
@@ -46,24 +48,37 @@ __all__ = [
     "DecoderConfig",
     "DecoderProgram",
     "Embedding",
+    "ExpertsConfig",
     "GatedMLP",
     "KVCache",
     "LayerNorm",
     "Linear",
     "LinearScaling",
     "Llama3Scaling",
+    "MixtureOfExperts",
     "Module",
     "ModuleList",
     "OneSequence",
     "Parameter",
     "RMSNorm",
     "RotaryEmbedding",
+    "StackedLinear",
     "StateError",
     "YarnScaling",
     "export",
 ]
 
-_MODULES = ("config", "module", "layers", "rotary", "paged_cache", "attention", "decoder", "decoder_program")
+_MODULES = (
+    "config",
+    "module",
+    "layers",
+    "experts",
+    "rotary",
+    "paged_cache",
+    "attention",
+    "decoder",
+    "decoder_program",
+)
 
 
 def __getattr__(name: str) -> object:

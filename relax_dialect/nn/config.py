@@ -130,6 +130,26 @@ RopeScaling = Llama3Scaling | LinearScaling | YarnScaling | DivisorScaling
 
 
 @dataclass(frozen=True)
+class ExpertsConfig:
+    """Feed-forward layers of which a router chooses some for each token; names are those of `config.json`."""
+
+    num_experts: int
+    num_experts_per_tok: int
+    moe_intermediate_size: int
+    """The inner features of an expert."""
+    norm_topk_prob: bool = True
+    """Whether the probabilities of the chosen experts are scaled so that their sum is 1."""
+    shared_expert_intermediate_size: int = 0
+    """The inner features of an expert that all tokens have besides, if there is one."""
+    has_shared_expert_gate: bool = False
+    """Whether the output of the shared expert is multiplied by a sigmoid of the token."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.num_experts_per_tok <= self.num_experts:
+            raise ValueError(f"expected 1 to {self.num_experts} experts for a token, got {self.num_experts_per_tok}")
+
+
+@dataclass(frozen=True)
 class DecoderConfig:
     """Sizes of a decoder, and what its family differs in; names are those of Hugging Face's `config.json`."""
 
@@ -177,6 +197,10 @@ class DecoderConfig:
     hidden_act: str = "silu"
     gated_mlp: bool = True
     mlp_bias: bool = False
+    experts: ExpertsConfig | None = None
+    """What feed-forward layers are, unless they are of `intermediate_size`."""
+    dense_layers: frozenset[int] = frozenset()
+    """Layers without experts, where others have some."""
 
     embedding_scale: float = 1.0
     residual_scale: float = 1.0

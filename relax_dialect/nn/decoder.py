@@ -10,6 +10,7 @@ from typing_extensions import override
 from relax_dialect.builder import Expr, op
 from relax_dialect.nn.attention import Attention
 from relax_dialect.nn.config import DecoderConfig, Norms, RopeScaling
+from relax_dialect.nn.experts import MixtureOfExperts
 from relax_dialect.nn.layers import ACTIVATIONS, MLP, Embedding, GatedMLP, LayerNorm, Linear, RMSNorm
 from relax_dialect.nn.module import Module, ModuleList, StateError
 from relax_dialect.nn.paged_cache import KVCache
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 def _norm(config: DecoderConfig) -> RMSNorm | LayerNorm:
     """A norm of the hidden features."""
     return (LayerNorm if config.layer_norm else RMSNorm)(config.hidden_size, config.rms_norm_eps)
+
+
+def _feed_forward(config: DecoderConfig, layer: int) -> MLP | GatedMLP | MixtureOfExperts:
+    """The feed-forward layer of a layer."""
+    hidden, activation = config.hidden_size, ACTIVATIONS[config.hidden_act]
+    if config.experts is not None and layer not in config.dense_layers:
+        return MixtureOfExperts(hidden, config.experts, activation)
+    return (GatedMLP if config.gated_mlp else MLP)(hidden, config.intermediate_size, activation, bias=config.mlp_bias)
 
 
 class DecoderLayer(Module):
@@ -50,9 +59,7 @@ class DecoderLayer(Module):
             self.pre_feedforward_layernorm = _norm(config)
         if config.norms in ("after", "both"):
             self.post_feedforward_layernorm = _norm(config)
-        inner, activation = config.intermediate_size, ACTIVATIONS[config.hidden_act]
-        feed = GatedMLP if config.gated_mlp else MLP
-        self.mlp = feed(config.hidden_size, inner, activation, bias=config.mlp_bias)
+        self.mlp = _feed_forward(config, number)
         self._norms: Norms = config.norms
         self._residual_scale = config.residual_scale
         self.rope = rope
@@ -157,12 +164,15 @@ def _ropes(config: DecoderConfig) -> list[RotaryEmbedding | None]:
 
 
 def split_fused(state: Mapping[str, Elements], config: DecoderConfig) -> dict[str, Elements]:
-    """A state whose fused projections are split: `self_attn.qkv_proj` and `mlp.gate_up_proj`, by their rows."""
-    features, inner = config.head_dim, config.intermediate_size
+    """A state whose fused projections are split: `self_attn.qkv_proj` and `gate_up_proj`, by their rows."""
+    features, experts = config.head_dim, config.experts
     queries, keys = config.num_attention_heads * features, config.num_key_value_heads * features
-    fused = {
-        "self_attn.qkv_proj": (("q_proj", queries), ("k_proj", keys), ("v_proj", keys)),
-        "mlp.gate_up_proj": (("gate_proj", inner), ("up_proj", inner)),
+    inner = {"mlp.gate_up_proj": config.intermediate_size}
+    if experts is not None:
+        inner["mlp.experts.gate_up_proj"] = experts.moe_intermediate_size
+        inner["mlp.shared_expert.gate_up_proj"] = experts.shared_expert_intermediate_size
+    fused = {"self_attn.qkv_proj": (("q_proj", queries), ("k_proj", keys), ("v_proj", keys))} | {
+        name: (("gate_proj", size), ("up_proj", size)) for name, size in inner.items()
     }
     found: dict[str, Elements] = {}
     for name, elements in state.items():
@@ -171,11 +181,12 @@ def split_fused(state: Mapping[str, Elements], config: DecoderConfig) -> dict[st
         if parts is None:
             found[name] = elements
             continue
-        rows = sum(size for _, size in parts)
-        if elements.shape[:1] != (rows,):
+        rows, axis = sum(size for _, size in parts), int("experts." in owner)
+        if elements.shape[axis : axis + 1] != (rows,):
             raise StateError(f"'{name}' expected {rows} rows, got the shape {list(elements.shape)}")
         first = 0
         for part, size in parts:
-            found[f"{owner.rpartition('.')[0]}.{part}.{kind}"] = elements[first : first + size]
+            here = (slice(None),) * axis + (slice(first, first + size),)
+            found[f"{owner.rpartition('.')[0]}.{part}.{kind}"] = elements[here]
             first += size
     return found

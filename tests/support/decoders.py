@@ -12,7 +12,7 @@ from gguf import GGMLQuantizationType as Kind
 
 from relax_dialect.frontend.gguf.file import GGUFFile
 from relax_dialect.frontend.gguf.models import model_of
-from relax_dialect.nn.config import PAGE, DecoderConfig
+from relax_dialect.nn.config import PAGE, DecoderConfig, ExpertsConfig
 from relax_dialect.nn.decoder import Decoder
 from relax_dialect.nn.decoder_program import DecoderProgram
 from tir_dialect.block_arrays import BlockArray
@@ -20,13 +20,14 @@ from tir_dialect.dtypes import numpy_dtype
 
 VOCABULARY = 96
 HIDDEN, INNER, LAYERS, HEADS, KV_HEADS, FEATURES = 64, 96, 2, 4, 2, 16
+EXPERTS, USED, SHARED = 5, 2, 32
 
 
 def write_decoder(
     path: Path, architecture: str = "llama", kind: Kind = Kind.Q4_1, *, tied: bool = True, bias: bool = False
 ) -> None:
-    """Writes a decoder of two layers whose matrices are of one kind."""
-    writer, rng = gguf.GGUFWriter(path, architecture), np.random.default_rng(0)
+    """Writes a decoder of two layers whose matrices are of one kind; feed-forward layers of `qwen2moe` are experts."""
+    writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(LAYERS)
     writer.add_context_length(128)
     writer.add_embedding_length(HIDDEN)
@@ -37,39 +38,63 @@ def write_decoder(
     writer.add_value_length(FEATURES)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(1000.0)
+    if architecture == "qwen2moe":
+        writer.add_expert_count(EXPERTS)
+        writer.add_expert_used_count(USED)
+        writer.add_expert_shared_feed_forward_length(SHARED)
     add_tokenizer(writer)
-
-    def matrix(name: str, rows: int, columns: int, own: Kind = kind) -> None:
-        numbers = rng.standard_normal((rows, columns)).astype(np.float32) * 2 / np.sqrt(columns)
-        data = numbers if own is Kind.F32 else gguf.quants.quantize(numbers, own)
-        writer.add_tensor(f"{name}.weight", data, raw_dtype=own)
-
-    def vector(name: str, size: int, middle: float = 1) -> None:
-        writer.add_tensor(name, (middle + rng.standard_normal(size) / 8).astype(np.float32))
-
-    matrix("token_embd", VOCABULARY, HIDDEN, Kind.Q8_0)
+    tensors = _Tensors(writer, kind)
+    tensors.matrix("token_embd", VOCABULARY, HIDDEN, kind=Kind.Q8_0)
     if not tied:
-        matrix("output", VOCABULARY, HIDDEN)
-    vector("output_norm.weight", HIDDEN)
+        tensors.matrix("output", VOCABULARY, HIDDEN)
+    tensors.vector("output_norm.weight", HIDDEN)
     for layer in range(LAYERS):
         block = f"blk.{layer}"
-        for name in ("attn_norm", "ffn_norm"):
-            vector(f"{block}.{name}.weight", HIDDEN)
-        for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
-            matrix(f"{block}.attn_{name}", heads * FEATURES, HIDDEN)
-            if bias:
-                vector(f"{block}.attn_{name}.bias", heads * FEATURES, 0)
-        if architecture == "qwen3":
-            for name in ("q", "k"):
-                vector(f"{block}.attn_{name}_norm.weight", FEATURES)
-        matrix(f"{block}.attn_output", HIDDEN, HEADS * FEATURES)
-        for name in ("gate", "up"):
-            matrix(f"{block}.ffn_{name}", INNER, HIDDEN)
-        matrix(f"{block}.ffn_down", HIDDEN, INNER)
+        tensors.attention(block, bias=bias, has_norms=architecture == "qwen3")
+        (tensors.experts if architecture == "qwen2moe" else tensors.feed_forward)(block)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+class _Tensors:
+    """Random tensors, written to a file."""
+
+    def __init__(self, writer: gguf.GGUFWriter, kind: Kind):
+        self._writer, self._kind, self._rng = writer, kind, np.random.default_rng(0)
+
+    def matrix(self, name: str, *shape: int, kind: Kind | None = None) -> None:
+        kind = self._kind if kind is None else kind
+        numbers = (self._rng.standard_normal(shape) * 2 / np.sqrt(shape[-1])).astype(np.float32)
+        data = numbers if kind is Kind.F32 else gguf.quants.quantize(numbers, kind)
+        self._writer.add_tensor(f"{name}.weight", data, raw_dtype=kind)
+
+    def vector(self, name: str, size: int, middle: float = 1) -> None:
+        self._writer.add_tensor(name, (middle + self._rng.standard_normal(size) / 8).astype(np.float32))
+
+    def attention(self, block: str, *, bias: bool, has_norms: bool) -> None:
+        for name in ("attn_norm", "ffn_norm"):
+            self.vector(f"{block}.{name}.weight", HIDDEN)
+        for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
+            self.matrix(f"{block}.attn_{name}", heads * FEATURES, HIDDEN)
+            if bias:
+                self.vector(f"{block}.attn_{name}.bias", heads * FEATURES, 0)
+        if has_norms:
+            for name in ("q", "k"):
+                self.vector(f"{block}.attn_{name}_norm.weight", FEATURES)
+        self.matrix(f"{block}.attn_output", HIDDEN, HEADS * FEATURES)
+
+    def feed_forward(self, block: str, suffix: str = "", inner: int = INNER, *stack: int) -> None:
+        for name in ("gate", "up"):
+            self.matrix(f"{block}.ffn_{name}{suffix}", *stack, inner, HIDDEN)
+        self.matrix(f"{block}.ffn_down{suffix}", *stack, HIDDEN, inner)
+
+    def experts(self, block: str) -> None:
+        self.feed_forward(block, "_exps", INNER, EXPERTS)
+        self.feed_forward(block, "_shexp", SHARED)
+        self.matrix(f"{block}.ffn_gate_inp", EXPERTS, HIDDEN, kind=Kind.F32)
+        self.vector(f"{block}.ffn_gate_inp_shexp.weight", HIDDEN, 0)
 
 
 def add_tokenizer(writer: gguf.GGUFWriter) -> None:
@@ -211,10 +236,35 @@ class _Reference:
 
     def feed_forward(self, x: np.ndarray, layer: int) -> np.ndarray:
         name = f"layers.{layer}.mlp"
+        if self.config.experts is not None and layer not in self.config.dense_layers:
+            return self.experts(x, name, self.config.experts)
         if not self.config.gated_mlp:
             return self.linear(self.activation(self.linear(x, f"{name}.up_proj")), f"{name}.down_proj")
+        return self.gated(x, name)
+
+    def gated(self, x: np.ndarray, name: str) -> np.ndarray:
         gate = self.activation(self.linear(x, f"{name}.gate_proj"))
         return self.linear(gate * self.linear(x, f"{name}.up_proj"), f"{name}.down_proj")
+
+    def experts(self, x: np.ndarray, name: str, config: ExpertsConfig) -> np.ndarray:
+        powers = np.exp(self.linear(x, f"{name}.gate"))
+        shares = powers / powers.sum(-1, keepdims=True)
+        bound = np.sort(shares, -1)[:, -config.num_experts_per_tok, None]
+        shares = np.where(shares >= bound, shares, 0)
+        if config.norm_topk_prob:
+            shares = shares / shares.sum(-1, keepdims=True)
+        found = np.zeros_like(x)
+        for expert in range(config.num_experts):
+            gate, up, down = (
+                self.weights[f"{name}.experts.{part}_proj.weight"][expert] for part in ("gate", "up", "down")
+            )
+            found += shares[:, expert, None] * ((self.activation(x @ gate.T) * (x @ up.T)) @ down.T)
+        if config.shared_expert_intermediate_size:
+            shared = self.gated(x, f"{name}.shared_expert")
+            if config.has_shared_expert_gate:
+                shared = shared / (1 + np.exp(-self.linear(x, f"{name}.shared_expert_gate")))
+            found += shared
+        return found
 
     def activation(self, x: np.ndarray) -> np.ndarray:
         match self.config.hidden_act:

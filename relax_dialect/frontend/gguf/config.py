@@ -11,7 +11,14 @@ import numpy as np
 
 from relax_dialect.frontend.gguf.errors import GGUFImportError
 from relax_dialect.frontend.gguf.file import GGUFFile
-from relax_dialect.nn.config import DecoderConfig, DivisorScaling, LinearScaling, RopeScaling, YarnScaling
+from relax_dialect.nn.config import (
+    DecoderConfig,
+    DivisorScaling,
+    ExpertsConfig,
+    LinearScaling,
+    RopeScaling,
+    YarnScaling,
+)
 
 _LOCAL_THETA = 10000.0
 """The base of rotary embeddings in the layers of Gemma 3 that see a window."""
@@ -19,7 +26,7 @@ _LOCAL_THETA = 10000.0
 
 def _llama(reader: _Sizes) -> dict[str, Any]:
     # The converter of Llama's checkpoints puts features that are rotated together side by side.
-    return {"interleaved_rope": True}
+    return {"interleaved_rope": True, "experts": reader.experts()}
 
 
 def _qwen2(reader: _Sizes) -> dict[str, Any]:
@@ -28,6 +35,19 @@ def _qwen2(reader: _Sizes) -> dict[str, Any]:
 
 def _qwen3(reader: _Sizes) -> dict[str, Any]:
     return {"qk_norm": "head"}
+
+
+def _qwen2moe(reader: _Sizes) -> dict[str, Any]:
+    shared = reader.size("expert_shared_feed_forward_length", reader.inner)
+    return {"attention_bias": True, "experts": reader.experts(norm=False, shared=shared, has_gate=True)}
+
+
+def _qwen3moe(reader: _Sizes) -> dict[str, Any]:
+    return {"qk_norm": "head", "experts": reader.experts()}
+
+
+def _olmoe(reader: _Sizes) -> dict[str, Any]:
+    return {"qk_norm": "all", "experts": reader.experts(norm=False)}
 
 
 def _smollm3(reader: _Sizes) -> dict[str, Any]:
@@ -42,6 +62,11 @@ def _granite(reader: _Sizes) -> dict[str, Any]:
         "attention_scale": reader.optional("attention.scale"),
         "logit_scale": 1 / reader.number("logit_scale", 1.0),
     }
+
+
+def _granitemoe(reader: _Sizes) -> dict[str, Any]:
+    shared = reader.file.integer(f"{reader.name}.expert_shared_feed_forward_length", 0)
+    return {**_granite(reader), "experts": reader.experts(shared=shared)}
 
 
 def _olmo2(reader: _Sizes) -> dict[str, Any]:
@@ -109,10 +134,14 @@ def _falcon(reader: _Sizes) -> dict[str, Any]:
 ARCHITECTURES: Mapping[str, Callable[[_Sizes], dict[str, Any]]] = {
     "llama": _llama,
     "qwen2": _qwen2,
+    "qwen2moe": _qwen2moe,
     "qwen3": _qwen3,
+    "qwen3moe": _qwen3moe,
     "smollm3": _smollm3,
     "granite": _granite,
+    "granitemoe": _granitemoe,
     "olmo2": _olmo2,
+    "olmoe": _olmoe,
     "phi3": _phi3,
     "gemma": _gemma,
     "gemma2": _gemma2,
@@ -162,6 +191,30 @@ class _Sizes:
         """The number of layers."""
         return self.size("block_count", most=1 << 10)
 
+    @property
+    def inner(self) -> int:
+        """The inner features of feed-forward layers."""
+        return self.size("feed_forward_length")
+
+    def experts(self, *, norm: bool = True, shared: int = 0, has_gate: bool = False) -> ExpertsConfig | None:
+        """What feed-forward layers are, if they are experts.
+
+        `norm` says whether the probabilities of the chosen ones are scaled, unless the file does. `shared` are the
+        inner features of an expert that all tokens have, which may have a gate.
+        """
+        count = self.file.integer(f"{self.name}.expert_count", 0, 0, 1 << 12)
+        if not count:
+            return None
+        said = self.file.metadata.get(f"{self.name}.expert_weights_norm")
+        return ExpertsConfig(
+            count,
+            self.file.integer(f"{self.name}.expert_used_count", None, 1, count),
+            self.size("expert_feed_forward_length", self.inner),
+            said if isinstance(said, bool) else norm,
+            shared,
+            has_gate,
+        )
+
     def window(self) -> int | None:
         """How many positions a layer with a window sees; `None` if that is all."""
         window = self.file.integer(f"{self.name}.attention.sliding_window", 0)
@@ -191,7 +244,7 @@ def config_of(file: GGUFFile) -> DecoderConfig:
         "num_attention_heads": heads,
         "num_key_value_heads": kv_heads,
         "head_dim": features,
-        "intermediate_size": sizes.size("feed_forward_length"),
+        "intermediate_size": sizes.inner,
         "vocab_size": table.shape[0],
         "max_position_embeddings": sizes.size("context_length"),
         "rope_theta": sizes.number("rope.freq_base", 10000.0),

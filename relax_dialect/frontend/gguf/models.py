@@ -33,6 +33,14 @@ _LAYER_NAMES: Mapping[str, str] = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    "ffn_gate_inp": "mlp.gate",
+    "ffn_gate_exps": "mlp.experts.gate_proj",
+    "ffn_up_exps": "mlp.experts.up_proj",
+    "ffn_down_exps": "mlp.experts.down_proj",
+    "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
+    "ffn_gate_shexp": "mlp.shared_expert.gate_proj",
+    "ffn_up_shexp": "mlp.shared_expert.up_proj",
+    "ffn_down_shexp": "mlp.shared_expert.down_proj",
     "post_ffw_norm": "post_feedforward_layernorm",
 }
 """The parameters of `relax_dialect.nn.Decoder` by the names of tensors, of a layer or of none."""
@@ -42,9 +50,11 @@ def model_of(file: GGUFFile) -> Decoder:
     """The model in a file, with its weights, which stay in the file."""
     config = config_of(file)
     model = Decoder(config)
-    fused = config.gated_mlp and "blk.0.ffn_gate.weight" not in file.tensors
+    fused = config.gated_mlp and config.experts is None and "blk.0.ffn_gate.weight" not in file.tensors
     used = {key: tensor for key, tensor in file.tensors.items() if key != "rope_freqs.weight"}
-    state = {name: _plain(tensor) for key, tensor in used.items() if (name := _name(key, config, fused)) is not None}
+    state = {
+        name: _plain(tensor, name) for key, tensor in used.items() if (name := _name(key, config, fused)) is not None
+    }
     unknown = [key for key in used if _name(key, config, fused) is None]
     if unknown:
         raise GGUFImportError(f"{file.path}: unknown tensors: {', '.join(unknown[:5])}")
@@ -55,13 +65,16 @@ def model_of(file: GGUFFile) -> Decoder:
     return model
 
 
-def _plain(tensor: Tensor) -> Tensor:
-    """Elements in the byte order of this machine, which that of the file is on all that are supported."""
-    return (
-        tensor.astype(tensor.dtype.newbyteorder("="))
-        if isinstance(tensor, np.ndarray) and not tensor.dtype.isnative
-        else tensor
-    )
+def _plain(tensor: Tensor, name: str) -> Tensor:
+    """Elements in the byte order of this machine, which that of the file is on all that are supported.
+
+    A matrix of one row is a vector in the file.
+    """
+    if not isinstance(tensor, np.ndarray):
+        return tensor
+    if name.endswith("shared_expert_gate.weight") and tensor.ndim == 1:
+        tensor = tensor[None]
+    return tensor if tensor.dtype.isnative else tensor.astype(tensor.dtype.newbyteorder("="))
 
 
 def _name(key: str, config: DecoderConfig, fused: bool) -> str | None:

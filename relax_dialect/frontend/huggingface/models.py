@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relax_dialect.frontend.huggingface.folder import ModelFolder, number, positive
-from relax_dialect.nn.config import DecoderConfig, LinearScaling, Llama3Scaling, RopeScaling, YarnScaling
+from relax_dialect.nn.config import (
+    DecoderConfig,
+    ExpertsConfig,
+    LinearScaling,
+    Llama3Scaling,
+    RopeScaling,
+    YarnScaling,
+)
 from relax_dialect.nn.decoder import Decoder, split_fused
 from relax_dialect.nn.layers import ACTIVATIONS
 from relax_dialect.nn.module import StateError
@@ -58,6 +65,65 @@ def _qwen2(folder: ModelFolder) -> Fields:
 def _qwen3(folder: ModelFolder) -> Fields:
     bias = folder.flag("attention_bias")
     return {**_qwen2(folder), "attention_bias": bias, "output_bias": bias, "qk_norm": "head"}
+
+
+def _experts(folder: ModelFolder, *, size: str = "moe_intermediate_size", **options: Any) -> Fields:
+    """Feed-forward layers that are experts; `size` is the key of their inner features, `options` other fields of
+    `ExpertsConfig`.
+    """
+    count = "num_experts" if "num_experts" in folder.config else "num_local_experts"
+    experts, layers = folder.integer(count, most=1 << 12), folder.integer("num_hidden_layers", most=1 << 10)
+    step = folder.integer("decoder_sparse_step", 1)
+    named = folder.config.get("mlp_only_layers") or []
+    if not isinstance(named, list):
+        raise folder.error(f"'mlp_only_layers' of config.json expected a list, got {named!r}")
+    dense = {layer for layer in range(layers) if layer in cast("list[Any]", named) or (layer + 1) % step}
+    used = folder.integer("num_experts_per_tok", most=experts)
+    return {
+        "experts": ExpertsConfig(experts, used, folder.integer(size), **options),
+        "dense_layers": frozenset(dense),
+    }
+
+
+def _mixtral(folder: ModelFolder) -> Fields:
+    return {**_mistral(folder), **_experts(folder, size="intermediate_size")}
+
+
+def _qwen2_moe(folder: ModelFolder) -> Fields:
+    shared = folder.integer("shared_expert_intermediate_size", 5632)
+    norm = folder.flag("norm_topk_prob")
+    return {
+        **_qwen2(folder),
+        "attention_bias": folder.flag("qkv_bias", True),
+        **_experts(
+            folder,
+            norm_topk_prob=norm,
+            shared_expert_intermediate_size=shared,
+            has_shared_expert_gate=True,
+        ),
+    }
+
+
+def _qwen3_moe(folder: ModelFolder) -> Fields:
+    experts = _experts(folder, norm_topk_prob=folder.flag("norm_topk_prob"))
+    return {**_qwen3(folder), **experts}
+
+
+def _olmoe(folder: ModelFolder) -> Fields:
+    if folder.config.get("clip_qkv") is not None:
+        raise folder.error("queries, keys and values that are clipped ('clip_qkv') are not supported")
+    norm = folder.flag("norm_topk_prob")
+    experts = _experts(folder, size="intermediate_size", norm_topk_prob=norm)
+    return {**_llama(folder), "qk_norm": "all", **experts}
+
+
+def _granitemoe(folder: ModelFolder) -> Fields:
+    shared = folder.integer("shared_intermediate_size", 0, 0)
+    size = "intermediate_size"
+    return {
+        **_granite(folder),
+        **_experts(folder, size=size, shared_expert_intermediate_size=shared),
+    }
 
 
 def _smollm3(folder: ModelFolder) -> Fields:
@@ -182,14 +248,38 @@ def _falcon(folder: ModelFolder) -> Fields:
     }
 
 
+_STACKED = ((r"(\.mlp\.experts\.\w+_proj)$", r"\1.weight"),)
+_GRANITE_EXPERTS = (
+    (r"\.block_sparse_moe\.router\.layer\.", ".mlp.gate."),
+    (r"\.block_sparse_moe\.input_linear\.", ".mlp.experts.gate_up_proj."),
+    (r"\.block_sparse_moe\.output_linear\.", ".mlp.experts.down_proj."),
+    (r"\.shared_mlp\.input_linear\.", ".mlp.shared_expert.gate_up_proj."),
+    (r"\.shared_mlp\.output_linear\.", ".mlp.shared_expert.down_proj."),
+)
+
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(_llama),
     "mistral": Family(_mistral),
+    "mixtral": Family(
+        _mixtral,
+        (
+            (r"\.block_sparse_moe\.", ".mlp."),
+            (r"(\.experts\.\d+)\.w1\.", r"\1.gate_proj."),
+            (r"(\.experts\.\d+)\.w2\.", r"\1.down_proj."),
+            (r"(\.experts\.\d+)\.w3\.", r"\1.up_proj."),
+            *_STACKED,
+        ),
+    ),
     "qwen2": Family(_qwen2),
+    "qwen2_moe": Family(_qwen2_moe, _STACKED),
     "qwen3": Family(_qwen3),
+    "qwen3_moe": Family(_qwen3_moe, _STACKED),
     "smollm3": Family(_smollm3),
     "granite": Family(_granite),
+    "granitemoe": Family(_granitemoe, _GRANITE_EXPERTS),
+    "granitemoeshared": Family(_granitemoe, _GRANITE_EXPERTS),
     "olmo2": Family(_olmo2),
+    "olmoe": Family(_olmoe, _STACKED),
     "phi3": Family(_phi3),
     "gemma": Family(_gemma, norm_offset=1.0),
     "gemma2": Family(_gemma2, norm_offset=1.0),
@@ -284,7 +374,7 @@ def _family(folder: ModelFolder) -> Family:
 def _windows(folder: ModelFolder, usual: Callable[[int], bool]) -> tuple[int | None, ...]:
     """The window of each layer: of those that `layer_types` says, or else the usual ones."""
     layers = folder.integer("num_hidden_layers", most=1 << 10)
-    if folder.config.get("sliding_window") is None:
+    if not folder.config.get("sliding_window"):
         return ()
     window, kinds = folder.integer("sliding_window"), folder.values("layer_types", layers)
     if kinds is None:
@@ -357,10 +447,27 @@ def model_of(folder: ModelFolder) -> Decoder:
         state[name] = _stored(family, name, array)
     model = Decoder(config)
     try:
-        model.load_state_dict(split_fused(state, config))
+        model.load_state_dict(split_fused(_stacked(state), config))
     except StateError as error:
         raise folder.error(str(error)) from error
     return model
+
+
+def _stacked(state: Mapping[str, Elements]) -> dict[str, Elements]:
+    """A state in which the weights of experts, which have numbers in their names, are one tensor."""
+    found: dict[str, Elements] = {}
+    experts: dict[str, dict[int, NDArray[Any]]] = {}
+    for name, array in state.items():
+        match = re.fullmatch(r"(.*\.mlp\.experts)\.(\d{1,4})\.(.*)", name)
+        if match is None or not isinstance(array, np.ndarray):
+            found[name] = array
+        else:
+            experts.setdefault(f"{match[1]}.{match[3]}", {})[int(match[2])] = array
+    for name, arrays in experts.items():
+        if sorted(arrays) != list(range(len(arrays))) or len({each.shape for each in arrays.values()}) > 1:
+            raise StateError(f"'{name}' expected experts of one shape, numbered from 0, got {sorted(arrays)}")
+        found[name] = np.stack([arrays[number] for number in range(len(arrays))])
+    return found
 
 
 def _stored(family: Family, name: str, array: NDArray[Any]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from relax_dialect.nn import (
     Decoder,
     DecoderConfig,
     DecoderProgram,
+    ExpertsConfig,
     LinearScaling,
     Llama3Scaling,
     StateError,
@@ -62,6 +63,12 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
     "granite": {"embedding_scale": 3.0, "residual_scale": 0.5, "attention_scale": 0.2, "logit_scale": 0.25},
     "qwen 2 with YaRN": {"attention_bias": True, "rope_scaling": YarnScaling(4.0, 16)},
     "stablelm": {"layer_norm": True, "rotary_features": 4, "attention_bias": True},
+    "mixtral": {"experts": ExpertsConfig(5, 2, 12)},
+    "qwen 2 with experts": {
+        "experts": ExpertsConfig(4, 2, 12, False, 16, True),
+        "dense_layers": frozenset({0}),
+        "attention_bias": True,
+    },
     "interleaved halves": {"rotary_features": 4, "interleaved_rope": True, "norms": "parallel"},
     "gpt 2": {
         "layer_norm": True,

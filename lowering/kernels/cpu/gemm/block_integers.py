@@ -58,7 +58,7 @@ class BlockIntegerGemm(SinglePassGemm):
 
     def __init__(self, gemm: Gemm, decoding: Decoding, planes: int):
         super().__init__(gemm)
-        self._format = decoding.block_format
+        self._format, self._start = decoding.block_format, decoding.start
         self._lane_format = LANE_FORMATS[self._format.name]
         k, rows = gemm.k.constant_value or 0, min(gemm.m.constant_value or BLOCK_DOT_MAX_M, BLOCK_DOT_MAX_M)
         self._pattern = Pattern(k // self._format.elements, self.lanes)
@@ -75,7 +75,7 @@ class BlockIntegerGemm(SinglePassGemm):
         tasks = minimum(units, gemm.threads(TASK_MACS))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             start = code.mul(unit, self.lanes)
-            first = code.mul(start, self._pattern.blocks * self._format.bytes)
+            first = code.add(code.dim(self._start), code.mul(start, self._pattern.blocks * self._format.bytes))
             with code.loop(m, "row") as row:
                 totals = self._sums_of_columns(row, first)
                 self.epilogue.store(totals, {contraction.row: row, contraction.column: start}, code.index(self.lanes))

@@ -78,7 +78,7 @@ class BlockDotGemm(SinglePassGemm):
 
     def __init__(self, gemm: Gemm, decoding: Decoding):
         super().__init__(gemm)
-        self._format = decoding.block_format
+        self._format, self._start = decoding.block_format, decoding.start
         self._memory = Memory.of(self.code, gemm.kernel.flat[decoding.packed], self.lanes)
 
     def emit(self, *, whole: bool = True) -> None:
@@ -117,7 +117,8 @@ class BlockDotGemm(SinglePassGemm):
         indices = [[code.index(i), code.index(0)] for i in range(len(columns))]
         for index in indices:
             code.store(code.zeros(element, self.lanes), memory, index)
-        starts = [code.mul(column, blocks * self._format.bytes) for column in columns]
+        row_bytes = blocks * self._format.bytes
+        starts = [code.add(code.dim(self._start), code.mul(column, row_bytes)) for column in columns]
 
         def run(lower: SSAValue | None, upper: SSAValue) -> None:
             with code.loop(upper, "block", lower=lower) as number:
@@ -194,6 +195,7 @@ class BlockPanelGemm(DotGemm):
     def __init__(self, gemm: Gemm, decoding: Decoding):
         super().__init__(gemm)
         self._format, self._packed = decoding.block_format, gemm.kernel.flat[decoding.packed]
+        self._start = decoding.start
         self._k = gemm.k.constant_value or 0  # `can_decode_in_registers`
 
     @property
@@ -234,6 +236,7 @@ class BlockPanelGemm(DotGemm):
         blocks = self._k // block_format.elements
         with code.loop(code.index(blocks), "block") as number:
             at = code.mul(code.add(code.mul(row, blocks), number), block_format.bytes)
+            at = code.add(code.dim(self._start), at)
             for line in range(0, block_format.bytes, LINE_BYTES):
                 code.prefetch(packed.bytes, [code.add(at, BLOCK_PREFETCH_BYTES + line)], 2)
             block, first = Block(packed, at), code.add(start, code.mul(number, block_format.elements))

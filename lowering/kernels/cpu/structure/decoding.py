@@ -10,10 +10,11 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tir_dialect import te
+from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import block_of
 from tir_dialect.block_expressions import decoded
 from tir_dialect.block_formats import FORMATS, BlockFormat
-from tir_dialect.dims import constant
+from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size, is_unsigned
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -27,9 +28,11 @@ class Decoding:
 
     block_format: BlockFormat
     packed: SSAValue
-    """The bytes."""
+    """The bytes, of one matrix or of several with the same sizes."""
     numbers: SSAValue
     """What is written."""
+    start: Dim
+    """The byte at which the matrix begins."""
 
 
 def find_decoding(block: BlockOp) -> Decoding | None:
@@ -43,7 +46,7 @@ def find_decoding(block: BlockOp) -> Decoding | None:
     is_bytes = byte_size(kind.dtype) == 1 and is_unsigned(kind.dtype)
     if (
         not is_bytes
-        or len(kind.shape) != 2
+        or len(kind.shape) not in (2, 3)
         or target.dtype != f32
         or list(store.indices) != list(block.body.block.args)
     ):
@@ -52,17 +55,30 @@ def find_decoding(block: BlockOp) -> Decoding | None:
     block_format = None if name is None else _names().get(name)
     if block_format is None or any(load.buffer is not packed for load in loads):
         return None
-    (rows, row_bytes), shape = kind.shape, target.shape
+    (rows, row_bytes), shape = kind.shape[-2:], target.shape
     known = row_bytes.constant_value
     fits = known is not None and shape[0] is rows and shape[1].constant_value == block_format.columns(known)
     whole = fits and kind.has_default_strides and target.has_default_strides and not kind.offset.terms
-    return Decoding(block_format, packed, store.buffer) if whole and not target.offset.terms else None
+    matrix = _matrix(block, loads) if whole and not target.offset.terms else None
+    return None if matrix is None else Decoding(block_format, packed, store.buffer, matrix * rows * row_bytes)
+
+
+def _matrix(block: BlockOp, loads: list[LoadOp]) -> Dim | None:
+    """Which of several matrices all loads read; `None` if that depends on the iterators."""
+    if len(loads[0].indices) == 2:
+        return constant(0)
+    space = IndexSpace(block)
+    found = {space.dim_of(load.indices[0]) for load in loads}
+    own = {space.variable(arg).dim for arg in block.body.block.args}
+    (matrix, *others) = found
+    return None if others or matrix is None or matrix.symbols & {dim.as_symbol for dim in own} else matrix
 
 
 def decodes(func: PrimFuncOp) -> bool:
-    """Whether a function does nothing but decode a matrix."""
+    """Whether a function does nothing but decode the only matrix of a buffer."""
     blocks = [op for op in func.body.walk() if isinstance(op, BlockOp)]
-    return len(blocks) == 1 and find_decoding(blocks[0]) is not None
+    decoding = find_decoding(blocks[0]) if len(blocks) == 1 else None
+    return decoding is not None and len(buffer_type(decoding.packed).shape) == 2
 
 
 class _Numbers:
@@ -90,7 +106,8 @@ class _Numbers:
             return ("axis", value.index) if block_of(value) is self._block else None
         if not isinstance(op, Operation) or op.regions:
             return None
-        operands = op.indices if isinstance(op, LoadOp) else op.operands
+        # Which matrix is read is no matter of the formula.
+        operands = op.indices[-2:] if isinstance(op, LoadOp) else op.operands
         numbers = tuple(self.number(operand) for operand in operands)
         if None in numbers:
             return None

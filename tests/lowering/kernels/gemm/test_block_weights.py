@@ -21,7 +21,9 @@ from lowering.relax_to_tir.legalize_ops import LegalizeOpsPass
 from tests.lowering.tir_to_llvm.conftest import call
 from tests.lowering.tir_to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn
+from tir_dialect import te
 from tir_dialect.block_arrays import decode, encode_integers
+from tir_dialect.block_expressions import decoded
 from tir_dialect.block_formats import FORMATS
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -136,6 +138,37 @@ def test_quantised_rows_of_zeros_and_of_infinities():
         expected = np.maximum(x @ weights.T, 0) if np.isfinite(value) else np.full_like(found, np.nan)
         whole = slice(None, ROWS // 16 * 16)  # others are multiplied in `f32`
         np.testing.assert_allclose(found[:, whole], expected[:, whole], rtol=1e-6, atol=1e-40)
+
+
+@cache
+def _stacked(name: str, machine: str) -> tuple[PrimFuncOp, Kernels]:
+    """A kernel that multiplies with one of several matrices, whose number is a symbol."""
+    block_format, blocks = FORMATS[name], 1
+    n, x_size, w_size = te.var("n"), blocks * block_format.elements, blocks * block_format.bytes
+    x = te.placeholder((n, x_size), "f32", "x")
+    packed = te.placeholder((te.var("matrices"), ROWS, w_size), "ui8", "packed")
+    own = decoded(packed, (ROWS, x_size), block_format, leading=(te.var("which"),))
+    k = te.reduce_axis(x_size, "k")
+    y = te.compute((n, ROWS), lambda i, j: te.sum(x[i, k] * own[j, k], k), name="y")
+    func = te.create_prim_func([x, packed, y], name="main")
+    assert "dot products" in (schedule(func.clone(), Target.parse(f"{machine} cores=1")) or "")
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), Target.parse(machine), cache=NO_CACHE)
+
+
+@pytest.mark.parametrize(("name", "machine"), in_turn(("q4_1", "q6_k", "q8_0"), MACHINES[:3]))
+def test_one_of_several_matrices(name: str, machine: str):
+    func, kernels = _stacked(name, machine)
+    packed = np.stack([np.roll(_packed(name, 1), matrix, axis=0) for matrix in range(3)])
+    for which, rows in ((0, 1), (1, 1), (2, 2), (2, 7)):
+        weights = decode(packed[which], FORMATS[name]).astype(np.float64)
+        x = np.random.default_rng(rows).standard_normal((rows, weights.shape[1])).astype(np.float32)
+        pages = [Guarded(array, True) for array in (x, packed, np.full((rows, ROWS), 7, np.float32))]
+        sizes = {"n": rows, "matrices": 3, "which": which}
+        assert call(kernels, func, [page.array for page in pages], sizes) == 0
+        found = np.array(pages[-1].array)
+        for page in pages:
+            page.release()
+        assert (np.abs(found - x @ weights.T) <= _bound(name, x, weights, int(machine.rpartition("=")[2]))).all()
 
 
 def _explained(text: str) -> list[str | None]:

@@ -31,6 +31,7 @@ CASES = {
     "llama": ("llama", Kind.Q4_1, True, False),
     "llama with a head": ("llama", Kind.Q5_0, False, False),
     "qwen2": ("qwen2", Kind.Q8_0, True, True),
+    "qwen2moe": ("qwen2moe", Kind.Q4_0, True, True),
     "qwen3": ("qwen3", Kind.F16, True, False),
 }
 SLOW = ("llama with a head", "qwen2")
@@ -115,7 +116,7 @@ TABLE = {"token_embd.weight": (4, 8)}
 @pytest.mark.parametrize(
     ("name", "tensors", "numbers", "message"),
     [
-        ("mamba", TABLE, {}, "architecture 'mamba' is not supported; known are llama, qwen2, qwen3"),
+        ("mamba", TABLE, {}, "architecture 'mamba' is not supported; known are llama, qwen2, qwen2moe"),
         ("llama", TABLE, {}, "llama.attention.head_count expected an integer from 1 to 4096, got nothing"),
         ("llama", TABLE, {"attention__head_count": 0}, "head_count expected an integer from 1"),
         ("llama", TABLE, {"attention__head_count": 3, "attention__head_count_kv": 2}, "cannot share 2 heads"),

@@ -46,14 +46,18 @@ LLAMA_3 = {
     "original_max_position_embeddings": 16,
 }
 YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 16}
+EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 48}
 CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {"attention_bias": True, "mlp_bias": True}),
     "llama 3": ("Llama", {"rope_parameters": LLAMA_3, "head_dim": 24, "tie_word_embeddings": True}),
     "llama, linear": ("Llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 100.0}}),
     "mistral": ("Mistral", {"sliding_window": 5}),
+    "mixtral": ("Mixtral", {"num_local_experts": 5, "num_experts_per_tok": 2}),
     "qwen2": ("Qwen2", {"rope_parameters": YARN}),
     "qwen2, windows": ("Qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 2}),
+    "qwen2_moe": ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 32, "decoder_sparse_step": 2}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
+    "qwen3_moe": ("Qwen3Moe", {**EXPERTS, "head_dim": 16, "norm_topk_prob": True, "mlp_only_layers": [1]}),
     "smollm3": ("SmolLM3", {}),
     "granite": (
         "Granite",
@@ -64,7 +68,13 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
             "logits_scaling": 4.0,
         },
     ),
+    "granitemoe": ("GraniteMoe", {"num_local_experts": 5, "num_experts_per_tok": 2, "logits_scaling": 4.0}),
+    "granitemoeshared": (
+        "GraniteMoeShared",
+        {"num_local_experts": 5, "num_experts_per_tok": 2, "shared_intermediate_size": 32},
+    ),
     "olmo2": ("Olmo2", {}),
+    "olmoe": ("Olmoe", EXPERTS),
     "phi3": ("Phi3", {"sliding_window": 6}),
     "gemma": ("Gemma", {"head_dim": 16}),
     "gemma2": ("Gemma2", {"head_dim": 16, "sliding_window": 4, "query_pre_attn_scalar": 20}),

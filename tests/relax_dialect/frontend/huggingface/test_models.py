@@ -19,7 +19,7 @@ import safetensors.numpy
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.interpreter import run
-from relax_dialect.nn import Decoder, DecoderProgram, Llama3Scaling, YarnScaling
+from relax_dialect.nn import Decoder, DecoderProgram, ExpertsConfig, Llama3Scaling, YarnScaling
 from tests.support import decoders
 
 IDS = np.array([5, 40, 3, 7, 5, 5, 31], np.int64)
@@ -105,6 +105,36 @@ def test_fused_projections_of_phi_3(tmp_path: Path):
     _check(tmp_path, weights)
 
 
+MIXTRAL = {**LLAMA, "model_type": "mixtral", "num_local_experts": 3, "num_experts_per_tok": 2}
+
+
+@pytest.mark.parametrize("is_stacked", [False, True])
+def test_experts_of_mixtral(is_stacked: bool, tmp_path: Path):
+    """Each expert's weights by its number, and all of them in one tensor, as newer checkpoints have them."""
+    weights, tensors = _checkpoint(tmp_path, MIXTRAL)
+    for name in [name for name in tensors if ".mlp." in name]:
+        stack, owner = tensors.pop(name), name.partition(".mlp.")[0]
+        if "experts" not in name:
+            tensors[name.replace(".mlp.", ".block_sparse_moe.")] = stack
+        elif not is_stacked:
+            part = {"gate": "w1", "up": "w3", "down": "w2"}[name.split(".")[-2].removesuffix("_proj")]
+            for number, each in enumerate(stack):
+                tensors[f"{owner}.block_sparse_moe.experts.{number}.{part}.weight"] = each
+        elif "down" in name:
+            tensors[name.removesuffix(".weight")] = stack
+    if is_stacked:
+        for layer in range(2):
+            gate, up = (weights[f"layers.{layer}.mlp.experts.{part}_proj.weight"] for part in ("gate", "up"))
+            tensors[f"model.layers.{layer}.mlp.experts.gate_up_proj"] = np.concatenate([gate, up], axis=1)
+    _folder(tmp_path, MIXTRAL, tensors)
+    _check(tmp_path, weights)
+    if not is_stacked:
+        del tensors["model.layers.0.block_sparse_moe.experts.1.w2.weight"]
+        _folder(tmp_path, MIXTRAL, tensors)
+        with pytest.raises(HuggingFaceImportError, match=r"expected experts of one shape, numbered from 0, got \[0, 2"):
+            model_of(read_folder(tmp_path))
+
+
 def test_transposed_weights_of_gpt_2(tmp_path: Path):
     model = Decoder(config_of(read_folder(_folder(tmp_path, GPT_2))))
     weights = decoders.random_weights(model)
@@ -146,6 +176,9 @@ def test_configurations(tmp_path: Path):
     kinds = ["sliding_attention", "full_attention"]
     assert config(model_type="qwen3", sliding_window=5, layer_types=kinds).windows == (5, None)
     assert config(model_type="smollm3", no_rope_layers=[1, 0]).unrotated_layers == {1}
+    experts = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12}
+    qwen = config(model_type="qwen3_moe", **experts, mlp_only_layers=[1], norm_topk_prob=True)
+    assert (qwen.experts, qwen.dense_layers) == (ExpertsConfig(4, 2, 12), {1})
     gemma = config(model_type="gemma3_text", sliding_window=4, sliding_window_pattern=2, rope_local_base_freq=9.0)
     assert (gemma.windows, gemma.local_rope_theta, gemma.tie_word_embeddings) == ((4, None), 9.0, True)
 
@@ -153,7 +186,7 @@ def test_configurations(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model_type": "mamba"}, "the model type 'mamba' is not supported; known are llama, mistral, qwen2"),
+        ({"model_type": "mamba"}, "the model type 'mamba' is not supported; known are llama, mistral, mixtral"),
         ({"model_type": 3}, "'model_type' of config.json expected a text, got 3"),
         ({"hidden_size": None}, "'hidden_size' of config.json expected an integer from 1"),
         ({"num_hidden_layers": 10**9}, "expected an integer from 1 to 1024"),
@@ -169,6 +202,9 @@ def test_configurations(tmp_path: Path):
         ({**GPT_2, "n_head": 30}, "30 heads of 0 features"),
         ({"model_type": "falcon", "alibi": True}, "'alibi' of config.json expected false"),
         ({"model_type": "qwen3", "sliding_window": 4, "layer_types": ["full"]}, "'layer_types' of config.json"),
+        (MIXTRAL | {"num_experts_per_tok": 4}, "'num_experts_per_tok' of config.json expected an integer from 1 to 3"),
+        (MIXTRAL | {"mlp_only_layers": 3}, "'mlp_only_layers' of config.json expected a list, got 3"),
+        ({"model_type": "olmoe", "clip_qkv": 3.0}, "'clip_qkv'"),
         ({}, "missing: embed_tokens.weight"),
     ],
 )
