@@ -11,6 +11,7 @@ from xdsl.ir import Block, Region, SSAValue
 from lowering.kernels.cpu.attention.pattern import Attention, find_attention
 from lowering.kernels.cpu.attention.streamed import emit_attention
 from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
+from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.conv.winograd import WinogradConvolution, suits
 from lowering.kernels.cpu.emit.code import Code
@@ -219,7 +220,9 @@ def _unneeded(gemm: Gemm | BlockGemm | DotGroupGemm | Attention | Winograd) -> f
 
 
 def _makes_partial_sums(gemm: Gemm) -> bool:
-    if is_direct_convolution(gemm) or is_direct(gemm) or depthwise_of(gemm) is not None:
+    if byte_depthwise_of(gemm) is not None or is_direct_convolution(gemm) or is_direct(gemm):
+        return False
+    if depthwise_of(gemm) is not None:
         return False
     few = can_be_skinny(gemm) and has_partial_sums(gemm)
     return PackedGemm(gemm).needs_partial_sums or few
@@ -259,6 +262,10 @@ def emit_gemm(gemm: Gemm) -> str:
 
     Says which generators those are, and why.
     """
+    byte_rows = byte_depthwise_of(gemm)
+    if byte_rows is not None:
+        ByteDepthwiseConvolution(gemm, byte_rows).emit()
+        return "depthwise convolution of bytes by groups of four rows"
     if is_direct_convolution(gemm):
         DirectConvolution(gemm).emit()
         return "blocked convolution since channels are in blocks"

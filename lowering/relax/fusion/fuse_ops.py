@@ -52,12 +52,17 @@ class Node:
     """Whether nothing may follow it: it writes its result part by part."""
     decodes: bool = False
     """Whether it only decodes weights: a contraction decodes them as it reads them."""
+    pads: bool = False
+    """Whether it only puts a constant around bytes."""
+    slides: bool = False
+    """Whether it is a convolution that reads its data without padding."""
 
 
 def group(nodes: Sequence[Node]) -> list[list[int]]:
     """The nodes of each group of at least two, in order; the last one is the only one that is used outside."""
     partition = _Partition(nodes)
     partition.join_decoded_operands()
+    partition.join_padded_operands()
     for phase in (0, 1):
         for index in range(len(nodes)):
             partition.join_successor(index, phase)
@@ -190,6 +195,13 @@ class _Partition:
             if user is not None and self._nodes[user].contracts:
                 self._join(chain, user)
 
+    def join_padded_operands(self) -> None:
+        """Data are padded by the convolution that reads them."""
+        for index, node in enumerate(self._nodes):
+            user = self._only_user(index) if node.pads else None
+            if user is not None and self._nodes[user].slides:
+                self._join([index], user)
+
     def _only_user(self, index: int) -> int | None:
         """The only node that uses a node, if there is one."""
         users = {user for user, _ in self._users[index]}
@@ -228,8 +240,8 @@ class FuseOpsPass(ModulePass):
 
     Which go together follows from the patterns of the PrimFuncs, as in TVM: chains of elementwise and broadcast
     functions, also diamonds; what follows a product or a reduction element by element; what a reduction or a
-    rearrangement reads, or a concatenation, which ends its group; and a changed order of dimensions before a
-    product. The group stands where its last call
+    rearrangement reads, or a concatenation, which ends its group; a changed order of dimensions before a
+    product, and padding of bytes before a depthwise convolution. The group stands where its last call
     stood, and no call moves past an op with effects. Expects `legalize-ops`; calls whose shapes are not known, or of
     opaque functions, stay as they are. Idempotent.
     """
@@ -306,7 +318,17 @@ class _Graph:
             if isinstance(argument, OpResult) and argument.op in self.numbers:
                 inputs.append((self.numbers[argument.op], _edge(call, argument, facts)))
         escapes = any(use.operation not in self.numbers for result in call.res for use in result.uses)
-        return Node(facts.pattern, tuple(inputs), escapes, facts.moves, facts.contracts, facts.ends, facts.decodes)
+        return Node(
+            facts.pattern,
+            tuple(inputs),
+            escapes,
+            facts.moves,
+            facts.contracts,
+            facts.ends,
+            facts.decodes,
+            facts.pads,
+            facts.slides,
+        )
 
 
 def _edge(call: CallTIROp, argument: OpResult, facts: KernelFacts) -> OpPattern:

@@ -17,6 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.kernels.cpu.structure.decoding import decodes
+from lowering.kernels.cpu.structure.padding import pads_bytes
 from lowering.locations import inherit_location
 from lowering.passes import Pass
 from lowering.relax.fusion.inline_blocks import inline_buffers
@@ -143,7 +144,7 @@ class FusedKernel:
         buffers: dict[SSAValue, SSAValue] = dict(zip((*self.arguments, *self._outputs), func.params, strict=True))
         buffers |= {value: body.allocate(self._buffer_type(value)) for value in self.omitted}
         inner: dict[SSAValue, None] = {}
-        decoded = set[SSAValue]()
+        kept = set[SSAValue]()
         uses = Counter(value for member in self._members for value in member.call.arguments)
         for member in self._members:
             for result in member.call.res:
@@ -152,18 +153,21 @@ class FusedKernel:
                     buffers[result].name_hint = result.name_hint
                     inner[buffers[result]] = None
             values = [buffers[value] for value in (*member.call.arguments, *member.call.res)]
+            if pads_bytes(member.func):
+                kept.update(values)
             passing = {
                 buffers[value] for value in member.call.arguments if uses[value] == 1 and buffers[value] in inner
-            } - decoded
+            } - kept
             if decodes(member.func):
-                decoded.update(buffers[result] for result in member.call.res)
+                kept.update(buffers[result] for result in member.call.res)
             body.append(member.func, values, self._substitution(member), passing)
         body.finish()
         inherit_location(self._group, func)
         for value, number in self.omitted.items():
             replace_loads(buffers[value], number)
         # Weights stay a matrix: the kernel of the contraction decodes them in registers, or once for many rows.
-        inline_buffers(func, [buffer for buffer in inner if buffer not in decoded])
+        # Bytes are padded by a stage of its own, which a depthwise convolution elides.
+        inline_buffers(func, [buffer for buffer in inner if buffer not in kept])
         return func
 
     def call(self, func: PrimFuncOp, symbols: Sequence[str]) -> CallTIROp:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 
+from lowering.kernels.cpu.structure.contraction import is_byte_depthwise
 from lowering.kernels.cpu.structure.decoding import decodes
+from lowering.kernels.cpu.structure.padding import pads_bytes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, combined, computation_patterns
 from tir_dialect.dtypes import byte_size
@@ -33,6 +35,10 @@ class KernelFacts:
     """Whether it writes its result part by part, so that nothing can follow it in place."""
     decodes: bool = False
     """Whether it does nothing but decode weights."""
+    pads: bool = False
+    """Whether it does nothing but put a constant around bytes."""
+    slides: bool = False
+    """Whether it is a depthwise convolution of bytes, which needs no padding in memory."""
 
     @property
     def contracts(self) -> bool:
@@ -53,8 +59,14 @@ class KernelFacts:
         if takes is OpPattern.OPAQUE:
             return KernelFacts(takes, takes)
         is_injective = takes is OpPattern.INJECTIVE
-        moves, is_decoding = is_injective and _moves(func), is_injective and decodes(func)
-        return KernelFacts(combined(patterns), takes, moves, decodes=is_decoding)
+        return KernelFacts(
+            combined(patterns),
+            takes,
+            moves=is_injective and _moves(func),
+            decodes=is_injective and decodes(func),
+            pads=is_injective and pads_bytes(func),
+            slides=takes is OpPattern.OUT_ELEMENTWISE_FUSABLE and is_byte_depthwise(func),
+        )
 
 
 def _moves(func: PrimFuncOp) -> bool:

@@ -106,13 +106,16 @@ _CONVOLUTIONS = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
 def convolution_of_bytes(node: Node, data: tuple[int, int], kernel: tuple[int, int]) -> Expr | None:
     """The convolution of data and a kernel, each operand with its zero point, as `i32`.
 
-    `None` where it is no sum of products of bytes alone: of groups, for zero points of the data that are not known, or
-    of the kernel that are not 0.
+    `None` where it is no sum of products of bytes alone: of groups, unless each channel of an image is one, for zero
+    points of the data that are not known, or of the kernel that are not 0.
     """
     rank = node.rank(data[0]) - 2
     points = node.known(data[1]) if node.has(data[1]) else np.zeros(1)
     weights, zero_w = weights_with_sign(node, *kernel)
-    if rank not in _CONVOLUTIONS or node.integer("group", 1) != 1 or zero_w is not None:
+    groups = node.integer("group", 1)
+    if rank not in _CONVOLUTIONS or zero_w is not None:
+        return None
+    if groups != 1 and not (rank == 2 and _is_depthwise(node, data[0], kernel[0], groups)):
         return None
     if points is None or points.size != 1:
         return None
@@ -124,12 +127,19 @@ def convolution_of_bytes(node: Node, data: tuple[int, int], kernel: tuple[int, i
         weights,
         strides=windows.strides,
         dilation=windows.dilations,
+        groups=groups,
         out_dtype=i32,
     )
     if zero:
         sums = op.sum(op.astype(weights, i32), range(1, rank + 2))
         total = op.subtract(total, op.expand_dims(op.multiply(sums, node.const(zero, i32)), range(1, rank + 1)))
     return total
+
+
+def _is_depthwise(node: Node, data: int, kernel: int, groups: int) -> bool:
+    """Whether each channel is a group, and has one filter."""
+    channels, filters = node.shape(data)[1], node.shape(kernel)[0]
+    return channels.constant_value == filters.constant_value == groups
 
 
 def convolution_in(node: Node, data: tuple[int, int], kernel: tuple[int, int], dtype: Attribute) -> Expr:

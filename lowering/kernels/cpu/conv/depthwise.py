@@ -17,6 +17,7 @@ from typing import TypeVar
 from xdsl.ir import SSAValue
 
 from lowering.kernels.cpu.conv.channel_blocks import load_of
+from lowering.kernels.cpu.conv.depthwise_bytes import data_of, find_byte_depthwise
 from lowering.kernels.cpu.conv.padded_windows import PaddedAxis, PaddedData, find_padded_data
 from lowering.kernels.cpu.conv.register_tile import LATENCY
 from lowering.kernels.cpu.emit.kernel import Kernel, shared_units
@@ -131,19 +132,34 @@ def depthwise_of(gemm: Gemm) -> Depthwise | None:
 
 
 def elide_padding(kernel: Kernel, plan: Sequence[Item]) -> list[Item]:
-    """The plan without the padding stages whose only reader is a depthwise convolution, which needs none."""
+    """The plan without the padding stages whose only reader is a depthwise convolution, which needs none.
+
+    Padding of bytes may be any number, such as a zero point.
+    """
     stages = {store.buffer: each for each in plan if isinstance(each, Stage) for store in each.stores}
     left_out: list[Stage] = []
     for gemm in plan:
-        load = gemm.contraction.rows.value.owner if isinstance(gemm, Gemm) else None
-        if not isinstance(gemm, Gemm) or not isinstance(load, LoadOp) or load.buffer not in stages:
+        load = _load_of_data(gemm) if isinstance(gemm, Gemm) else None
+        if not isinstance(gemm, Gemm) or load is None or load.buffer not in stages:
             continue
         padding = find_padding(stages[load.buffer])
         alone = sum(isinstance(use.operation, LoadOp) for use in load.buffer.uses) == 1
-        if padding is not None and padding.is_zero and alone and find_depthwise(gemm, padding) is not None:
+        if padding is not None and alone and _needs_no_padding(gemm, padding):
             kernel.elided_padding[load.buffer] = padding
             left_out.append(stages[load.buffer])
     return [item for item in plan if not any(item is stage for stage in left_out)]
+
+
+def _load_of_data(gemm: Gemm) -> LoadOp | None:
+    """The load of the first factor, which bytes are extended after."""
+    load = gemm.contraction.rows.value.owner
+    return load if isinstance(load, LoadOp) else data_of(gemm)
+
+
+def _needs_no_padding(gemm: Gemm, padding: Padding) -> bool:
+    if find_byte_depthwise(gemm, padding) is not None:
+        return True
+    return padding.is_zero and find_depthwise(gemm, padding) is not None
 
 
 MAX_MR = 14

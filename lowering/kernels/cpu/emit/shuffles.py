@@ -65,6 +65,11 @@ def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -
     return code.value(new_op(vector.ShuffleOp, pair, (vector_of(element, len(order)),), mask))
 
 
+def concatenated(code: Code, first: SSAValue, second: SSAValue) -> SSAValue:
+    """The elements of two vectors as one."""
+    return shuffle(code, (first, second), range(2 * (lanes_of(first.type) or 1)))
+
+
 def bits_as(code: Code, value: SSAValue, element: Attribute, lanes: int) -> SSAValue:
     """The bits of a vector as so many elements of another type, the lowest bits first."""
     return code.value(new_op(vector.BitcastOp, (value,), (vector_of(element, lanes),)))

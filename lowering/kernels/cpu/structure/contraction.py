@@ -21,12 +21,14 @@ from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr,
 from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.structure.accesses import AffineAccess, Index, affine_access
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, only_stage
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.types import IteratorKind
+from tir_dialect.types import BufferType, IteratorKind
 
 
 @dataclass(frozen=True)
@@ -262,6 +264,16 @@ def find_contraction(stage: Stage) -> Contraction | None:
     left, right = (Factor(stage, value, elements[0]) for value in values)
     buffers = {inner.buffer for op in (*left.ops, *right.ops) for inner in op.walk() if isinstance(inner, LoadOp)}
     return None if store.buffer in buffers else _classify(stage, store, left, right)
+
+
+def is_byte_depthwise(func: PrimFuncOp) -> bool:
+    """Whether a function sums products of bytes whose last axis both operands have, as a depthwise convolution does."""
+    buffers = [param.type for param in func.params]
+    if not any(isinstance(kind, BufferType) and byte_size(kind.dtype) == 1 for kind in buffers):
+        return False
+    stage = only_stage(func)
+    found = None if stage is None else find_contraction(stage)
+    return found is not None and found.is_integer and not found.column and bool(found.along)
 
 
 def from_panels(contraction: Contraction, width: int) -> Contraction:

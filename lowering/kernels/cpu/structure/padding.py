@@ -10,10 +10,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.kernels.cpu.structure.stages import Stage
+from lowering.kernels.cpu.structure.stages import Stage, only_stage
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 
 Comparison: TypeAlias = tuple[str, Dim | None, Dim | None]
@@ -74,6 +77,16 @@ def find_padding(stage: Stage, *, any_end: bool = False) -> Padding | None:
     ends = ((padding.stage.extents[axis] - padding.data[axis]).constant_value for axis in range(len(found)))
     known = all(end is not None and end >= low >= 0 for end, low in zip(ends, found, strict=True))
     return padding if known and any(map(padding.is_padded, range(len(found)))) else None
+
+
+def pads_bytes(func: PrimFuncOp) -> bool:
+    """Whether a function does nothing but put a constant around bytes."""
+    blocks = [op for op in func.body.walk() if isinstance(op, BlockOp)]
+    if len(blocks) != 1 or not any(isinstance(op, IfOp) for op in blocks[0].body.block.ops):
+        return False
+    stage = only_stage(func)
+    padding = None if stage is None else find_padding(stage)
+    return padding is not None and byte_size(padding.load.buffer_type.dtype) == 1
 
 
 def _yielded(branch: IfOp, taken: bool) -> Operation | None:

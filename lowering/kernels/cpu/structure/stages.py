@@ -113,6 +113,13 @@ def find_stages(program: Program) -> list[Stage] | None:
     return None if any(stage is None for stage in stages) else [stage for stage in stages if stage is not None]
 
 
+def only_stage(func: PrimFuncOp) -> Stage | None:
+    """The one stage of a function; `None` if there are more, or its code is not supported."""
+    program = None if func.may_alias is not None else find_program(func)
+    stages = None if program is None or len(program.nests) != 1 else find_stages(program)
+    return stages[0] if stages else None
+
+
 def find_inner_stages(func: PrimFuncOp) -> list[Stage]:
     """The stages inside of other loops and branches of a function: those whose code is supported.
 

@@ -52,6 +52,11 @@ def node(pattern: OpPattern, *inputs: int, edge: OpPattern | None = None, **fact
         pytest.param(
             [node(J, decodes=True), node(P, 0, contracts=True), node(P, 0, contracts=True)], [], id="decoded for two"
         ),
+        pytest.param(
+            [node(E), node(J, 0, pads=True), node(P, 1, slides=True), node(E, 2)], [[0, 1, 2, 3]], id="padded"
+        ),
+        pytest.param([node(J, pads=True), node(P, 0, contracts=True)], [], id="padded for a product"),
+        pytest.param([node(J, pads=True, escapes=True), node(P, 0, slides=True)], [], id="padded for others"),
         pytest.param([node(J), node(E, 0), node(E, 0), node(J, 1, 2, ends=True)], [[0, 1, 2, 3]], id="joined"),
         pytest.param([node(E), node(J, 0, ends=True), node(E, 1)], [[0, 1]], id="nothing follows"),
         pytest.param([node(E), node(J, 0, ends=True), node(E, 0, 1)], [], id="a way through what ends"),

@@ -151,7 +151,7 @@ class DotGroupContraction:
 
 def find_dot_group_contraction(contraction: Contraction, target: Target) -> DotGroupContraction | None:
     """A contraction in dot-product groups; `None` if the types, the machine or the order of the factors do not suit."""
-    narrow_rows, narrow_columns = _narrow(contraction.rows), _narrow(contraction.columns)
+    narrow_rows, narrow_columns = narrow_factor(contraction.rows), narrow_factor(contraction.columns)
     if (
         narrow_rows is None
         or narrow_columns is None
@@ -176,7 +176,7 @@ def has_dot_products(target: Target, dtype: Attribute) -> bool:
     return bool(target.extensions.intersection(needed))
 
 
-def _narrow(factor: Factor) -> tuple[Factor, Attribute] | None:
+def narrow_factor(factor: Factor) -> tuple[Factor, Attribute] | None:
     """A factor before it is extended, and its dtype."""
     op = factor.value.owner
     source = _source(op) if isinstance(op, Operation) else None
