@@ -10,7 +10,7 @@ from functools import reduce
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, bf16, f32, i8
+from xdsl.dialects.builtin import VectorType, bf16, f32, i8, i16
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.llvm.builder.llvm_builder import LLVMBuilder
@@ -63,7 +63,40 @@ def _call(b: LLVMBuilder, name: str, operands: Sequence[SSAValue], part: Attribu
     return b.intrinsic(name, (total, *(b.make(llvm.BitcastOp, (word,), parts) for word in words)), total.type)
 
 
+_PAIRS = {8: "llvm.x86.avx2.pmadd.wd", 16: "llvm.x86.avx512.pmaddw.d.512"}
+"""By number of lanes: the intrinsic of AVX2 and AVX-512 that sums the products of pairs of 16 bits."""
+
+
 def _sum_of_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
+    name, lanes = _PAIRS.get(lanes_of(total.type)), lanes_of(total.type)
+    has_pairs = b.module.avx512 if lanes == 16 else b.module.vector_bits >= 256
+    if name is not None and has_pairs:
+        return _sum_of_pairs(b, name, words, signs, total)
+    return _sum_of_single_bytes(b, words, signs, total)
+
+
+def _sum_of_pairs(
+    b: LLVMBuilder, name: str, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue
+) -> SSAValue:
+    """Bytes at even positions and those at odd ones are extended to 16 bits, of which two make a sum."""
+    halves = VectorType(i16, [2 * lanes_of(total.type)])
+    pairs = [b.make(llvm.BitcastOp, (word,), halves) for word in words]
+    for is_odd in (False, True):
+        left, right = (_halves(b, pair, is_odd, signed) for pair, signed in zip(pairs, signs, strict=True))
+        total = b.wrapping(llvm.AddOp, total, b.intrinsic(name, (left, right), total.type))
+    return total
+
+
+def _halves(b: LLVMBuilder, pair: SSAValue, is_odd: bool, signed: bool) -> SSAValue:
+    """The low or the high byte of each 16 bits, extended."""
+    bits = b.integer(8, pair.type)
+    high = pair if is_odd else b.make(llvm.ShlOp, (pair, bits), pair.type)
+    return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, bits), pair.type)
+
+
+def _sum_of_single_bytes(
+    b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue
+) -> SSAValue:
     for number in range(PARTS[i8]):
         left, right = (_byte(b, word, number, signed) for word, signed in zip(words, signs, strict=True))
         total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))

@@ -123,7 +123,7 @@ def kernel(name: str) -> PrimFuncOp:
 
 @cache
 def native(name: str, target: str) -> Kernels:
-    machine = Target.host() if target == "host" else Target.parse(f"host cpu={target}")
+    machine = Target.host() if target == "host" else Target.parse(target)
     return compile_prim_funcs(ModuleOp([kernel(name).clone()]), machine, cache=NO_CACHE)
 
 

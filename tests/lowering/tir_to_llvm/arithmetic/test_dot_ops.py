@@ -42,7 +42,13 @@ def test_pairs_of_bf16(lanes: int, same_as_interpreter: Check) -> None:
 
 @pytest.mark.parametrize(
     ("machine", "lanes", "instruction"),
-    [("sapphirerapids", 16, "vpdpbusd"), ("alderlake", 8, "vpdpbusd"), ("neoverse-v1", 4, "usdot")],
+    [
+        ("sapphirerapids", 16, "vpdpbusd"),
+        ("alderlake", 8, "vpdpbusd"),
+        ("neoverse-v1", 4, "usdot"),
+        ("x86-64-v3", 8, "vpmaddwd"),
+        ("skylake-avx512", 16, "vpmaddwd"),
+    ],
 )
 def test_machines_use_their_instruction(machine: str, lanes: int, instruction: str) -> None:
     module, target = parse(program("ui8", "i8", "i32", lanes)), Target.parse(machine)
