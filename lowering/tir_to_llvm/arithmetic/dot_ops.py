@@ -94,9 +94,7 @@ def _halves(b: LLVMBuilder, pair: SSAValue, is_odd: bool, signed: bool) -> SSAVa
     return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, bits), pair.type)
 
 
-def _sum_of_single_bytes(
-    b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue
-) -> SSAValue:
+def _sum_of_single_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:
     for number in range(PARTS[i8]):
         left, right = (_byte(b, word, number, signed) for word, signed in zip(words, signs, strict=True))
         total = b.wrapping(llvm.AddOp, total, b.wrapping(llvm.MulOp, left, right))

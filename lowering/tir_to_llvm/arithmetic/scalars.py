@@ -72,6 +72,8 @@ def has_lanes(b: LLVMBuilder, value: SSAValue, target: IntegerType, signed: bool
 def lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, signed: bool) -> SSAValue:
     """Lanes rounded towards zero, at the ends of the range if they are outside; 0 for NaN."""
     bits = integer_type(element_type(result)).width.data - signed
+    if bits == 8 and not signed and _has_saturation(b, value):
+        return _saturated(b, value, result)
     wide = like(value.type, f64)
     if bits > 32 and value.type != wide:
         value = b.make(llvm.FPExtOp, (value,), wide)
@@ -87,6 +89,30 @@ def lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, signed:
         beyond = b.compare_floats("oge", value, b.float(end, value.type))
         whole = b.select(beyond, b.integer((1 << bits) - 1, whole.type), whole)
     return whole if whole.type == result else b.make(llvm.TruncOp, (whole,), result)
+
+
+def _has_saturation(b: LLVMBuilder, value: SSAValue) -> bool:
+    """Whether integers of a register of f32 become bytes by an instruction that saturates."""
+    return b.module.avx512 and value.type == VectorType(f32, [REGISTER])
+
+
+_CURRENT_ROUNDING = 4
+
+
+def _saturated(b: LLVMBuilder, value: SSAValue, result: Attribute) -> SSAValue:
+    """A register of f32 as `ui8`: what no integer of 32 bits is becomes -2^31, which is above 255 without a sign.
+
+    Rounding to even before is left to the conversion.
+    """
+    source, kind = value.owner, "cvttps2dq"
+    if isinstance(source, llvm.CallIntrinsicOp) and source.intrin.data.startswith("llvm.roundeven."):
+        value, kind = source.args[0], "cvtps2dq"
+    zero, wide = b.float(0.0, value.type), like(value.type, i32)
+    number = b.select(b.compare_floats("ogt", value, zero), value, zero)
+    operands = (number, b.integer(0, wide), b.integer(-1, i16), b.integer(_CURRENT_ROUNDING, i32))
+    whole = b.intrinsic(f"llvm.x86.avx512.mask.{kind}.512", operands, wide)
+    least = b.overloaded("llvm.umin", (whole, b.integer(255, wide)), wide)
+    return b.make(llvm.TruncOp, (least,), result)
 
 
 def _whole(b: LLVMBuilder, number: SSAValue, bits: int) -> SSAValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial, reduce
 
@@ -228,8 +229,15 @@ def store_rows(
         here = {**coords, contraction.row: code.add(top, i)}
         for v in range(tiles.vectors):
             column = code.add(left, v * tiles.lanes)
-            accumulators = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
-            epilogue.store(accumulators, {**here, contraction.column: column}, code.sub(n, column))
+            at = {**here, contraction.column: column}
+            if (gemm.n % tiles.lanes).constant_value != 0:
+                epilogue.store(code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes), at, code.sub(n, column))
+                continue
+            # All lanes of a vector have columns, or none has.
+            with ExitStack() as guards:
+                if (gemm.n % tiles.nr).constant_value != 0:
+                    guards.enter_context(code.when(code.compare("slt", column, n)))
+                epilogue.store_lanes(code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes), at, None)
         if later is not None:
             there = {**coords, contraction.row: code.add(later[0], i)}
             for end in grid(gemm).line_ends:
