@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from lowering.llvm.compiler import emit_assembly
 from lowering.llvm.text.llvm_text import llvm_text
 from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.tir_to_llvm.conftest import parse
+from tir_dialect.target import Target
 
 FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 INTEGERS = {f"{sign}i{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
@@ -48,6 +50,30 @@ def test_integers_at_the_edges(source: str, target: str, same_as_interpreter) ->
     op, x = "fptoui" if target.startswith("u") else "fptosi", edges(FLOATS[source])
     result = np.zeros(len(x), INTEGERS[target].replace("u", ""))
     same_as_interpreter(program(op, source, target.replace("u", ""), len(x)), [x, result], {})
+
+
+def rounded(count: int) -> str:
+    return program("fptoui", "f32", "i8", count).replace(
+        "%y = arith.fptoui %x :", "%r = math.roundeven %x : f32\n    %y = arith.fptoui %r :"
+    )
+
+
+def test_bytes_of_rounded_numbers(same_as_interpreter) -> None:
+    quarters = np.arange(-2, 258, 0.25, dtype=np.float32)
+    near = [quarters, np.nextafter(quarters, np.float32(-np.inf)), np.nextafter(quarters, np.float32(np.inf))]
+    x = np.concatenate([*near, edges(np.float32)])
+    same_as_interpreter(rounded(len(x)), [x, np.zeros(len(x), np.int8)], {})
+
+
+@pytest.mark.parametrize(
+    ("text", "conversion"), [(rounded(16), "vcvtps2dq"), (rounded(16).replace("%r :", "%x :"), "vcvttps2dq")]
+)
+def test_bytes_are_rounded_and_saturated_by_instructions(text: str, conversion: str) -> None:
+    target = Target.parse("x86-64-v4")
+    assembly = emit_assembly(lower_prim_funcs(list(parse(text).ops), LoweringOptions.of(target)), target)
+    assert conversion in assembly
+    assert "vpmovusdb" in assembly
+    assert "vrndscaleps" not in assembly
 
 
 def test_halves_of_doubles(same_as_interpreter) -> None:
