@@ -59,6 +59,7 @@ NETWORKS: Mapping[str, Network] = {
     ),
     "llama": Network(transformers.llama, {f"past {n}": lambda n=n: transformers.llama_inputs(n) for n in (63, 512)}),
     "mobilenet": Network(convolutional.mobilenet_v2, {f"batch {n}": _images(n) for n in (1, 4)}),
+    "efficientnet": Network(convolutional.efficientnet_b0, {f"batch {n}": _images(n) for n in (1, 4)}),
     "resnet": Network(convolutional.resnet50, {f"batch {n}": _images(n) for n in (1, 4)}),
     "vgg": Network(convolutional.vgg19, {f"batch {n}": _images(n) for n in (1, 4)}),
     "unet": Network(convolutional.unet, {f"batch {n}": _images(n) for n in (1, 4)}),
@@ -73,6 +74,11 @@ NETWORKS: Mapping[str, Network] = {
     "bert-bytes": Network(partial(quantized.with_dynamic_scales, transformers.bert), _BERT_CASES, QUANTIZED),
     "mobilenet-bytes": Network(
         partial(quantized.with_known_scales, convolutional.mobilenet_v2, _IMAGE),
+        {f"batch {n}": _images(n) for n in (1, 4)},
+        QUANTIZED,
+    ),
+    "efficientnet-bytes": Network(
+        partial(quantized.with_known_scales, convolutional.efficientnet_b0, _IMAGE),
         {f"batch {n}": _images(n) for n in (1, 4)},
         QUANTIZED,
     ),

@@ -86,6 +86,43 @@ def mobilenet_v2() -> ModelProto:
     return layers.classifier(relu6(layers.convolution(x, channels, 1280, 1)), 1280)
 
 
+EFFICIENTNET = (
+    *((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3)),
+    *((6, 112, 3, 1, 5), (6, 192, 4, 2, 5), (6, 320, 1, 1, 3)),
+)
+"""Expansion, channels, blocks, first stride and window of each stage."""
+
+
+def efficientnet_b0() -> ModelProto:
+    """EfficientNet-B0 on (n, 3, 224, 224)."""
+    layers = _Layers()
+    g = layers.g
+
+    def swish(x: str) -> str:
+        return g.op("Mul", x, g.op("Sigmoid", x))
+
+    def linear(x: str, inputs: int, outputs: int) -> str:
+        """A convolution with a bias of an image of one pixel."""
+        w = layers.rng.standard_normal((outputs, inputs, 1, 1), dtype=np.float32) / math.sqrt(inputs)
+        return g.op("Conv", x, g.weight(w), g.weight(np.zeros(outputs, np.float32)), kernel_shape=[1, 1])
+
+    def excited(x: str, channels: int, few: int) -> str:
+        """Channels times numbers that their means give."""
+        y = swish(linear(g.op("GlobalAveragePool", x), channels, few))
+        return g.op("Mul", x, g.op("Sigmoid", linear(y, few, channels)))
+
+    x, channels = swish(layers.convolution(g.input("x", ("n", 3, 224, 224)), 3, 32, 3, 2)), 32
+    for expansion, outputs, blocks, first, size in EFFICIENTNET:
+        for block in range(blocks):
+            stride, wide = first if not block else 1, channels * expansion
+            y = swish(layers.convolution(x, channels, wide, 1)) if expansion > 1 else x
+            y = swish(layers.convolution(y, wide, wide, size, stride, groups=wide))
+            y = layers.convolution(excited(y, wide, channels // 4), wide, outputs, 1)
+            x = g.op("Add", x, y) if stride == 1 and channels == outputs else y
+            channels = outputs
+    return layers.classifier(swish(layers.convolution(x, channels, 1280, 1)), 1280)
+
+
 VGG = ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4))
 """Channels and convolutions of each stage."""
 
