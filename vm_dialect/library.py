@@ -18,17 +18,22 @@ from vm_dialect.arguments import read_signatures
 from vm_dialect.executable.library_constants import SET_WEIGHT, SIGNATURES, WEIGHTS_FROM, library_name
 from vm_dialect.executable.model import SIGNATURES_NOTE, FunctionInfo, FunctionKind, SignatureTypes
 from vm_dialect.executable.weight_file import SUFFIX
-from vm_dialect.loading import NativeFunction
+from vm_dialect.loading import LimitedFunction, NativeFunction
 from vm_dialect.results import register_tensor_class
 from vm_dialect.tensors import ALIGNMENT, aligned_copy, from_numpy, to_numpy
+from vm_dialect.thread_limits import LIMIT_THREADS, ThreadLimit, checked_threads, thread_setter
 from vm_dialect.values import to_value
+
+MOST_VARIANTS = 16
+"""The machines whose code of a library is looked at."""
 
 
 class Library:
     """The functions of a library by name: `library["main"](x)`."""
 
-    def __init__(self, module: tvm_ffi.Module, text: str):
+    def __init__(self, module: tvm_ffi.Module, text: str, limit: ThreadLimit | None = None):
         """`text` says how the functions are called; `ValueError` if it does not."""
+        self._limit = limit
         self.module = module
         """As `tvm_ffi.load_module` gives it; results of functions must not outlive it."""
         try:
@@ -46,7 +51,10 @@ class Library:
             raise KeyError(f"no function {name}, the library has: {', '.join(self._infos) or 'none'}")
         if name not in self._functions:
             found = self.module.get_function(name)
-            self._functions[name] = NativeFunction.of(found, self._infos[name], self._signatures.get(name))
+            facts = found, self._infos[name], self._signatures.get(name)
+            self._functions[name] = (
+                NativeFunction.of(*facts) if self._limit is None else LimitedFunction.under(self._limit, *facts)
+            )
         return self._functions[name]
 
     def __contains__(self, name: str) -> bool:
@@ -73,7 +81,10 @@ def _info(
 
 
 def load_library(
-    path: str | PathLike[str], *, weights: str | PathLike[str] | Mapping[str, Any] | None = None
+    path: str | PathLike[str],
+    *,
+    weights: str | PathLike[str] | Mapping[str, Any] | None = None,
+    num_threads: int | None = None,
 ) -> Library:
     """The library in a file, whose machine code is run: its author has to be trusted.
 
@@ -82,6 +93,8 @@ def load_library(
 
     `weights`, of a library that does not hold them, are the path of a file of `Executable.save_weights`, which is
     mapped into memory, or tensors by name, whose memory is used; without them the file beside the library is mapped.
+
+    Parallel loops of a call have `num_threads` threads at most, as those of a `VirtualMachine`.
 
     `RuntimeError` if the processor lacks what the code needs, with the names of that; `OSError` if the file cannot be
     loaded, `ValueError` if it is no library of `export_library`.
@@ -96,13 +109,15 @@ def load_library(
         raise ValueError(f"{fspath(path)}: no library of export_library: it has no symbol {SIGNATURES}") from None
     if (reason := _refusal(library)) is not None:
         raise RuntimeError(f"{fspath(path)}: {reason}")
+    threads = checked_threads(num_threads)
+    limit = None if threads is None else ThreadLimit(threads, _thread_setters(library, path))
     load: Callable[[str], tvm_ffi.Module] = cast("Any", tvm_ffi).load_module
     module = load(where)
     if weights is None and where != given and exists(beside := f"{given}{SUFFIX}"):
         weights = beside
     if weights is not None:
         _give_weights(module, weights)
-    return Library(module, ctypes.string_at(ctypes.addressof(text)).decode())
+    return Library(module, ctypes.string_at(ctypes.addressof(text)).decode(), limit)
 
 
 _opened: dict[str, tuple[int, int, int]] = {}
@@ -135,6 +150,23 @@ def _refusal(library: ctypes.CDLL) -> str | None:
     ask.restype = ctypes.c_char_p
     reason: bytes | None = ask()
     return None if reason is None else reason.decode()
+
+
+def _thread_setters(library: ctypes.CDLL, path: str | PathLike[str]) -> list[Callable[[int], int]]:
+    """What limits threads in a library: one function, or one for each of the machines it has code for."""
+    prefixes = ("", *(f"variant{number}." for number in range(MOST_VARIANTS)))
+    addresses = [_address(library, f"{prefix}{LIMIT_THREADS}") for prefix in prefixes]
+    found = [thread_setter(address) for address in addresses if address is not None]
+    if not found:
+        raise ValueError(f"{fspath(path)}: num_threads is for libraries of a later version: export it again")
+    return found
+
+
+def _address(library: ctypes.CDLL, name: str) -> int | None:
+    try:
+        return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+    except AttributeError:
+        return None
 
 
 def _give_weights(module: tvm_ffi.Module, weights: str | PathLike[str] | Mapping[str, Any]) -> None:

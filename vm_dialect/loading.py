@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import tvm_ffi
 
@@ -17,13 +17,14 @@ from vm_dialect.callee import Callee
 from vm_dialect.executable import Executable
 from vm_dialect.executable.model import FunctionInfo
 from vm_dialect.results import with_names
+from vm_dialect.thread_limits import ThreadLimit
 
 
 class NativeFunction(Callee, tvm_ffi.Function):
     """A native function of an executable, to be called from Python; arguments may be given by name."""
 
     @classmethod
-    def of(cls, function: tvm_ffi.Function, info: FunctionInfo, signature: Signature | None = None) -> NativeFunction:
+    def of(cls, function: tvm_ffi.Function, info: FunctionInfo, signature: Signature | None = None) -> Self:
         """The function with what callers are told of it; it replaces `function`, which is empty then."""
         made = cls.__new__(cls)
         made.__move_handle_from__(function)
@@ -52,6 +53,24 @@ class NativeFunction(Callee, tvm_ffi.Function):
 _CALL = tvm_ffi.Function.__call__
 
 
+class LimitedFunction(NativeFunction):
+    """A native function whose loops have so many threads at most."""
+
+    limit: ThreadLimit
+
+    @classmethod
+    def under(
+        cls, limit: ThreadLimit, function: tvm_ffi.Function, info: FunctionInfo, signature: Signature | None
+    ) -> Self:
+        """The function under a limit; it replaces `function`, which is empty then."""
+        made = cls.of(function, info, signature)
+        made.limit = limit
+        return made
+
+    def _run(self, arguments: Sequence[Any]) -> Any:
+        return self.limit.call(super()._run, arguments)
+
+
 @dataclass(frozen=True)
 class LoadedCode:
     """Compiled functions, ready to be called; they keep their code alive."""
@@ -62,6 +81,9 @@ class LoadedCode:
     """Kernels by name, called with sizes, tensors and scalars."""
     sites: Sequence[tuple[str, str, str]] = ()
     """Of each call that `OBSERVE` hears of: the function it is in, what it calls, and what it was made from."""
+    limit_threads: Callable[[int], int] | None = None
+    """Limits the threads of loops that the calling thread begins, 0 for no limit, and gives the limit before; `None` if
+    the loader cannot."""
 
 
 Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], LoadedCode]

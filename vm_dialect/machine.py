@@ -6,6 +6,7 @@ import json
 import weakref
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from threading import local
 from time import perf_counter_ns
@@ -22,13 +23,14 @@ from vm_dialect.closures import ClosureTable
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, OBSERVED_NOTE
-from vm_dialect.loading import LoadedCode, Loader, default_loader
+from vm_dialect.loading import LimitedFunction, LoadedCode, Loader, default_loader
 from vm_dialect.numpy_library import LIBRARY
 from vm_dialect.observers import Decision, Instrument
 from vm_dialect.profiler import Peaks, Profile, Profiler
 from vm_dialect.program import Code, Resolver, Site, prepare
 from vm_dialect.results import register_tensor_class, with_names
 from vm_dialect.thread import Thread
+from vm_dialect.thread_limits import ThreadLimit, checked_threads
 
 register_error_types()
 register_tensor_class()
@@ -75,6 +77,7 @@ class VirtualMachine:
         loader: Loader | None = None,
         max_depth: int = MAX_DEPTH,
         max_steps: int | None = None,
+        num_threads: int | None = None,
         allow: Collection[str] = (),
     ):
         """Makes an executable ready to run.
@@ -88,6 +91,9 @@ class VirtualMachine:
 
         With `max_steps`, a call from outside executes at most as many instructions of bytecode, and then raises
         `StepLimitError`; at most `max_depth` calls are inside each other, or `RecursionError` is raised.
+
+        Parallel loops of a call have `num_threads` threads at most, from 1 to 256, whatever `RELAX_NUM_THREADS` says;
+        other machines, also in other threads, keep theirs. `ValueError` for another number.
         """
         if not isinstance(cast("object", executable), Executable):
             hint = "Executable.load(path)" if isinstance(executable, str | PathLike) else "build(module)"
@@ -101,7 +107,11 @@ class VirtualMachine:
         self._instrument: Instrument | None = None
         self._closures = ClosureTable(self.run_code)
         watched = {OBSERVE: _observer(weakref.ref(self))} if OBSERVED_NOTE in executable.metadata.notes else {}
+        self._signatures = signatures(executable.metadata.notes)
         self._loaded = _load(executable, kernels or {}, {**watched, **(packed or {})}, loader)
+        self._limit = _limit(self._loaded, num_threads)
+        if self._limit is not None:
+            self._loaded = _limited(executable, self._loaded, self._limit, self._signatures)
         self._sites = [
             Site(caller, index, callee, where) for index, (caller, callee, where) in enumerate(self._loaded.sites)
         ]
@@ -109,7 +119,6 @@ class VirtualMachine:
         closures = self._closures
         resolver = Resolver(self, callables, _checked(executable, callables), closures.make, closures.make_closure)
         self._codes = prepare(executable, resolver)
-        self._signatures = signatures(executable.metadata.notes)
         self._entries: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -143,11 +152,17 @@ class VirtualMachine:
     def run_code(self, code: Code, arguments: Sequence[Any]) -> Any:
         """Runs a bytecode function on values."""
         thread = Thread(code, arguments, self._closures, self.max_depth, self._instrument)
+        if self._limit is None:
+            self._run_to_end(thread, code)
+        else:
+            self._limit.call(self._run_to_end, thread, code)
+        return thread.result
+
+    def _run_to_end(self, thread: Thread, code: Code) -> None:
         if self.max_steps is None:
             thread.run()
         else:
             self._run_within_limit(thread, code.info.name, self.max_steps)
-        return thread.result
 
     def _run_within_limit(self, thread: Thread, name: str, limit: int) -> None:
         """Runs a thread to its end. A run that another one has started, through a function value, shares its limit, of
@@ -266,6 +281,28 @@ def _load(
     register_globals()
     functions = {name: tvm_ffi.convert(function) for name, function in packed.items()}
     return (loader or default_loader())(executable, functions)
+
+
+def _limit(loaded: LoadedCode, number: int | None) -> ThreadLimit | None:
+    """The limit of a machine; `None` if there is none, or no compiled code."""
+    threads = checked_threads(number)
+    if threads is None or not (loaded.functions or loaded.kernels):
+        return None
+    if loaded.limit_threads is None:
+        raise ValueError("num_threads: the loader of the compiled code cannot limit its threads")
+    return ThreadLimit(threads, (loaded.limit_threads,))
+
+
+def _limited(
+    executable: Executable, loaded: LoadedCode, limit: ThreadLimit, known: Mapping[str, Signature]
+) -> LoadedCode:
+    """Native functions under a limit; kernels are called by bytecode, which is."""
+    table = {function.name: function for function in executable.functions}
+    functions = {
+        name: LimitedFunction.under(limit, function, table[name], known.get(name)) if name in table else function
+        for name, function in loaded.functions.items()
+    }
+    return replace(loaded, functions=functions)
 
 
 def _checked(executable: Executable, callables: Mapping[int, Callable[..., Any]]) -> dict[int, Callable[..., Any]]:

@@ -16,6 +16,7 @@ from vm_dialect.library import Library, load_library
 from vm_dialect.machine import VirtualMachine
 from vm_dialect.results import as_tuple
 from vm_dialect.tensors import to_numpy
+from vm_dialect.thread_limits import checked_threads
 from xdsl_relax.loading import Source, is_executable, is_library, load, load_executable
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def compile(
     trust: bool = False,
     validate: bool = False,
     instrument: bool = False,
+    num_threads: int | None = None,
     **loading: Any,
 ) -> Model:
     """Compiles a model, or loads an executable: a callable.
@@ -44,14 +46,17 @@ def compile(
     `source` is what `load` takes, with its options (`args`, `shapes`, `dynamic_shapes`, ...), an executable, or the
     path of one, or of a shared library of `save`; the `weights` of these may be elsewhere. `entry` is the function that
     a call of the result means: `main`, or the only one, unless it is said.
-    `weights` are arrays by name, or a file (.safetensors) of them. The others are as in `lowering.build`.
+    `weights` are arrays by name, or a file (.safetensors) of them. Calls take `num_threads` threads at most, from 1 to
+    256, whatever the environment says. The others are as in `lowering.build`.
     """
     if isinstance(source, Executable):
-        return Model(source, entry)
+        return Model(source, entry, num_threads=num_threads)
     if is_library(source):
-        return Model(load_library(cast("str", source), weights=weights), entry)
+        return Model(load_library(cast("str", source), weights=weights, num_threads=num_threads), entry)
     if is_executable(source):
-        return Model(load_executable(cast("str", source), trust=trust, weights=weights), entry)
+        loaded = load_executable(cast("str", source), trust=trust, weights=weights)
+        return Model(loaded, entry, num_threads=num_threads)
+    checked_threads(num_threads)
     from lowering import build
 
     module = load(source, args, weights=weights if isinstance(weights, str | PathLike) else None, **loading)
@@ -66,7 +71,7 @@ def compile(
         validate=validate,
         instrument=instrument,
     )
-    return Model(executable, entry)
+    return Model(executable, entry, num_threads=num_threads)
 
 
 class Model:
@@ -75,11 +80,18 @@ class Model:
     Arguments are given in order, by keyword, or as one dictionary. Several results are an `Outputs`.
     """
 
-    def __init__(self, compiled: Executable | Library, entry: str | None = None):
-        """`ValueError` if `entry` is not said, and neither is there a function `main`, nor only one."""
+    def __init__(self, compiled: Executable | Library, entry: str | None = None, *, num_threads: int | None = None):
+        """`ValueError` if `entry` is not said, and neither is there a function `main`, nor only one; or for
+        `num_threads` of a library, which `load_library` takes.
+        """
         self.executable = compiled if isinstance(compiled, Executable) else None
         """`None` for a shared library."""
-        self.machine = VirtualMachine(compiled) if isinstance(compiled, Executable) else compiled
+        if isinstance(compiled, Executable):
+            self.machine = VirtualMachine(compiled, num_threads=num_threads)
+        elif num_threads is not None:
+            raise ValueError("num_threads of a shared library are said when it is loaded: load_library(num_threads=..)")
+        else:
+            self.machine = compiled
         self.entry = default_entry(compiled.entries) if entry is None else entry
         self._function = self._callable(self.entry)
 

@@ -19,7 +19,7 @@ from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.features import FEATURES, code_features
 from lowering.llvm.loading.elf import object_symbols, renamed
 from lowering.llvm.text.llvm_types import quoted
-from lowering.runtime.kernel.support import SUPPORT
+from lowering.runtime.kernel.support import SUPPORT, THREADS
 from lowering.vm_to_llvm.compatibility import described
 from lowering.vm_to_llvm.runtime_text import format_string, string_definition
 from lowering.vm_to_llvm.symbols import entry_symbol
@@ -78,7 +78,8 @@ class _Variant:
 def _variant(name: str, objects: Sequence[bytes]) -> _Variant:
     target = described(name)
     called = {symbol for code in objects for symbol in object_symbols(code).undefined}
-    needed = [support for support in SUPPORT if not called.isdisjoint(support.symbols)]
+    # Threads are limited by name.
+    needed = [support for support in SUPPORT if support is THREADS or not called.isdisjoint(support.symbols)]
     options = CompileOptions(as_written=True)
     texts = [each.library_text() for each in needed if each.library_text is not None]
     support = [compile_cached("support", text, target or Target.host(), options) for text in texts]

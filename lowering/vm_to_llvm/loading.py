@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import tvm_ffi
 
 from lowering.llvm.loading.loader import LoadedCode, load_objects
+from lowering.llvm.loading.symbols import library_symbol
 from lowering.vm_to_llvm.compatibility import runs_on
 from lowering.vm_to_llvm.symbols import INFO, INIT, entry_symbol
 from tir_dialect.target import Target
@@ -18,6 +20,7 @@ from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
 from vm_dialect.executable.variants import constants_for, objects_by_target
 from vm_dialect.numpy_library import register_functions_of_tvm
+from vm_dialect.thread_limits import LIMIT_THREADS, thread_setter
 
 
 def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Function] | None = None) -> loading.LoadedCode:
@@ -54,7 +57,20 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
         },
         kernels={name: function for name, function in functions.items() if name in kernels},
         sites=_info(code).get("sites", ()),
+        limit_threads=_limit_threads,
     )
+
+
+def _limit_threads(number: int) -> int:
+    """Limits the threads of loops, which all programs of this process share; it is loaded with the first limit."""
+    return _thread_setter()(number)
+
+
+@cache
+def _thread_setter() -> Callable[[int], int]:
+    address = library_symbol(LIMIT_THREADS)
+    assert address is not None  # it is of our own run time
+    return thread_setter(address)
 
 
 def load_functions(

@@ -33,6 +33,7 @@ from vm_dialect.executable.library_constants import (
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, PACKED_NOTE, SIGNATURES_NOTE, FunctionKind
 from vm_dialect.executable.weight_file import SUFFIX, WeightFile
 from vm_dialect.numpy_library import LIBRARY as NUMPY_FUNCTIONS
+from vm_dialect.thread_limits import LIMIT_THREADS
 
 _LIBRARIES = "lowering.vm_to_llvm.library"
 """The module with `library_code`, if it is installed."""
@@ -111,8 +112,8 @@ def export_library(
     weights: Weights = "inside",
     host: Collection[str] = (),
 ) -> None:
-    """Links the native objects into the shared library `path`, of which others see the functions, and a text about
-    their arguments, alone.
+    """Links the native objects into the shared library `path`, of which others see the functions, a text about their
+    arguments, and what limits threads, alone.
 
     With weights `beside`, they are written to `path` with `.weights`. `host` names packed functions that whoever loads
     the library registers, though this package has them in Python.
@@ -133,7 +134,7 @@ def export_library(
         inputs = [*_objects(code, Path(folder)), *_data(executable, code, Path(folder), file)]
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
         exported = Path(folder, "exported")
-        names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}"
+        names = f"{SYMBOL_PREFIX}*; {SIGNATURES}; {REFUSAL}; *{LIMIT_THREADS}"
         exported.write_text(f"{{ global: {names}; local: *; }};\n")
         options = ["-shared", "-fPIC", "-O1", f"-I{libinfo.find_include_path()}", f"-Wl,--version-script={exported}"]
         _run([*command, *options, "-o", str(made), *inputs, *libraries, "-lm", "-ldl", "-pthread"])

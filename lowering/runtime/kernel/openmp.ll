@@ -18,6 +18,18 @@ define void @relax_set_num_threads(i32 %threads) {
   ret void
 }
 
+; OpenMP has a number for each thread that begins loops.
+define i32 @relax_limit_threads(i32 %threads) {
+  %before = call i32 @omp_get_max_threads()
+  %is_limit = icmp sgt i32 %threads, 0
+  br i1 %is_limit, label %limit, label %done
+limit:
+  call void @omp_set_num_threads(i32 %threads)
+  br label %done
+done:
+  ret i32 %before
+}
+
 define void @relax_parallel(ptr %f, ptr %data, i64 %lower, i64 %upper, i32 %threads) {
   %loop = alloca %loop, align 8
   %total = sub i64 %upper, %lower

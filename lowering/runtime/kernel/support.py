@@ -48,12 +48,13 @@ SCRATCH = Support(
 `void relax_scratch_give(ptr)` takes it back."""
 
 THREADS = Support(
-    frozenset(("relax_parallel", "relax_max_threads", "relax_set_num_threads")),
+    frozenset(("relax_parallel", "relax_max_threads", "relax_set_num_threads", "relax_limit_threads")),
     host_text,
     lambda: threads_text(Target.host()),
 )
 """`void relax_parallel(ptr body, ptr context, i64 lower, i64 upper, i32 threads)` calls `body(context, first, last)`
-for parts of the range; `i32 relax_max_threads()` and `void relax_set_num_threads(i32)` are about their number."""
+for parts of the range; `i32 relax_max_threads()` and `void relax_set_num_threads(i32)` are about their number, and
+`i32 relax_limit_threads(i32)` about that of loops that the calling thread begins; it gives the limit before."""
 
 SUPPORT = (BLOCKS, THREADS, SCRATCH)
 

@@ -12,6 +12,9 @@
 ; loops in a row, or one does on the caller's processor, the workers are kept away from the one on which the caller is.
 
 @limit = internal global i32 0                  ; how many threads there may be, 0: not asked yet
+@once = internal global i32 0                   ; whether there is a key
+@has_key = internal global i32 0
+@key = internal global i32 0                    ; of what relax_limit_threads says, for each thread of the program
 @own_variable = internal constant [18 x i8] c"RELAX_NUM_THREADS\00"
 @variable = internal constant [16 x i8] c"OMP_NUM_THREADS\00"
 
@@ -36,6 +39,10 @@
 @parts = internal global [256 x %part] zeroinitializer, align 128
 
 declare ptr @getenv(ptr)
+declare i32 @pthread_once(ptr, ptr)
+declare i32 @pthread_key_create(ptr, ptr)
+declare ptr @pthread_getspecific(i32)
+declare i32 @pthread_setspecific(i32, ptr)
 declare i32 @atoi(ptr)
 declare i32 @sched_getaffinity(i32, i64, ptr)
 declare i32 @sched_getcpu()
@@ -49,8 +56,38 @@ declare i32 @llvm.smax.i32(i32, i32)
 declare i32 @llvm.smin.i32(i32, i32)
 declare i64 @llvm.smax.i64(i64, i64)
 
-; How many threads a loop may have: RELAX_NUM_THREADS, or OMP_NUM_THREADS, or as many as there are processors.
+; Limits the threads of loops that this thread of the program begins, 0: as those of others. Gives the limit before.
+define i32 @relax_limit_threads(i32 %threads) {
+  %status = call i32 @pthread_once(ptr @once, ptr @make_key)
+  %key = load i32, ptr @key
+  %before = call ptr @pthread_getspecific(i32 %key)
+  %positive = call i32 @llvm.smax.i32(i32 %threads, i32 0)
+  %kept = call i32 @llvm.smin.i32(i32 %positive, i32 256)
+  %value = inttoptr i32 %kept to ptr
+  %failure = call i32 @pthread_setspecific(i32 %key, ptr %value)
+  %result = ptrtoint ptr %before to i32
+  ret i32 %result
+}
+
+define internal void @make_key() {
+  %status = call i32 @pthread_key_create(ptr @key, ptr null)
+  store atomic i32 1, ptr @has_key release, align 4
+  ret void
+}
+
+; How many threads a loop may have: as relax_limit_threads says for the caller, else RELAX_NUM_THREADS, or
+; OMP_NUM_THREADS, or as many as there are processors.
 define i32 @relax_max_threads() {
+  %made = load atomic i32, ptr @has_key acquire, align 4
+  %has_key = icmp ne i32 %made, 0
+  br i1 %has_key, label %look, label %all
+look:
+  %key = load i32, ptr @key
+  %value = call ptr @pthread_getspecific(i32 %key)
+  %chosen = ptrtoint ptr %value to i32
+  %is_chosen = icmp sgt i32 %chosen, 0
+  br i1 %is_chosen, label %done, label %all
+all:
   %known = load atomic i32, ptr @limit monotonic, align 4
   %is_known = icmp sgt i32 %known, 0
   br i1 %is_known, label %done, label %ask
@@ -70,7 +107,7 @@ found:
   call void @relax_set_num_threads(i32 %threads)
   br label %done
 done:
-  %result = phi i32 [ %known, %0 ], [ %threads, %found ]
+  %result = phi i32 [ %chosen, %look ], [ %known, %all ], [ %threads, %found ]
   ret i32 %result
 }
 

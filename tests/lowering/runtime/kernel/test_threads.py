@@ -76,6 +76,19 @@ def test_each_thread_begins_with_its_part() -> None:
         assert list(halves.values()) == [{True}]
 
 
+def test_limits_are_of_the_thread_that_calls(code: LoadedCode) -> None:
+    limit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(code.address("relax_limit_threads"))
+    most = ctypes.CFUNCTYPE(ctypes.c_int)(code.address("relax_max_threads"))
+    usual, seen = most(), list[int]()
+    before = limit(usual + 3)
+    other = threading.Thread(target=lambda: seen.append(most()))
+    other.start()
+    other.join()
+    assert (most(), seen) == (usual + 3, [usual])
+    assert limit(before) == usual + 3
+    assert most() == usual
+
+
 def numbers(code: LoadedCode, bounds: tuple[int, int], threads: int) -> list[int]:
     seen: list[int] = []
     run(code, lambda first, last: seen.extend(range(first, last)), *bounds, threads)
