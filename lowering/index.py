@@ -192,6 +192,18 @@ INDEX: dict[str, Entry] = {
     "topological-sort": Entry("lowering.relax.topological_sort:TopologicalSortPass"),
     "unroll": Entry("lowering.tir.unroll:UnrollPass"),
     "update-param-struct-info": Entry("lowering.relax.functions.update_param_struct_info:UpdateParamStructInfoPass"),
+    "use-byte-tables": Entry(
+        "lowering.relax.rewrites.use_byte_tables:UseByteTablesPass",
+        requires=(
+            "relax.sigmoid",
+            "relax.tanh",
+            "relax.exp",
+            "relax.erf",
+            "relax.log",
+            "relax.nn.gelu",
+            "relax.nn.silu",
+        ),
+    ),
     "use-inplace-calls": Entry("lowering.relax.memory.use_inplace_calls:UseInplaceCallsPass"),
     "use-winograd": Entry("lowering.relax.rewrites.use_winograd:UseWinogradPass", requires=("relax.nn.conv2d",)),
     "vectorize": Entry("lowering.tir.vectorize:VectorizePass"),

@@ -151,6 +151,8 @@ class OptimizeGraphPass(PipelinePass):
         # Channels in blocks from one convolution to the next.
         "convert-layout",
         "simplify-reshapes",
+        # Only now: other passes look through what is elementwise.
+        "use-byte-tables",
         # Only now: what patterns recognise is used once.
         "eliminate-common-subexpr",
     )

@@ -17,7 +17,7 @@ from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
-from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor
+from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
 from relax_dialect.ops.guard import GuardOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
@@ -98,6 +98,21 @@ class FoldToConstant(RewritePattern):
         self.refines |= any(result.type != new.result.type for result, new in constants.items())
         results = [constants[result].result if result in constants else None for result in op.results]
         rewriter.replace(op, list(constants.values()), results)
+
+
+def constant_of(interpreter: Interpreter, op: Operator) -> Array | None:
+    """The tensor that an operator with one result computes of constants; `None` if it fails, or is impure."""
+    rule = RULES[type(op)]
+    if rule is None or not _is_computable(op) or not all(isinstance(each.owner, ConstantOp) for each in op.operands):
+        return None
+    frame = Frame(interpreter, "constant")
+    frame.values.update((each, each.owner.array) for each in op.operands if isinstance(each.owner, ConstantOp))
+    try:
+        rule(frame, op)
+    except (ValueError, TypeError, ArithmeticError, LookupError):
+        return None
+    found = frame.get(op.results[0])
+    return found if is_tensor(found) else None
 
 
 class ConstantValues:
