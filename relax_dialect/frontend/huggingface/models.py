@@ -16,6 +16,7 @@ from relax_dialect.nn.config import (
     ExpertsConfig,
     LinearScaling,
     Llama3Scaling,
+    LongRopeScaling,
     RopeScaling,
     YarnScaling,
 )
@@ -74,7 +75,7 @@ def _experts(folder: ModelFolder, *, size: str = "moe_intermediate_size", **opti
     count = "num_experts" if "num_experts" in folder.config else "num_local_experts"
     experts, layers = folder.integer(count, most=1 << 12), folder.integer("num_hidden_layers", most=1 << 10)
     step = folder.integer("decoder_sparse_step", 1)
-    named = folder.config.get("mlp_only_layers") or []
+    named: Any = folder.config.get("mlp_only_layers") or []
     if not isinstance(named, list):
         raise folder.error(f"'mlp_only_layers' of config.json expected a list, got {named!r}")
     dense = {layer for layer in range(layers) if layer in cast("list[Any]", named) or (layer + 1) % step}
@@ -430,13 +431,34 @@ def _scaling(folder: ModelFolder, table: Mapping[str, Any]) -> RopeScaling | Non
                 number(folder, table, "beta_slow", 1.0),
                 None if attention is None else number(folder, table, "attention_factor"),
             )
+        case "longrope":
+            short, long = (_divisors(folder, table, f"{length}_factor") for length in ("short", "long"))
+            original = int(positive(folder, {**folder.config, **table}, "original_max_position_embeddings"))
+            most = folder.integer("max_position_embeddings", 2048)
+            if table.get("factor") is not None:
+                most = int(original * positive(folder, table, "factor"))
+            usual = LongRopeScaling.usual_magnitude(most, original)
+            return LongRopeScaling(short, long, original, positive(folder, table, "attention_factor", usual))
         case _:
             raise folder.error(f"rotary embeddings scaled by {kind!r} are not supported")
 
 
-def model_of(folder: ModelFolder) -> Decoder:
-    """The model in a folder, with its weights; `HuggingFaceImportError` if these do not fit."""
+def _divisors(folder: ModelFolder, table: Mapping[str, Any], key: str) -> NDArray[Any]:
+    values: Any = table.get(key)
+    given = cast("list[Any]", values) if isinstance(values, list) else []
+    numbers = [positive(folder, {key: each}, key) for each in given]
+    if not numbers:
+        raise folder.error(f"'{key}' of config.json expected positive numbers, got {values!r}")
+    return np.array(numbers)
+
+
+def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
+    """The model in a folder, with its weights; `HuggingFaceImportError` if these do not fit.
+
+    Some models have other rotary embeddings for a longer `context`; short ones are expected otherwise.
+    """
     family, config = _family(folder), config_of(folder)
+    config = config if context is None else config.for_context(context)
     state: dict[str, Elements] = {}
     for key, array in folder.tensors.items():
         name = key.removeprefix("model.")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,6 +21,7 @@ from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_fold
 from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import Decoder, DecoderProgram, ExpertsConfig, Llama3Scaling, YarnScaling
+from relax_dialect.nn.config import DivisorScaling
 from tests.support import decoders
 
 IDS = np.array([5, 40, 3, 7, 5, 5, 31], np.int64)
@@ -171,6 +173,12 @@ def test_configurations(tmp_path: Path):
     assert config(rope_scaling={"rope_type": "llama3", **llama3}).rope_scaling == Llama3Scaling(8.0, 1.0, 4.0, 32)
     newer = config(rope_parameters={"rope_type": "yarn", "rope_theta": 7.0, "factor": 2.0})
     assert (newer.rope_theta, newer.rope_scaling) == (7.0, YarnScaling(2.0, 64))
+    factors = {"short_factor": [1, 2, 3, 4], "long_factor": [2, 4, 6, 8]}
+    long = config(rope_scaling={"type": "longrope", **factors}, original_max_position_embeddings=16)
+    for context, first in ((16, 1), (17, 2)):
+        chosen = long.for_context(context).rope_scaling
+        assert isinstance(chosen, DivisorScaling)
+        assert (chosen.numbers[0], chosen.magnitude) == (first, (1 + math.log(4) / math.log(16)) ** 0.5)
     assert config(model_type="mistral", sliding_window=5).windows == (5, 5)
     assert config(model_type="qwen2", sliding_window=5).windows == (None, None)
     kinds = ["sliding_attention", "full_attention"]
@@ -193,7 +201,8 @@ def test_configurations(tmp_path: Path):
         ({"attention_bias": "yes"}, "'attention_bias' of config.json expected true or false, got 'yes'"),
         ({"num_key_value_heads": 3}, "cannot share 3 heads of keys"),
         ({"hidden_act": "swish"}, "the activation 'swish' is not supported; known are silu"),
-        ({"rope_scaling": {"type": "longrope"}}, "scaled by 'longrope' are not supported"),
+        ({"rope_scaling": {"type": "dynamic"}}, "scaled by 'dynamic' are not supported"),
+        ({"rope_scaling": {"type": "longrope"}}, "'short_factor' of config.json expected positive numbers, got None"),
         ({"rope_scaling": {"type": "linear", "factor": "2"}}, "'factor' of config.json expected a number, got '2'"),
         ({"rope_scaling": []} | {"rope_parameters": [1]}, "expected a table"),
         ({"model_type": "granite", "logits_scaling": 0}, "'logits_scaling' of config.json expected a positive number"),
