@@ -87,6 +87,8 @@ class YarnScaling:
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     attention_factor: float | None = None
+    truncate: bool = True
+    """Whether the ramp begins and ends at whole features."""
 
     def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
         """What the frequencies are divided by."""
@@ -96,8 +98,10 @@ class YarnScaling:
             angle = self.original_max_position_embeddings / (turns * 2 * math.pi)
             return len(frequencies) * math.log(angle) / math.log(base)
 
-        low = max(math.floor(feature(self.beta_fast)), 0)
-        high = min(math.ceil(feature(self.beta_slow)), 2 * len(frequencies) - 1)
+        first, last = feature(self.beta_fast), feature(self.beta_slow)
+        if self.truncate:
+            first, last = math.floor(first), math.ceil(last)
+        low, high = max(first, 0), min(last, 2 * len(frequencies) - 1)
         divided = np.clip((np.arange(len(frequencies)) - low) / max(high - low, 0.001), 0, 1)
         return 1 / (divided / self.factor + (1 - divided))
 
@@ -161,6 +165,10 @@ class ExpertsConfig:
     """The inner features of an expert that all tokens have besides, if there is one."""
     has_shared_expert_gate: bool = False
     """Whether the output of the shared expert is multiplied by a sigmoid of the token."""
+    bias: bool = False
+    """Whether the router and the experts have biases."""
+    swiglu_limit: float | None = None
+    """The limit of a clamped gate, `min(gate, limit) * sigmoid(1.702 * min(gate, limit)) * (clip(up) + 1)`."""
 
     def __post_init__(self) -> None:
         if not 0 < self.num_experts_per_tok <= self.num_experts:
@@ -204,6 +212,8 @@ class DecoderConfig:
     local_rope_theta: float | None = None
     """The base of rotary embeddings in layers with a window, without scaling, if it is another one."""
 
+    attention_sinks: bool = False
+    """Whether each head attends to a score of its own besides, which has no value (Xiao et al., 2023)."""
     attention_bias: bool = False
     """Whether queries, keys and values have biases."""
     output_bias: bool = False

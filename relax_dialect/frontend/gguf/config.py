@@ -54,6 +54,18 @@ def _olmoe(reader: _Sizes) -> dict[str, Any]:
     return {"qk_norm": "all", "experts": reader.experts(norm=False)}
 
 
+def _gpt_oss(reader: _Sizes) -> dict[str, Any]:
+    window = reader.window()
+    experts = reader.experts()
+    return {
+        "attention_bias": True,
+        "output_bias": True,
+        "attention_sinks": True,
+        "windows": tuple(window if layer % 2 == 0 else None for layer in range(reader.layers)),
+        "experts": None if experts is None else replace(experts, bias=True, swiglu_limit=7.0),
+    }
+
+
 def _smollm3(reader: _Sizes) -> dict[str, Any]:
     return {"interleaved_rope": True, "unrotated_layers": frozenset(range(3, reader.layers, 4))}
 
@@ -142,6 +154,7 @@ ARCHITECTURES: Mapping[str, Callable[[_Sizes], dict[str, Any]]] = {
     "qwen3": _qwen3,
     "qwen3moe": _qwen3moe,
     "smollm3": _smollm3,
+    "gpt-oss": _gpt_oss,
     "granite": _granite,
     "granitemoe": _granitemoe,
     "olmo2": _olmo2,
@@ -275,7 +288,7 @@ def _scaling(sizes: _Sizes, rotated: int) -> RopeScaling | None:
         return LinearScaling(sizes.number("rope.scaling.factor"))
     if kind == "yarn":
         original = sizes.size("rope.scaling.original_context_length")
-        return YarnScaling(sizes.number("rope.scaling.factor"), original)
+        return YarnScaling(sizes.number("rope.scaling.factor"), original, truncate=sizes.name != "gpt-oss")
     if kind != "none":
         raise GGUFImportError(f"{file.path}: rotary embeddings scaled by {kind!r} are not supported")
     return None

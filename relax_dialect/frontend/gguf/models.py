@@ -94,6 +94,8 @@ def _name(key: str, config: DecoderConfig, fused: bool) -> str | None:
             name = "pre_feedforward_layernorm" if config.norms == "both" else "post_attention_layernorm"
         elif layer[2] == "ffn_up" and fused:
             name = "mlp.gate_up_proj"
+        if layer[2] == "attn_sinks":
+            return f"layers.{int(layer[1])}.self_attn.sinks"
         return None if name is None else f"layers.{int(layer[1])}.{name}.{layer[3]}"
     stem, _, kind = key.rpartition(".")
     return f"{_NAMES[stem]}.{kind}" if stem in _NAMES else None

@@ -69,6 +69,14 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "dense_layers": frozenset({0}),
         "attention_bias": True,
     },
+    "gpt oss": {
+        "experts": ExpertsConfig(4, 2, 12, bias=True, swiglu_limit=0.75),
+        "attention_sinks": True,
+        "windows": (3, None),
+        "attention_bias": True,
+        "output_bias": True,
+        "rope_scaling": YarnScaling(4.0, 16, truncate=False),
+    },
     "interleaved halves": {"rotary_features": 4, "interleaved_rope": True, "norms": "parallel"},
     "gpt 2": {
         "layer_norm": True,

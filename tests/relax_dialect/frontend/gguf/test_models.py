@@ -35,9 +35,10 @@ CASES = {
     "llama with a head": ("llama", Kind.Q5_0, False, False),
     "qwen2": ("qwen2", Kind.Q8_0, True, True),
     "qwen2moe": ("qwen2moe", Kind.Q4_0, True, True),
+    "gpt-oss": ("gpt-oss", Kind.MXFP4, False, True),
     "qwen3": ("qwen3", Kind.F16, True, False),
 }
-SLOW = ("llama with a head", "qwen2")
+SLOW = ("llama with a head", "qwen2", "gpt-oss")
 
 
 @pytest.mark.parametrize("case", [pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in CASES])

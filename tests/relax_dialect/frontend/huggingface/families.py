@@ -64,6 +64,16 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "qwen2_moe": ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 32, "decoder_sparse_step": 2}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
     "qwen3_moe": ("Qwen3Moe", {**EXPERTS, "head_dim": 16, "norm_topk_prob": True, "mlp_only_layers": [1]}),
+    "gpt_oss": (
+        "GptOss",
+        {
+            "num_local_experts": 5,
+            "num_experts_per_tok": 2,
+            "sliding_window": 4,
+            "head_dim": 16,
+            "rope_parameters": {**YARN, "truncate": False},
+        },
+    ),
     "smollm3": ("SmolLM3", {}),
     "granite": (
         "Granite",

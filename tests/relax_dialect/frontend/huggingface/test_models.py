@@ -137,6 +137,57 @@ def test_experts_of_mixtral(is_stacked: bool, tmp_path: Path):
             model_of(read_folder(tmp_path))
 
 
+GPT_OSS = {
+    **LLAMA,
+    "model_type": "gpt_oss",
+    "hidden_size": 64,
+    "intermediate_size": 32,
+    "num_local_experts": 3,
+    "num_experts_per_tok": 2,
+    "sliding_window": 4,
+}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_experts_of_gpt_oss(is_packed: bool, tmp_path: Path):
+    """Gates and what they multiply are in turn: transposed, or as blocks of MXFP4 with exponents apart."""
+    weights, tensors = _checkpoint(tmp_path, GPT_OSS)
+    decoded = dict(weights)
+    rng = np.random.default_rng(0)
+    for name in [name for name in tensors if ".mlp.gate." in name]:
+        tensors[name.replace(".mlp.gate.", ".mlp.router.")] = tensors.pop(name)
+    for layer in range(2):
+        experts = f"layers.{layer}.mlp.experts"
+        stored = {}
+        for kind in ("weight", "bias"):
+            gate, up, down = (tensors.pop(f"model.{experts}.{part}_proj.{kind}") for part in ("gate", "up", "down"))
+            stored["gate_up_proj", kind] = np.stack([gate, up], axis=2).reshape(3, -1, *gate.shape[2:])
+            stored["down_proj", kind] = down
+        for (name, kind), array in stored.items():
+            if kind == "bias":
+                tensors[f"model.{experts}.{name}_bias"] = array
+            elif not is_packed:
+                tensors[f"model.{experts}.{name}"] = np.swapaxes(array, 1, 2)
+            else:
+                numbers = rng.integers(0, 16, array.shape, np.uint8)
+                scales = rng.integers(122, 126, (*array.shape[:2], array.shape[2] // 32), np.uint8)
+                tensors[f"model.{experts}.{name}_blocks"] = (numbers[..., ::2] | numbers[..., 1::2] << 4).reshape(
+                    *scales.shape, 16
+                )
+                tensors[f"model.{experts}.{name}_scales"] = scales
+                values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)[numbers & 7] * np.where(numbers & 8, -1, 1)
+                own = values * np.repeat(2.0 ** (scales.astype(int) - 127), 32, axis=-1)
+                parts = {"gate_proj": own[:, ::2], "up_proj": own[:, 1::2]} if "gate" in name else {name: own}
+                decoded |= {f"{experts}.{part}.weight": each.astype(np.float32) for part, each in parts.items()}
+    _folder(tmp_path, GPT_OSS, tensors)
+    _check(tmp_path, decoded)
+    if is_packed:
+        del tensors["model.layers.1.mlp.experts.down_proj_scales"]
+        _folder(tmp_path, GPT_OSS, tensors)
+        with pytest.raises(HuggingFaceImportError, match="down_proj_blocks' expected 16 bytes for each exponent"):
+            model_of(read_folder(tmp_path))
+
+
 def test_transposed_weights_of_gpt_2(tmp_path: Path):
     model = Decoder(config_of(read_folder(_folder(tmp_path, GPT_2))))
     weights = decoders.random_weights(model)
@@ -213,6 +264,7 @@ def test_configurations(tmp_path: Path):
         ({"model_type": "qwen3", "sliding_window": 4, "layer_types": ["full"]}, "'layer_types' of config.json"),
         (MIXTRAL | {"num_experts_per_tok": 4}, "'num_experts_per_tok' of config.json expected an integer from 1 to 3"),
         (MIXTRAL | {"mlp_only_layers": 3}, "'mlp_only_layers' of config.json expected a list, got 3"),
+        (GPT_OSS | {"swiglu_alpha": 1.5}, "'swiglu_alpha'"),
         ({"model_type": "olmoe", "clip_qkv": 3.0}, "'clip_qkv'"),
         ({}, "missing: embed_tokens.weight"),
     ],
