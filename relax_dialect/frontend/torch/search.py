@@ -64,6 +64,15 @@ def nonzero(node: Node) -> Result:
     return op.permute_dims(op.nonzero(node.tensor("self")), [1, 0])
 
 
+@converts("aten.nonzero_static.default")
+def nonzero_static(node: Node) -> Result:
+    """The indices of so many elements that are not zero; rows of a number follow where there are fewer."""
+    size, dims = node.dim("size"), node.out_dims()
+    found = op.permute_dims(op.nonzero(node.tensor("self")), [1, 0])
+    rest = op.full(list(dims), node.const(node.integer("fill_value", -1), i64))
+    return node.matched(op.strided_slice(op.concat([found, rest], 0), [0], [0], [size]), i64)
+
+
 @converts("aten.masked_select.default")
 def masked_select(node: Node) -> Result:
     """The elements at which a mask is true."""

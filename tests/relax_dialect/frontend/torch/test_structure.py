@@ -55,6 +55,7 @@ def index_tensors(x: Tensor, k: Tensor, b: Tensor, y: Tensor) -> Any:
     return [
         *(x[:, k], x[k % 2], x[k % 2, k], x[:, k, k], x[k % 2, :, k], x[:, :, k[0]], x[[0, 1], [1, 2]], x[-1:, [-1]]),
         *(x[b], x[:, b[0, :, 0]], x[b[:, :, 0]], x.masked_select(b), b.nonzero(), torch.argwhere(b)),
+        *(torch.nonzero_static(b, size=7), torch.nonzero_static(b, size=99, fill_value=5)),
         x.index_put((rows,), y, accumulate=True),
         x.index_put((rows * 0,), y, accumulate=True),
     ]
