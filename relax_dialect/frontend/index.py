@@ -289,8 +289,8 @@ TORCH: Mapping[str, str] = {
     """,
     "sorting": """
         aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
-        aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.sort.default aten.sort.stable
-        aten.topk.default
+        aten.mode.default aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.sort.default
+        aten.sort.stable aten.topk.default
     """,
     "special": """
         aten.digamma.default aten.erfinv.default aten.i0.default aten.lgamma.default aten.special_i0e.default
