@@ -156,6 +156,24 @@ def attention(q: Tensor, k: Tensor, few: Tensor, seen: Tensor) -> Any:
     ]
 
 
+def resized_by_factors(image: Tensor) -> Any:
+    """Factors that are not those of the sizes, sizes that stay, and corners that are aligned whatever the factor."""
+    two = [
+        F.interpolate(image[:, :2], scale_factor=factor, mode=mode, align_corners=aligned, antialias=smooth)
+        for factor in (1.1, (1.7, 0.6), 2.05)
+        for mode, aligned, smooth in (
+            ("nearest", None, False),
+            ("nearest-exact", None, False),
+            ("bilinear", True, False),
+            ("bilinear", False, True),
+            ("bilinear", True, True),
+            ("bicubic", False, False),
+        )
+    ]
+    line = image[:, :2, 0, :5]
+    return [*two, *(F.interpolate(line, scale_factor=1.1, mode=mode) for mode in ("nearest", "linear"))]
+
+
 def statistics(x: Tensor) -> Any:
     """Normalisations also say the mean and the inverse deviation."""
     channels = torch.ones(x.shape[1])
@@ -169,6 +187,7 @@ def statistics(x: Tensor) -> Any:
 
 CASES = [
     (statistics, (IMAGE,)),
+    (resized_by_factors, (IMAGE,)),
     (products, (X, Y, torch.randn(4, 5), torch.randn(2, 4, 5), torch.randn(5))),
     (normalisation, (IMAGE, X, torch.rand(4), torch.randn(4), torch.rand(4))),
     (convolutions, (IMAGE, LINE, SPACE)),
