@@ -25,7 +25,15 @@ def manipulation(x: Tensor, i: Tensor) -> Any:
         *(x.permute(2, 0, 1), x.transpose(1, 2), i.t(), i.T, x.mT, x.movedim(0, 2), x.swapaxes(0, 1)),
         *(x[:, :1].squeeze(1), x[:, :1].squeeze(), x.squeeze(0), x.unsqueeze(-1), torch.squeeze(x[:1, :1], (0, 1))),
         *(i.expand(2, 3, 4), i.expand(2, -1, -1), torch.broadcast_to(i, (2, 3, 4)), i.expand_as(x)),
-        *(x.flip(0, 2), torch.fliplr(x), x.roll(1, 1), x.roll((1, -2), (0, 2)), x.roll(5), torch.rot90(x, 1, (1, 2))),
+        *(
+            x.flip(0, 2),
+            torch.fliplr(x),
+            x.roll(1, 1),
+            x.roll((1, -2), (0, 2)),
+            x.roll(5),
+            x[:0].roll(2, 0),
+            torch.rot90(x, 1, (1, 2)),
+        ),
         *(x.diagonal(0, 1, 2), x.diagonal(-1, 0, 2), torch.diag_embed(i), x.unfold(2, 2, 1)),
         torch.as_strided(x.contiguous(), (2, 2), (12, 1), 1),
     ]
