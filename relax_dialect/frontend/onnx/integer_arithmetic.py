@@ -6,6 +6,7 @@ weights are known too, so that zero points cost a number for each column, or not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -63,6 +64,9 @@ def _reach(node: Node, index: int, zero: int) -> int:
         return high - low
     return max(high - int(points.min()), int(points.max()) - low)
 
+
+MOST_TAPS = 1024
+"""Of a depthwise convolution that is one of bytes."""
 
 MIDDLE = 128
 """The zero point of weights without a sign that are as good as weights with one."""
@@ -137,9 +141,10 @@ def convolution_of_bytes(node: Node, data: tuple[int, int], kernel: tuple[int, i
 
 
 def _is_depthwise(node: Node, data: int, kernel: int, groups: int) -> bool:
-    """Whether each channel is a group, and has one filter."""
-    channels, filters = node.shape(data)[1], node.shape(kernel)[0]
-    return channels.constant_value == filters.constant_value == groups
+    """Whether each channel is a group, and has one filter, whose window is not larger than kernels of bytes take."""
+    channels, (filters, _, *sizes) = node.shape(data)[1], node.shape(kernel)
+    taps = [size.constant_value or MOST_TAPS for size in sizes]
+    return channels.constant_value == filters.constant_value == groups and math.prod(taps) <= MOST_TAPS
 
 
 def convolution_in(node: Node, data: tuple[int, int], kernel: tuple[int, int], dtype: Attribute) -> Expr:

@@ -43,8 +43,8 @@ from tir_dialect.ops.dot import ui8
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.types import row_major_strides
 
-MOST_TAPS = 64
-"""Windows with more taps have too many weights for unrolled code."""
+MOST_TAPS = 1024
+"""Windows with more taps have too many weights for unrolled code: those of 31 x 31 take 32 KB of the stack."""
 DOT_LANES = (4, 8, 16)
 GROUP_CYCLES = 5
 """What it takes to make a vector of groups, in units of a dot product."""

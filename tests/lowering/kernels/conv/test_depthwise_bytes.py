@@ -102,6 +102,7 @@ CASES = {
     "3x3, dilated": Depthwise(dilation=2, padding=2, filler=200),
     "more padding than window": Depthwise(padding=4, filler=50),
     "no padding": Depthwise(padding=0),
+    "9x9": Depthwise((9, 9), padding=4, filler=9, image=(10, 9), channels=16),
     "4x2": Depthwise((4, 2), filler=3),
     "1x3": Depthwise((1, 3), filler=3),
     "3x1": Depthwise((3, 1), filler=3),
