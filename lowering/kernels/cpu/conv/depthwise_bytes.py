@@ -24,7 +24,7 @@ from lowering.kernels.cpu.conv.padded_windows import PaddedAxis
 from lowering.kernels.cpu.emit.kernel import shared_units
 from lowering.kernels.cpu.emit.shuffles import bits_as, concatenated, shuffle
 from lowering.kernels.cpu.gemm.cost_model import DOT_GROUP_TASK_MACS
-from lowering.kernels.cpu.gemm.dot_groups.contraction import narrow_factor
+from lowering.kernels.cpu.gemm.dot_groups.contraction import has_dot_products, narrow_factor
 from lowering.kernels.cpu.gemm.dot_groups.micro_kernel import (
     GROUP_BYTES,
     SIGN_GROUP,
@@ -259,8 +259,10 @@ class ByteDepthwiseConvolution:
         def offsets(rows: int) -> list[int]:
             return sorted({r * axis.stride + tap * axis.dilation for r in range(rows) for tap in range(self.taps[0])})
 
-        rows = 1
-        while len(offsets(rows + 1)) <= self.groups * GROUP_BYTES and (height is None or rows < height):
+        rows, most = 1, height or GROUP_BYTES * self.groups
+        if not has_dot_products(self.gemm.kernel.target, i8):  # then each group of weights fills two registers
+            most = min(most, self.gemm.kernel.target.vector_registers // (2 * self.taps[1] * self.groups))
+        while rows < most and len(offsets(rows + 1)) <= self.groups * GROUP_BYTES:
             rows += 1
         return rows, offsets(rows)
 
