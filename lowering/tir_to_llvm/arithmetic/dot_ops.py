@@ -79,19 +79,27 @@ def _sum_of_pairs(
     b: LLVMBuilder, name: str, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue
 ) -> SSAValue:
     """Bytes at even positions and those at odd ones are extended to 16 bits, of which two make a sum."""
-    halves = VectorType(i16, [2 * lanes_of(total.type)])
-    pairs = [b.make(llvm.BitcastOp, (word,), halves) for word in words]
     for is_odd in (False, True):
-        left, right = (_halves(b, pair, is_odd, signed) for pair, signed in zip(pairs, signs, strict=True))
+        left, right = (_halves(b, word, is_odd, signed) for word, signed in zip(words, signs, strict=True))
         total = b.wrapping(llvm.AddOp, total, b.intrinsic(name, (left, right), total.type))
     return total
 
 
-def _halves(b: LLVMBuilder, pair: SSAValue, is_odd: bool, signed: bool) -> SSAValue:
-    """The low or the high byte of each 16 bits, extended."""
-    bits = b.integer(8, pair.type)
-    high = pair if is_odd else b.make(llvm.ShlOp, (pair, bits), pair.type)
-    return b.make(llvm.AShrOp if signed else llvm.LShrOp, (high, bits), pair.type)
+_LOW_BYTES = 0x00FF00FF
+
+
+def _halves(b: LLVMBuilder, word: SSAValue, is_odd: bool, signed: bool) -> SSAValue:
+    """The low or the high byte of each 16 bits, extended.
+
+    Those without a sign by masks of words, which LLVM sees through where these are made by shifts.
+    """
+    kind, bits = VectorType(i16, [2 * lanes_of(word.type)]), 8
+    if not signed:
+        low = b.make(llvm.LShrOp, (word, b.integer(bits, word.type)), word.type) if is_odd else word
+        return b.make(llvm.BitcastOp, (b.make(llvm.AndOp, (low, b.integer(_LOW_BYTES, word.type)), word.type),), kind)
+    pair = b.make(llvm.BitcastOp, (word,), kind)
+    high = pair if is_odd else b.make(llvm.ShlOp, (pair, b.integer(bits, kind)), kind)
+    return b.make(llvm.AShrOp, (high, b.integer(bits, kind)), kind)
 
 
 def _sum_of_single_bytes(b: LLVMBuilder, words: Sequence[SSAValue], signs: Sequence[bool], total: SSAValue) -> SSAValue:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, i8, i32
+from xdsl.dialects.builtin import IntegerAttr, VectorType, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.kernels.cpu.conv.padded_windows import PaddedAxis
@@ -39,6 +39,7 @@ from lowering.kernels.cpu.structure.accesses import AffineAccess, Index
 from lowering.kernels.cpu.structure.contraction import access_of
 from lowering.kernels.cpu.structure.padding import Padding
 from tir_dialect.dims import Dim, ceildiv, constant, minimum
+from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.dot import ui8
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.types import row_major_strides
@@ -234,6 +235,7 @@ class ByteDepthwiseConvolution:
         self.taps = self._size(tall.window).constant_value or 1, self._size(wide.window).constant_value or 1
         self.height, self.length = self._size(tall.output), self._size(wide.output)
         self.groups = -(-self.taps[0] // GROUP_BYTES)
+        self.has_dot_products = has_dot_products(gemm.kernel.target, i8)
         self.rows, self.offsets = self._shared_rows()
         self.interior = PaddedAxis(0, wide.stride, 0, wide.dilation, wide.low, wide.length).interior(
             constant(self.taps[1]), self.length
@@ -260,7 +262,7 @@ class ByteDepthwiseConvolution:
             return sorted({r * axis.stride + tap * axis.dilation for r in range(rows) for tap in range(self.taps[0])})
 
         rows, most = 1, height or GROUP_BYTES * self.groups
-        if not has_dot_products(self.gemm.kernel.target, i8):  # then each group of weights fills two registers
+        if not self.has_dot_products:  # then each group of weights fills two registers
             most = min(most, self.gemm.kernel.target.vector_registers // (2 * self.taps[1] * self.groups))
         while rows < most and len(offsets(rows + 1)) <= self.groups * GROUP_BYTES:
             rows += 1
@@ -269,7 +271,7 @@ class ByteDepthwiseConvolution:
     def _choose_mr(self) -> int:
         """MR, the pixels of a tile: the cheapest one for the length of a row, if that is known."""
         registers = self.gemm.kernel.target.vector_registers
-        most = max(1, (registers - 8) // (2 * self.rows))
+        most = max(1, (registers - 8) // (self.rows * (2 if self.has_dot_products else 1)))
         length, wide = self.interior[1].constant_value, self.depthwise.image.wide
         if length is None:
             return max(1, most // 2)
@@ -426,9 +428,21 @@ class Strip:
 
     def _grouped(self, rows: Sequence[SSAValue]) -> SSAValue:
         """Four vectors of bytes as a vector of groups."""
+        if not self.conv.has_dot_products:
+            return self._shifted(rows)
         first, second = (concatenated(self.code, rows[at], rows[at + 1]) for at in (0, 2))
         order = [lane + self.lanes * row for lane in range(self.lanes) for row in range(GROUP_BYTES)]
         return bits_as(self.code, shuffle(self.code, (first, second), order), i32, self.lanes)
+
+    def _shifted(self, rows: Sequence[SSAValue]) -> SSAValue:
+        """The same by shifts of 32 bits: dot products take the groups apart again, which leaves less of it."""
+        code, wide = self.code, VectorType(i32, [self.lanes])
+        total = code.value(ConvertOp("extui", rows[0], wide))
+        for number, row in enumerate(rows[1:], 1):
+            high = code.value(ConvertOp("extui", row, wide))
+            bits = splat(code, 8 * number, i32, self.lanes)
+            total = code.either(total, code.value(arith.ShLIOp(high, bits)))
+        return total
 
     # Pixels
 
@@ -466,7 +480,8 @@ class Strip:
         near = code.maximum(code.minimum(column, last), 0) if checked else column
         further = code.add(code.mul(near, code.dim(wide.step)), self.channel)
         rows = [self._bytes(code.add(start, further)) for start in self.starts]
-        rows += rows[-1:] * (conv.groups * GROUP_BYTES - len(rows))
+        none = rows[-1] if conv.has_dot_products else splat(code, 0, i8, self.lanes)
+        rows += [none] * (conv.groups * GROUP_BYTES - len(rows))
         words = [self._grouped(rows[at : at + GROUP_BYTES]) for at in range(0, len(rows), GROUP_BYTES)]
         if not checked:
             return words

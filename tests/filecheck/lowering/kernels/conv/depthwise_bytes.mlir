@@ -1,4 +1,5 @@
-// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v4 cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"znver4 cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "legalize-ops,fuse-ops,fuse-tir,schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s --check-prefix PAIRS
 
 // A depthwise convolution of bytes that are padded with a number. A vector has the groups of 16 channels, a group the
 // bytes of four rows of the image, of which two rows of the output take three each. No padded copy is made.
@@ -39,6 +40,17 @@
 // CHECK:             tir.for (%pixel)
 // CHECK:               [[EDGE:%[0-9]+]] = arith.select {{.*}} : vector<16xi32>
 // CHECK-COUNT-2:       tir.dot ui8 [[EDGE]], i8
+
+// Without dot products of bytes, groups are made by shifts, of which those that take them apart again leave less.
+
+// PAIRS:             tir.for (%tile)
+// PAIRS-COUNT-4:       tir.load %x_1[{{.*}}] : vector<8xi8>
+// PAIRS-NOT:           vector.shuffle
+// PAIRS:               tir.convert extui {{.*}} : vector<8xi8> to vector<8xi32>
+// PAIRS-NEXT:          [[ROW:%[0-9]+]] = tir.convert extui {{.*}} : vector<8xi8> to vector<8xi32>
+// PAIRS:               arith.shli [[ROW]]
+// PAIRS:               arith.ori
+// PAIRS:               tir.dot ui8 {{.*}}, i8
 
 relax.func @main[%n](%x: !relax.tensor<[n, 28, 28, 32], ui8>, %k: !relax.tensor<[3, 3, 1, 32], i8>) -> !relax.tensor<[n, 28, 28, 32], i32> {
   %p = relax.nn.pad %x pad_width = [0, 0, 1, 1, 1, 1, 0, 0] pad_value = 7.0
