@@ -9,6 +9,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product, to_dim
 
@@ -48,6 +49,7 @@ def select(node: Node) -> Result:
 
 
 @converts("aten.index_select.default")
+@scalar_as_vector
 def index_select(node: Node) -> Result:
     """The slices at places along an axis."""
     index = indices(node, "index", node.axis())
