@@ -10,6 +10,7 @@ from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect.dtypes import integer_limits, is_float
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
@@ -47,6 +48,7 @@ def scatter_reduce(node: Node) -> Result:
 
 
 @converts("aten.index_reduce.default")
+@scalar_as_vector
 def index_reduce(node: Node) -> Result:
     """Slices combined with others at indices along an axis."""
     axis, source = node.axis(), node.tensor("source", node.dtype())
@@ -97,6 +99,7 @@ def _source(node: Node) -> Expr:
 
 
 @converts("aten.index_add.default", "aten.index_copy.default", "aten.index_fill.int_Scalar")
+@scalar_as_vector
 def index_slices(node: Node) -> Result:
     """Slices at places along an axis replaced, filled, or added to."""
     axis, dtype = node.axis(), node.dtype()

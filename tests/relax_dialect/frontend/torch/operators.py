@@ -6,8 +6,8 @@
     python -m tests.relax_dialect.frontend.torch.operators [--mode native] [--dtype int64] [--samples 5] [NAME ...]
 
 Prints each operator with what became of its samples, and how many there were of each. Those that `torch.export` does
-not export, that write into their inputs or draw random numbers, and whose results are no dense tensors, are left out. Each operator has a process
-of its own.
+not export, that write into their inputs or draw random numbers, and whose results are no dense tensors, are left out.
+Each operator has a process of its own.
 """
 
 from __future__ import annotations
