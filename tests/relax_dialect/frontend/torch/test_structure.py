@@ -118,7 +118,7 @@ def scalars(x: Tensor, i: Tensor) -> Any:
     return [
         *(s.gather(0, zero), s.gather(0, zero[None]), x[0, 0].gather(0, zero + 1), x.gather(0, zero.new_zeros(0))),
         *(s.index_select(0, zero[None]), s.index_fill(0, zero[None], 2), s.index_copy(0, zero[None], x[0, 0, 0])),
-        *(s.index_add(0, zero[None], x[0, 0, :1]), s.index_reduce(0, zero[None], x[0, 0, 0], "amax")),
+        *(s.index_add(0, zero[None], x[0, 0, 0]), s.index_reduce(0, zero[None], x[0, 0, 0], "amax")),
         *(*s.max(0), *s.min(-1), *n.max(0), *s.median(0), *s.nanmedian(0), *s.kthvalue(1), *s.mode(0)),
         *(*s.sort(), *s.topk(1), s.argsort(0), s.argmax(0), s.msort(), s.cumsum(0), s.flip(0)),
         *torch.meshgrid(s, x[0, 0], n.float(), indexing="ij"),
