@@ -74,6 +74,14 @@ def test_the_module_of_the_page_on_language_models_runs() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT) == "(3, 64)\n"
 
 
+def test_the_program_of_the_page_on_quantisation_runs() -> None:
+    (program,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / "howto" / "quantize.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    assert '"up [256, 512]: 524288 to 139264 bytes, relative error 0.0054"' in output
+
+
 @pytest.mark.slow  # 20 processes; `tests/tools` has the options
 def test_the_commands_of_the_page_on_the_shell_run(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "howto" / "shell.md").read_text()

@@ -1,4 +1,4 @@
-"""Block-quantised weights as NumPy arrays: decoded in every format, encoded in those that kernels decode in registers."""
+"""Block-quantised weights as NumPy arrays: decoded in every format, encoded in those that kernels decode themselves."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def encode(numbers: Array, block_format: BlockFormat) -> Array:
     """The bytes of an array of numbers whose last axis is rows of whole blocks: each number is rounded to the nearest
     one that its block has.
 
-    A block whose scale is beyond the range of `f16` is not decoded to finite numbers. `ValueError` for a format that has
-    no encoder, for rows of no whole blocks, and for numbers that are not finite.
+    A block whose scale is beyond the range of `f16` is not decoded to finite numbers. `ValueError` for a format that
+    has no encoder, for rows of no whole blocks, and for numbers that are not finite.
     """
     encoder = ENCODERS.get(block_format.name)
     if encoder is None:
