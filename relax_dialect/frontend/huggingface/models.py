@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relax_dialect.frontend.huggingface.folder import ModelFolder, number, positive
+from relax_dialect.frontend.huggingface.quantized import packed_tensors
 from relax_dialect.nn.config import (
     DecoderConfig,
     ExpertsConfig,
@@ -22,10 +23,9 @@ from relax_dialect.nn.config import (
 from relax_dialect.nn.decoder import Decoder, split_fused
 from relax_dialect.nn.layers import ACTIVATIONS
 from relax_dialect.nn.module import StateError
+from tir_dialect.block_arrays import BlockArray
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from relax_dialect.nn.module import Elements
 
 Fields = dict[str, Any]
@@ -74,7 +74,7 @@ def _experts(folder: ModelFolder, *, size: str = "moe_intermediate_size", **opti
     count = "num_experts" if "num_experts" in folder.config else "num_local_experts"
     experts, layers = folder.integer(count, most=1 << 12), folder.integer("num_hidden_layers", most=1 << 10)
     step = folder.integer("decoder_sparse_step", 1)
-    named = folder.config.get("mlp_only_layers") or []
+    named: Any = folder.config.get("mlp_only_layers") or []
     if not isinstance(named, list):
         raise folder.error(f"'mlp_only_layers' of config.json expected a list, got {named!r}")
     dense = {layer for layer in range(layers) if layer in cast("list[Any]", named) or (layer + 1) % step}
@@ -438,7 +438,7 @@ def model_of(folder: ModelFolder) -> Decoder:
     """The model in a folder, with its weights; `HuggingFaceImportError` if these do not fit."""
     family, config = _family(folder), config_of(folder)
     state: dict[str, Elements] = {}
-    for key, array in folder.tensors.items():
+    for key, array in packed_tensors(folder).items():
         name = key.removeprefix("model.")
         if re.search(family.ignored, name) or (config.tie_word_embeddings and name.startswith("lm_head.")):
             continue
@@ -456,22 +456,34 @@ def model_of(folder: ModelFolder) -> Decoder:
 def _stacked(state: Mapping[str, Elements]) -> dict[str, Elements]:
     """A state in which the weights of experts, which have numbers in their names, are one tensor."""
     found: dict[str, Elements] = {}
-    experts: dict[str, dict[int, NDArray[Any]]] = {}
+    experts: dict[str, dict[int, Elements]] = {}
     for name, array in state.items():
         match = re.fullmatch(r"(.*\.mlp\.experts)\.(\d{1,4})\.(.*)", name)
-        if match is None or not isinstance(array, np.ndarray):
+        if match is None:
             found[name] = array
         else:
             experts.setdefault(f"{match[1]}.{match[3]}", {})[int(match[2])] = array
     for name, arrays in experts.items():
-        if sorted(arrays) != list(range(len(arrays))) or len({each.shape for each in arrays.values()}) > 1:
-            raise StateError(f"'{name}' expected experts of one shape, numbered from 0, got {sorted(arrays)}")
-        found[name] = np.stack([arrays[number] for number in range(len(arrays))])
+        kinds = {
+            (each.shape, each.block_format.name if isinstance(each, BlockArray) else "") for each in arrays.values()
+        }
+        if sorted(arrays) != list(range(len(arrays))) or len(kinds) > 1:
+            raise StateError(
+                f"'{name}' expected experts of one shape and format, numbered from 0, got {sorted(arrays)}"
+            )
+        found[name] = _stack([arrays[number] for number in range(len(arrays))])
     return found
 
 
-def _stored(family: Family, name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """A tensor as `nn.Decoder` has it."""
+def _stack(arrays: Sequence[Elements]) -> Elements:
+    packed = np.stack([each.packed if isinstance(each, BlockArray) else each for each in arrays])
+    return BlockArray(packed, arrays[0].block_format) if isinstance(arrays[0], BlockArray) else packed
+
+
+def _stored(family: Family, name: str, array: Elements) -> Elements:
+    """A tensor as `nn.Decoder` has it; packed weights are rows of outputs in all checkpoints."""
+    if isinstance(array, BlockArray):
+        return array
     if family.transposed is not None and re.search(family.transposed, name):
         return array.T
     if family.norm_offset and name.endswith("norm.weight"):

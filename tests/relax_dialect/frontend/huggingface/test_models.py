@@ -131,7 +131,9 @@ def test_experts_of_mixtral(is_stacked: bool, tmp_path: Path):
     if not is_stacked:
         del tensors["model.layers.0.block_sparse_moe.experts.1.w2.weight"]
         _folder(tmp_path, MIXTRAL, tensors)
-        with pytest.raises(HuggingFaceImportError, match=r"expected experts of one shape, numbered from 0, got \[0, 2"):
+        with pytest.raises(
+            HuggingFaceImportError, match=r"expected experts of one shape and format, numbered from 0, got \[0, 2"
+        ):
             model_of(read_folder(tmp_path))
 
 
