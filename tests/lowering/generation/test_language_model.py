@@ -18,7 +18,7 @@ from lowering.generation.cache import CachedSequence
 from lowering.generation.language_model import LanguageModel, _Text
 from lowering.generation.sampling import Sampling
 from lowering.generation.speculation import Draft, PromptLookup
-from lowering.generation.tokenizer import tokenizer_of
+from lowering.generation.tokenizer import tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.models import config_of, model_of
@@ -402,3 +402,55 @@ def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(HuggingFaceImportError, match=r"cannot read .*tokenizer.json"):
         LanguageModel.load(tmp_path)
+
+
+def _steps(kind: str, *steps: dict[str, object]) -> dict[str, object]:
+    return {"type": "Sequence", kind: list(steps)}
+
+
+_DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+_PIECE = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("normalizer", _steps("normalizers", *[_DOUBLED] * 60), "at most 65536 times as long"),
+        ("normalizer", _steps("normalizers", *[{"type": "ByteLevel"}] * 60), "at most 65536 times as long"),
+        ("decoder", _steps("decoders", *[_DOUBLED] * 60), "at most 65536 times as long"),
+        (
+            "post_processor",
+            {"type": "TemplateProcessing", "single": [_PIECE], "pair": [], "special_tokens": {}},
+            "no entry found for key",
+        ),
+    ],
+)
+def test_tokenizers_of_folders_that_make_texts_long_or_panic(
+    folder: Path, tmp_path: Path, key: str, value: object, message: str
+):
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    table = json.loads((folder / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(table | {key: value}))
+    with pytest.raises(HuggingFaceImportError, match=f"cannot read .*tokenizer.json: .*{message}"):
+        tokenizer_of_folder(read_folder(tmp_path))
+
+
+def test_padding_and_truncation_of_tokenizers_are_not_used(folder: Path, tmp_path: Path):
+    """A text has the tokens that it has: no 2**40 more, and not the first two of them."""
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    table = json.loads((folder / "tokenizer.json").read_text())
+    table["padding"] = {
+        "strategy": {"Fixed": 1 << 40},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "a",
+    }
+    table["truncation"] = {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(table))
+    files = [read_folder(path) for path in (folder, tmp_path)]
+    plain, padded = map(tokenizer_of_folder, files)
+    assert padded.encode("abc xyz") == plain.encode("abc xyz")
