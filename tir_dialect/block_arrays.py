@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tir_dialect.block_formats import FORMATS, BlockFormat
+from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -111,6 +113,28 @@ def encode(numbers: Array, block_format: BlockFormat) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         packed = encoder(blocks)
     return packed.reshape(*numbers.shape[:-1], block_format.row_bytes(numbers.shape[-1]))
+
+
+def encode_rows(rows: Array, block_format: BlockFormat) -> tuple[BlockArray, float]:
+    """Rows of numbers as blocks, and how far these are off: the root of the mean squared error, relative to that of the
+    numbers; not a finite number if a scale is beyond the range of `f16`.
+
+    The bytes are aligned to a cache line. `ValueError` as of `encode`.
+    """
+    shape, columns = (*rows.shape[:-1], block_format.row_bytes(rows.shape[-1])), max(1, rows.shape[-1])
+    packed = aligned_bytes(math.prod(shape)).reshape(shape)
+    flat, bytes_ = rows.reshape(-1, rows.shape[-1]), packed.reshape(-1, shape[-1])
+    step = max(1, MOST_BLOCKS * block_format.elements // columns)
+    wrong = total = 0.0
+    for first in range(0, len(flat), step):
+        some = np.ascontiguousarray(flat[first : first + step], np.float32)
+        here = bytes_[first : first + step]
+        here[...] = encode(some, block_format)
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = (decode(here, block_format) - some).astype(np.float64)
+            wrong += float(np.vdot(off, off))
+        total += float(np.square(some, dtype=np.float64).sum())
+    return BlockArray(packed, block_format), (wrong / total) ** 0.5 if total else wrong
 
 
 def encode_integers(integers: Array, scale: Array, zero: Array, bits: int) -> BlockArray:

@@ -30,12 +30,11 @@ from relax_dialect.ops.quantization import DequantizeBlocksOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.block_arrays import ENCODERS, decode, encode
-from tir_dialect.block_formats import FORMATS, BlockFormat
+from tir_dialect.block_arrays import ENCODERS, encode_rows
+from tir_dialect.block_formats import FORMATS
 from tir_dialect.dtypes import is_float
 from tir_dialect.elements import TensorAttr, tensor_attr
 from tir_dialect.weights import WeightAttr
-from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
 
 REPORT = "quantized_weights"
 """The attribute of a function that says what became of its weights."""
-
-CHUNK = 1 << 20
-"""So many numbers are encoded at once, as each takes several floats meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -273,30 +269,13 @@ def _encoded(rows: Array, name: str, key: TensorAttr, options: QuantizeWeightsPa
     """The bytes of some rows of numbers."""
     if not np.isfinite(rows).all():
         return _Encoded(None, WeightReport(name, shape, "not all of its elements are finite"))
-    packed, error = _encoded_rows(rows, FORMATS[options.format])
+    blocks, error = encode_rows(rows, FORMATS[options.format])
+    packed = blocks.packed
     if not error <= options.max_error:
         return _Encoded(None, WeightReport(name, shape, f"the relative error would be {error:.2g}"))
     stored = f"{key.weight_name}.{options.format}" if isinstance(key, WeightAttr) else None
     report = WeightReport(name, shape, None, rows.nbytes, packed.nbytes, error)
     return _Encoded(tensor_attr(packed, stored), report)
-
-
-def _encoded_rows(rows: Array, block_format: BlockFormat) -> tuple[Array, float]:
-    """The bytes, aligned to a cache line, and the relative error of what they are decoded to."""
-    count, columns = rows.shape
-    size = block_format.row_bytes(columns)
-    packed = aligned_bytes(count * size).reshape(count, size)
-    step = max(1, CHUNK // columns)
-    wrong = total = 0.0
-    for first in range(0, count, step):
-        some = np.ascontiguousarray(rows[first : first + step], np.float32)
-        bytes_ = packed[first : first + step]
-        bytes_[...] = encode(some, block_format)
-        with np.errstate(invalid="ignore", over="ignore"):
-            off = (decode(bytes_, block_format) - some).astype(np.float64)
-            wrong += float(np.vdot(off, off))
-        total += float(np.vdot(some.astype(np.float64), some.astype(np.float64)))
-    return packed, (wrong / total) ** 0.5 if total else wrong
 
 
 def _source(value: SSAValue) -> tuple[SSAValue, bool]:

@@ -15,7 +15,7 @@ import tokenizers
 
 from lowering.cache.code_cache import CodeCache
 from lowering.generation.cache import CachedSequence
-from lowering.generation.language_model import LanguageModel, _Text
+from lowering.generation.language_model import LanguageModel, _of_folder, _Text
 from lowering.generation.sampling import Sampling
 from lowering.generation.speculation import Draft, PromptLookup
 from lowering.generation.tokenizer import tokenizer_of, tokenizer_of_folder
@@ -25,6 +25,7 @@ from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.nn import Decoder
 from tests.support import decoders
 from tests.support.decoders import VOCABULARY
+from tir_dialect.block_arrays import BlockArray
 from xdsl_relax.cli.relax_run import main
 
 CONTEXT = 24
@@ -362,11 +363,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 29]}))
     config = {
         "model_type": "qwen3",
-        "hidden_size": 16,
+        "hidden_size": 32,
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "head_dim": 8,
-        "intermediate_size": 24,
+        "intermediate_size": 128,
         "vocab_size": 32,
         "max_position_embeddings": 32,
         "tie_word_embeddings": True,
@@ -392,6 +393,18 @@ def test_a_folder_of_hugging_face(folder: Path, capsys: pytest.CaptureFixture[st
     assert logits.argmax(-1)[len(prompt) - 1 :].tolist() == found
     main([str(folder), "--prompt", "abc", "--context", "16", "--max-tokens", "4"])
     assert capsys.readouterr().out.strip() == model.generate("abc", max_tokens=4).text.strip()
+
+
+def test_weights_of_folders_are_quantised(folder: Path, path: Path):
+    """The matrices that are large enough; those of files, and formats without an encoder, are refused."""
+    _, _, program = _of_folder(folder, "f32", "q8_0")
+    packed = [name for name, each in program.decoder.named_parameters() if isinstance(each.elements, BlockArray)]
+    assert packed == [f"layers.0.mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
+    assert str(program.module()).count('format = "q8_0"') == 2 * 3  # of one sequence, and of a batch
+    with pytest.raises(ValueError, match="there is no encoder of 'q2_k', only of q4_0"):
+        LanguageModel.load(folder, weight_format="q2_k")
+    with pytest.raises(ValueError, match=r"model\.gguf: weights of files are not quantised, only those of folders"):
+        LanguageModel.load(path, weight_format="q8_0")
 
 
 def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):
