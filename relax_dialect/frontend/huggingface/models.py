@@ -339,7 +339,7 @@ def config_of(folder: ModelFolder) -> DecoderConfig:
             "hidden_size": hidden,
             "num_hidden_layers": folder.integer("num_hidden_layers", most=1 << 10),
             "num_attention_heads": heads,
-            "head_dim": folder.integer("head_dim", hidden // heads),
+            "head_dim": folder.integer("head_dim", hidden // heads, most=1 << 16),
             "max_position_embeddings": folder.integer("max_position_embeddings", 2048),
         }
         if "num_key_value_heads" not in fields:

@@ -200,6 +200,7 @@ def test_configurations(tmp_path: Path):
         ({"model_type": "gemma2", "query_pre_attn_scalar": -1}, "expected a positive number, got -1"),
         ({"rope_scaling": {"type": "yarn", "factor": 0}}, "'factor' of config.json expected a positive number"),
         ({**GPT_2, "n_head": 30}, "30 heads of 0 features"),
+        ({"head_dim": 1 << 30}, "'head_dim' of config.json expected an integer from 1 to 65536"),
         ({"model_type": "falcon", "alibi": True}, "'alibi' of config.json expected false"),
         ({"model_type": "qwen3", "sliding_window": 4, "layer_types": ["full"]}, "'layer_types' of config.json"),
         (MIXTRAL | {"num_experts_per_tok": 4}, "'num_experts_per_tok' of config.json expected an integer from 1 to 3"),
