@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from relax_dialect.builder import BlockBuilder
@@ -12,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["BlockBuilder", "Relax"]
 
 # Loaded on first use: importing the package must stay cheap.
-_LAZY = {"BlockBuilder": "relax_dialect.builder", "Relax": "relax_dialect.dialect"}
+_NAMES = LazyNames(
+    __name__,
+    {
+        "BlockBuilder": "relax_dialect.builder:BlockBuilder",
+        "Relax": "relax_dialect.dialect:Relax",
+    },
+)
 
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        from tir_dialect.garbage import importing
-
-        with importing():
-            return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

@@ -23,6 +23,19 @@ for _name, _examples in {"default": QUICK, "thorough": THOROUGH}.items():
 settings.load_profile("default")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a test that is `sampled`, all but one in so many are slow."""
+    seen = dict[str, int]()
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if marker is not None:
+            name = item.nodeid.partition("[")[0]
+            if seen.setdefault(name, 0) % marker.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[name] += 1
+
+
 def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)  # what a program of a test leaves behind is small
     _settle()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from tir_dialect import te
@@ -14,16 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["TIR", "Schedule", "specialize", "te"]
 
 # Loaded on first use: importing the package must stay cheap.
-_LAZY = {"TIR": "tir_dialect.dialect", "Schedule": "tir_dialect.schedule", "specialize": "tir_dialect.specialization"}
+_NAMES = LazyNames(
+    __name__,
+    {
+        "TIR": "tir_dialect.dialect:TIR",
+        "Schedule": "tir_dialect.schedule:Schedule",
+        "specialize": "tir_dialect.specialization:specialize",
+        "te": "tir_dialect.te",
+    },
+)
 
-
-def __getattr__(name: str) -> object:
-    if name == "te":
-        return import_module("tir_dialect.te")
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

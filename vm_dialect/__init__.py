@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from vm_dialect.dialect import VM
@@ -15,16 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["VM", "ExecBuilder", "Executable", "VirtualMachine", "load_library"]
 
 # Loaded on first use: importing the package must stay cheap.
-_LAZY = {
-    "VM": "vm_dialect.dialect",
-    "ExecBuilder": "vm_dialect.exec_builder",
-    "Executable": "vm_dialect.executable",
-    "VirtualMachine": "vm_dialect.machine",
-    "load_library": "vm_dialect.library",
-}
+_NAMES = LazyNames(
+    __name__,
+    {
+        "ExecBuilder": "vm_dialect.exec_builder:ExecBuilder",
+        "Executable": "vm_dialect.executable:Executable",
+        "VM": "vm_dialect.dialect:VM",
+        "VirtualMachine": "vm_dialect.machine:VirtualMachine",
+        "load_library": "vm_dialect.library:load_library",
+    },
+)
 
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

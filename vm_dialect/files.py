@@ -34,6 +34,14 @@ def open_regular(path: str | PathLike[str], *, follow: bool = True, private: boo
         raise
 
 
+def read_limited(file: BufferedReader, most: int) -> bytes:
+    """What a regular file holds from here on: at most `most` bytes, and one more if there are more.
+
+    No more memory is taken than the file is long, as `file.read(most + 1)` would take.
+    """
+    return file.read(min(os.fstat(file.fileno()).st_size, most) + 1)
+
+
 @dataclass(frozen=True, eq=False)
 class MappedFile:
     """A file that is mapped into memory, which other processes share. What is written there is not in the file."""

@@ -159,6 +159,13 @@ class Profile:
         ]
         return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
 
+    def as_html(self) -> str:
+        """A flame graph as a page: layers of the model, or positions in a file, and below them kernels."""
+        from vm_dialect.flame_graph import frames_of, page
+
+        rows = ((row.site.location, row.site.callee, row.nanoseconds, row.calls) for row in self.rows)
+        return page(frames_of(rows))
+
 
 def _head(what: str) -> str:
     return f"{'time us':>12} {'share':>6} {'calls':>8} {'GFLOP/s':>8} {'GB/s':>8} {'roof':>6}  {what}"

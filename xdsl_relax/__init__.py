@@ -16,7 +16,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from xdsl_relax.lazy_names import LazyNames
 from xdsl_relax.own_packages import find_own_packages
 
 if TYPE_CHECKING:
@@ -36,6 +35,11 @@ if TYPE_CHECKING:
     from xdsl_relax.passes import PassContext, PassTiming, PrintIR, list_passes, run_passes
     from xdsl_relax.session import Session
     from xdsl_relax.views import view
+
+find_own_packages()
+
+# Not at the top: from here on our packages are found.
+from vm_dialect.lazy_names import LazyNames  # noqa: E402
 
 __all__ = [
     "BlockBuilder",
@@ -73,8 +77,6 @@ __all__ = [
 ]
 
 __version__: str
-
-find_own_packages()
 
 _NAMES = LazyNames(
     __name__,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl_relax.lazy_names import LazyNames
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from lowering.byoc.backends import Backend, FusionPattern, Handoff, register_backend

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from lowering.compiler.debug import is_on
 from vm_dialect.executable.seal import SEAL_BYTES, fits, seal
-from vm_dialect.files import open_regular
+from vm_dialect.files import open_regular, read_limited
 
 _MAGIC = b"relax-cache-3\n"
 _HEADER_BYTES = len(_MAGIC) + SEAL_BYTES
@@ -66,7 +66,7 @@ class CodeCache:
         path = self._path(self.directory, key)
         try:
             with open_regular(path, follow=False, private=True) as file:
-                data = file.read(self.max_bytes + 1)
+                data = read_limited(file, self.max_bytes)
         except OSError:
             return None
         header, contents = data[:_HEADER_BYTES], data[_HEADER_BYTES:]

@@ -117,8 +117,7 @@ class LanguageModel:
         if cache_format not in CACHE_FORMATS:
             raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
         if Path(path).is_dir():
-            config, tokenizer, program = _of_folder(path, cache_format, weight_format)
-            executable = partial(_built, program, cache)
+            config, tokenizer, executable = _of_folder(path, cache_format, weight_format, cache)
         elif weight_format is not None:
             raise ValueError(f"{fspath(path)}: weights of files are not quantised, only those of folders")
         else:
@@ -126,7 +125,7 @@ class LanguageModel:
             config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
             executable = partial(_executable, file, cache_format, cache)
         room = _room(config, context)
-        machine = VirtualMachine(executable())
+        machine = VirtualMachine(executable(room))
         return LanguageModel(machine.__getitem__, config, tokenizer, room, sequences, cache_format)
 
     def logits(self, tokens: Sequence[int]) -> NDArray[Any]:
@@ -319,35 +318,44 @@ def program_of(path: str | PathLike[str]) -> ModuleOp:
     return _module(read_file(path), "f32")
 
 
-def _executable(file: GGUFFile, cache_format: CacheFormat, cache: bool) -> Executable:
+def _executable(file: GGUFFile, cache_format: CacheFormat, cache: bool, context: int) -> Executable:
     assert file.mapped is not None  # as it was read
-    return build_file(file.mapped, lambda: _module(file, cache_format), f"decoder {cache_format}", cache=cache)
+    options = f"decoder {cache_format}{' long' if config_of(file).is_long(context) else ''}"
+    return build_file(file.mapped, lambda: _module(file, cache_format, context), options, cache=cache)
 
 
-def _module(file: GGUFFile, cache_format: CacheFormat) -> ModuleOp:
+def _module(file: GGUFFile, cache_format: CacheFormat, context: int | None = None) -> ModuleOp:
     # Not at the top: a program that is in the cache needs no layers.
     from relax_dialect.frontend.gguf.models import model_of
     from relax_dialect.nn.decoder_program import DecoderProgram
 
-    return DecoderProgram(model_of(file), cache_format).module()
+    return DecoderProgram(model_of(file, context), cache_format).module()
 
 
 def _of_folder(
-    path: str | PathLike[str], cache_format: CacheFormat, weight_format: str | None
-) -> tuple[DecoderConfig, Tokenizer, DecoderProgram]:
-    """The model of a folder of Hugging Face, and its program."""
+    path: str | PathLike[str], cache_format: CacheFormat, weight_format: str | None, cache: bool
+) -> tuple[DecoderConfig, Tokenizer, Callable[[int], Executable]]:
+    """The model of a folder of Hugging Face, and what compiles it for texts of so many tokens."""
+    from relax_dialect.frontend.huggingface.models import config_of
+
+    folder = huggingface.read_folder(path)
+
+    def executable(context: int) -> Executable:
+        return build(_program_of(folder, cache_format, weight_format, context).module(), cache=cache)
+
+    return config_of(folder), tokenizer_of_folder(folder), executable
+
+
+def _program_of(
+    folder: huggingface.ModelFolder, cache_format: CacheFormat, weight_format: str | None, context: int
+) -> DecoderProgram:
     from relax_dialect.frontend.huggingface.models import model_of
     from relax_dialect.nn.decoder_program import DecoderProgram
 
-    folder = huggingface.read_folder(path)
-    tokenizer, model = tokenizer_of_folder(folder), model_of(folder)
+    model = model_of(folder, context)
     if weight_format is not None:
         model.quantize(weight_format, leave_out=("*.mlp.gate.weight",))
-    return model.config, tokenizer, DecoderProgram(model, cache_format)
-
-
-def _built(program: DecoderProgram, cache: bool) -> Executable:
-    return build(program.module(), cache=cache)
+    return DecoderProgram(model, cache_format)
 
 
 def _room(config: DecoderConfig, context: int | None) -> int:

@@ -23,36 +23,77 @@ from vm_dialect.files import open_regular
 _CONTROL, _USER_DEFINED = 3, 4
 """Types of tokens that texts have as a whole."""
 
-_WORDS = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,%d}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
-    r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_ENDINGS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_REST = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_WORDS = _ENDINGS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,%d}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + _REST
+"""Words, and so many digits at a time."""
+
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = (
+    r"[^\r\n\p{L}\p{N}]?"
+    + _UPPER
+    + "*"
+    + _LOWER
+    + r"+%s|[^\r\n\p{L}\p{N}]?"
+    + _UPPER
+    + "+"
+    + _LOWER
+    + r"*%s|\p{N}{1,%d}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
+    + _REST
 )
+"""Words, which also begin where small letters are followed by a capital one."""
 
 
-def _plain(library: Any) -> list[Any]:
-    return [library.pre_tokenizers.ByteLevel(add_prefix_space=False)]
+@dataclass(frozen=True)
+class Splitting:
+    """How a text is split before pairs are merged."""
+
+    words: str | None = None
+    """A pattern of pieces; that of GPT-2 if there is none."""
+    before: Sequence[str] = ()
+    """Patterns of pieces that are taken out first."""
+    after: Sequence[str] = ()
+    """Patterns of pieces into which the others are split further."""
+    whole_tokens: bool = False
+    """Whether a piece that is a token needs no merges."""
+    is_normalized: bool = False
+    """Whether characters are composed first (NFC)."""
+
+    def pre_tokenizer(self, library: Any) -> Any:
+        """The pre-tokenizer of the package `tokenizers`."""
+
+        def split(pattern: str) -> Any:
+            return library.pre_tokenizers.Split(library.Regex(pattern), "isolated")
+
+        words = [] if self.words is None else [split(self.words)]
+        level = library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=self.words is None)
+        return library.pre_tokenizers.Sequence([*map(split, self.before), *words, level, *map(split, self.after)])
 
 
-def _single_digits(library: Any) -> list[Any]:
-    return [library.pre_tokenizers.Digits(individual_digits=True), *_plain(library)]
+_GPT_2, _DIGITS = Splitting(), Splitting(before=(r"\p{N}",))
+_LLAMA_3 = Splitting(_WORDS % 3, whole_tokens=True)
+_GPT_4O = Splitting(_CASED % (f"{_ENDINGS}?", f"{_ENDINGS}?", 3))
 
-
-def _words(digits: int) -> Callable[[Any], list[Any]]:
-    def make(library: Any) -> list[Any]:
-        split = library.pre_tokenizers.Split(library.Regex(_WORDS % digits), "isolated")
-        return [split, library.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-
-    return make
-
-
-SPLITS: Mapping[str, Callable[[Any], list[Any]]] = {
-    "default": _plain,
-    "gpt-2": _plain,
-    "smollm": _single_digits,
-    "qwen2": _words(1),
-    "llama-bpe": _words(3),
+SPLITS: Mapping[str, Splitting] = {
+    "default": _GPT_2,
+    "gpt-2": _GPT_2,
+    "phi-2": _GPT_2,
+    "olmo": _GPT_2,
+    "smollm": _DIGITS,
+    "starcoder": _DIGITS,
+    "refact": _DIGITS,
+    "falcon": Splitting(before=(r"[\p{P}\$\+<=>\^~\|`]+",), after=("[0-9][0-9][0-9]",)),
+    "qwen2": Splitting(_WORDS % 1, is_normalized=True),
+    "stablelm2": Splitting(_WORDS % 1),
+    "llama-bpe": _LLAMA_3,
+    "llama3": _LLAMA_3,
+    "dbrx": Splitting(_WORDS % 3),
+    "smaug-bpe": Splitting(_WORDS % 3),
+    "gpt-4o": _GPT_4O,
+    "llama4": _GPT_4O,
+    "tekken": Splitting(_CASED % ("", "", 1), whole_tokens=True),
 }
-"""How a text is split before pairs are merged, by `tokenizer.ggml.pre`."""
+"""By `tokenizer.ggml.pre`."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +212,11 @@ def _byte_level(file: GGUFFile, tokens: list[str], library: Any, cache: CodeCach
         raise GGUFImportError(f"{file.path}: expected pairs in tokenizer.ggml.merges, got {wrong[0][:40]!r}")
     if unknown := [each for pair in pairs for each in (*pair, "".join(pair)) if each not in vocabulary]:
         raise GGUFImportError(f"{file.path}: tokenizer.ggml.merges has {unknown[0][:40]!r}, which is no token")
-    tokenizer = library.Tokenizer(library.models.BPE(vocabulary, pairs, ignore_merges=name == "llama-bpe"))
-    if name == "qwen2":
+    splitting = SPLITS[name]
+    tokenizer = library.Tokenizer(library.models.BPE(vocabulary, pairs, ignore_merges=splitting.whole_tokens))
+    if splitting.is_normalized:
         tokenizer.normalizer = library.normalizers.NFC()
-    tokenizer.pre_tokenizer = library.pre_tokenizers.Sequence(SPLITS[name](library))
+    tokenizer.pre_tokenizer = splitting.pre_tokenizer(library)
     tokenizer.decoder = library.decoders.ByteLevel()
     return tokenizer
 

@@ -12,15 +12,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vm_dialect.lazy_names import LazyNames
+
 if TYPE_CHECKING:
     from lowering.tune.tuner import Report, tune
 
 __all__ = ["Report", "tune"]
 
+_NAMES = LazyNames(
+    __name__,
+    {
+        "Report": "lowering.tune.tuner:Report",
+        "tune": "lowering.tune.tuner:tune",
+    },
+)
 
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        from lowering.tune import tuner
-
-        return getattr(tuner, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from relax_dialect.interpreter.machine import Interpreter, run
 
 __all__ = ["Interpreter", "run"]
 
+_NAMES = LazyNames(
+    __name__,
+    {
+        "Interpreter": "relax_dialect.interpreter.machine:Interpreter",
+        "run": "relax_dialect.interpreter.machine:run",
+    },
+)
 
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        return getattr(import_module("relax_dialect.interpreter.machine"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

@@ -14,8 +14,9 @@
     module = nn.export(block, {"x": tensor(("n", 64))})
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from relax_dialect.nn.attention import Attention
@@ -68,25 +69,40 @@ __all__ = [
     "export",
 ]
 
-_MODULES = (
-    "config",
-    "module",
-    "layers",
-    "experts",
-    "rotary",
-    "paged_cache",
-    "attention",
-    "decoder",
-    "decoder_program",
+# Loaded on first use: a configuration needs no layers.
+_NAMES = LazyNames(
+    __name__,
+    {
+        "CACHE_FORMATS": "relax_dialect.nn.config:CACHE_FORMATS",
+        "MLP": "relax_dialect.nn.layers:MLP",
+        "PAGE": "relax_dialect.nn.config:PAGE",
+        "Attention": "relax_dialect.nn.attention:Attention",
+        "Batch": "relax_dialect.nn.paged_cache:Batch",
+        "CacheFormat": "relax_dialect.nn.config:CacheFormat",
+        "Decoder": "relax_dialect.nn.decoder:Decoder",
+        "DecoderConfig": "relax_dialect.nn.config:DecoderConfig",
+        "DecoderProgram": "relax_dialect.nn.decoder_program:DecoderProgram",
+        "Embedding": "relax_dialect.nn.layers:Embedding",
+        "ExpertsConfig": "relax_dialect.nn.config:ExpertsConfig",
+        "GatedMLP": "relax_dialect.nn.layers:GatedMLP",
+        "KVCache": "relax_dialect.nn.paged_cache:KVCache",
+        "LayerNorm": "relax_dialect.nn.layers:LayerNorm",
+        "Linear": "relax_dialect.nn.layers:Linear",
+        "LinearScaling": "relax_dialect.nn.config:LinearScaling",
+        "Llama3Scaling": "relax_dialect.nn.config:Llama3Scaling",
+        "MixtureOfExperts": "relax_dialect.nn.experts:MixtureOfExperts",
+        "Module": "relax_dialect.nn.module:Module",
+        "ModuleList": "relax_dialect.nn.module:ModuleList",
+        "OneSequence": "relax_dialect.nn.paged_cache:OneSequence",
+        "Parameter": "relax_dialect.nn.module:Parameter",
+        "RMSNorm": "relax_dialect.nn.layers:RMSNorm",
+        "RotaryEmbedding": "relax_dialect.nn.rotary:RotaryEmbedding",
+        "StackedLinear": "relax_dialect.nn.experts:StackedLinear",
+        "StateError": "relax_dialect.nn.module:StateError",
+        "YarnScaling": "relax_dialect.nn.config:YarnScaling",
+        "export": "relax_dialect.nn.module:export",
+    },
 )
 
-
-def __getattr__(name: str) -> object:
-    """A name of `__all__`, from the first module that has it: a configuration needs no layers."""
-    if name in __all__:
-        for each in _MODULES:
-            found = vars(import_module(f"{__name__}.{each}")).get(name)
-            if found is not None:
-                globals()[name] = found
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

@@ -13,7 +13,7 @@ from relax_dialect.builder import Expr, op
 from relax_dialect.builder.tensor_expressions import emit_te
 from relax_dialect.nn.config import PAGE
 from relax_dialect.nn.layers import Linear, RMSNorm
-from relax_dialect.nn.module import Module, current_builder, known_shape
+from relax_dialect.nn.module import Module, Parameter, current_builder, known_shape
 from relax_dialect.nn.paged_cache import Batch, KVCache, OneSequence
 from relax_dialect.nn.rotary import RotaryEmbedding
 from tir_dialect import te
@@ -32,16 +32,21 @@ class Scoring:
     """Between which numbers scores are, if they are bounded."""
 
 
-def attended(queries: Expr, cache: KVCache, scoring: Scoring) -> Expr:
-    """The mean of the values that each query sees; queries are `(new, heads of keys, queries of each, features)`."""
+def attended(queries: Expr, cache: KVCache, scoring: Scoring, sinks: Expr | None = None) -> Expr:
+    """The mean of the values that each query sees; queries are `(new, heads of keys, queries of each, features)`.
+
+    `sinks`, `(heads of keys, queries of each)`, are scores that each query sees besides, whose values are 0.
+    """
     positions = cache.positions
 
-    def attend(q: te.Tensor, keys: list[te.Tensor], values: list[te.Tensor], *tables: te.Tensor) -> te.Tensor:
+    def attend(
+        q: te.Tensor, keys: list[te.Tensor], values: list[te.Tensor], sinks: list[te.Tensor], *tables: te.Tensor
+    ) -> te.Tensor:
         past = positions.past if isinstance(positions, OneSequence) else None
-        return _Attended(q, keys, values, tables, past, scoring).means()
+        return _Attended(q, keys, values, tables, past, scoring, sinks[0] if sinks else None).means()
 
     tables = [positions.table, *([positions.at] if isinstance(positions, Batch) else ())]
-    arguments = [queries, list(cache.keys), list(cache.values), *tables]
+    arguments = [queries, list(cache.keys), list(cache.values), [] if sinks is None else [sinks], *tables]
     found = emit_te(current_builder(), attend, arguments, {}, "paged_attention")
     assert isinstance(found, Expr)  # one tensor
     return found
@@ -62,9 +67,10 @@ class _Attended:
         tables: Sequence[te.Tensor],
         past: Dim | None,
         scoring: Scoring,
+        sinks: te.Tensor | None,
     ):
         """`past` is that of one sequence; for a batch the second of the tables has the positions of new tokens."""
-        self._q, self._keys, self._values, self._tables = q, keys, values, tables
+        self._q, self._keys, self._values, self._tables, self._sinks = q, keys, values, tables, sinks
         self._past, self._scoring = past, scoring
 
     def _arranged(self, new: te.Expr, head: te.Expr, group: te.Expr) -> tuple[te.Expr, ...]:
@@ -111,6 +117,13 @@ class _Attended:
         def power(*i: te.Expr) -> te.Expr:
             return te.select(self._sees(i, i[3]), te.exp(scores[i] - top[i[:3]]), te.const(0.0, "f32"))
 
+        def share(*i: te.Expr) -> te.Expr:
+            total = sums[i]
+            if self._sinks is not None:
+                _, head, member = self._parts(i)
+                total = total + te.exp(self._sinks[head, member] - top[i])
+            return te.const(1.0, "f32") / total
+
         def weighted(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
             row = self._arranged(i, h, g)
             return te.sum(powers[(*row, s)] * self._stored(self._values, row, s, d), s)
@@ -121,7 +134,7 @@ class _Attended:
         powers = te.compute((*rows, total), power, name="powers")
         sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
         # Before the sums of values, so that a kernel goes once through a row.
-        shares = te.compute(rows, lambda *i: te.const(1.0, "f32") / sums[i], name="shares")
+        shares = te.compute(rows, share, name="shares")
         totals = te.compute((count, heads, group, features), weighted, name="totals")
 
         def mean(i: te.Expr, h: te.Expr, g: te.Expr, d: te.Expr) -> te.Expr:
@@ -148,12 +161,13 @@ class Attention(Module):
         window: int | None = None,
         scale: float | None = None,
         softcap: float | None = None,
+        sinks: bool = False,
     ):
         """Biases are those of queries, keys and values, and of the output.
 
         `norm_epsilon` is that of a norm of queries and keys, if there is one: of each head, or of all of them together
         (`norm_whole`). With a `window` a token sees so many positions, itself included. With a `softcap` scores are
-        `softcap * tanh(score / softcap)`.
+        `softcap * tanh(score / softcap)`. With `sinks` each head sees a score of its own besides, whose value is 0.
         """
         if heads % kv_heads:
             raise ValueError(f"expected heads in multiples of {kv_heads}, got {heads}")
@@ -163,6 +177,9 @@ class Attention(Module):
         if norm_epsilon is not None:
             sizes = (heads * features, kv_heads * features) if norm_whole else (features, features)
             self.q_norm, self.k_norm = (RMSNorm(size, norm_epsilon) for size in sizes)
+        if sinks:
+            self.sinks = Parameter((heads,))
+        self._has_sinks = sinks
         self._has_norm, self._norm_whole = norm_epsilon is not None, norm_whole
         self._sizes = heads, kv_heads, features
         self._rope = rope
@@ -183,5 +200,6 @@ class Attention(Module):
             q, k = self._rope(q, *angles), self._rope(k, *angles)
         filled = cache.appended(k, v)
         grouped = op.reshape(q, (count, kv_heads, heads // kv_heads, features))
-        seen = attended(grouped, filled, self._scoring)
+        sinks = op.reshape(self.sinks.value(), (kv_heads, heads // kv_heads)) if self._has_sinks else None
+        seen = attended(grouped, filled, self._scoring, sinks)
         return self.o_proj(op.reshape(seen, (count, heads * features)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -87,6 +87,8 @@ class YarnScaling:
     beta_fast: float = 32.0
     beta_slow: float = 1.0
     attention_factor: float | None = None
+    truncate: bool = True
+    """Whether the ramp begins and ends at whole features."""
 
     def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
         """What the frequencies are divided by."""
@@ -96,8 +98,10 @@ class YarnScaling:
             angle = self.original_max_position_embeddings / (turns * 2 * math.pi)
             return len(frequencies) * math.log(angle) / math.log(base)
 
-        low = max(math.floor(feature(self.beta_fast)), 0)
-        high = min(math.ceil(feature(self.beta_slow)), 2 * len(frequencies) - 1)
+        first, last = feature(self.beta_fast), feature(self.beta_slow)
+        if self.truncate:
+            first, last = math.floor(first), math.ceil(last)
+        low, high = max(first, 0), min(last, 2 * len(frequencies) - 1)
         divided = np.clip((np.arange(len(frequencies)) - low) / max(high - low, 0.001), 0, 1)
         return 1 / (divided / self.factor + (1 - divided))
 
@@ -112,6 +116,8 @@ class DivisorScaling:
     """Frequencies divided by numbers of the checkpoint, one for each pair of features."""
 
     numbers: NDArray[Any]
+    magnitude: float = 1.0
+    """What rotated features are multiplied by."""
 
     def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
         """What the frequencies are divided by; `ValueError` if these are not as many."""
@@ -119,13 +125,29 @@ class DivisorScaling:
             raise ValueError(f"expected divisors of {len(frequencies)} frequencies, got {list(self.numbers.shape)}")
         return self.numbers.astype(np.float64)
 
-    @property
-    def magnitude(self) -> float:
-        """What rotated features are multiplied by."""
-        return 1.0
+
+@dataclass(frozen=True, eq=False)
+class LongRopeScaling:
+    """LongRoPE (Ding et al., 2024): frequencies divided by numbers of the checkpoint, which are others for contexts
+    that are longer than those of the first training. `DecoderConfig.for_context` chooses.
+    """
+
+    short: NDArray[Any]
+    long: NDArray[Any]
+    original_max_position_embeddings: int
+    magnitude: float
+
+    @staticmethod
+    def usual_magnitude(most: int, original: int) -> float:
+        """What rotated features are multiplied by if the checkpoint does not say it, by the longest contexts."""
+        return math.sqrt(1 + math.log(most / original) / math.log(original)) if most > original > 1 else 1.0
+
+    def divisors(self, frequencies: NDArray[Any], base: float) -> NDArray[Any]:
+        """What the frequencies are divided by in short contexts."""
+        return DivisorScaling(self.short).divisors(frequencies, base)
 
 
-RopeScaling = Llama3Scaling | LinearScaling | YarnScaling | DivisorScaling
+RopeScaling = Llama3Scaling | LinearScaling | YarnScaling | DivisorScaling | LongRopeScaling
 """How a model reads contexts that are longer than those it was first trained with."""
 
 
@@ -143,6 +165,10 @@ class ExpertsConfig:
     """The inner features of an expert that all tokens have besides, if there is one."""
     has_shared_expert_gate: bool = False
     """Whether the output of the shared expert is multiplied by a sigmoid of the token."""
+    bias: bool = False
+    """Whether the router and the experts have biases."""
+    swiglu_limit: float | None = None
+    """The limit of a clamped gate, `min(gate, limit) * sigmoid(1.702 * min(gate, limit)) * (clip(up) + 1)`."""
 
     def __post_init__(self) -> None:
         if not 0 < self.num_experts_per_tok <= self.num_experts:
@@ -186,6 +212,8 @@ class DecoderConfig:
     local_rope_theta: float | None = None
     """The base of rotary embeddings in layers with a window, without scaling, if it is another one."""
 
+    attention_sinks: bool = False
+    """Whether each head attends to a score of its own besides, which has no value (Xiao et al., 2023)."""
     attention_bias: bool = False
     """Whether queries, keys and values have biases."""
     output_bias: bool = False
@@ -210,6 +238,19 @@ class DecoderConfig:
     tie_word_embeddings: bool = False
     """Whether the output head is the table of the embedding."""
     head_bias: bool = False
+
+    def for_context(self, context: int) -> DecoderConfig:
+        """The same for texts of at most so many tokens: of frequencies for short and long contexts one is chosen."""
+        scaling = self.rope_scaling
+        if not isinstance(scaling, LongRopeScaling):
+            return self
+        numbers = scaling.long if self.is_long(context) else scaling.short
+        return replace(self, rope_scaling=DivisorScaling(numbers, scaling.magnitude))
+
+    def is_long(self, context: int) -> bool:
+        """Whether the model has other frequencies for texts of so many tokens than for short ones."""
+        scaling = self.rope_scaling
+        return isinstance(scaling, LongRopeScaling) and context > scaling.original_max_position_embeddings
 
     def window(self, layer: int) -> int | None:
         """How many positions a layer sees, if not all."""

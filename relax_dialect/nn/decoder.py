@@ -52,6 +52,7 @@ class DecoderLayer(Module):
             window=config.window(number),
             scale=config.attention_scale,
             softcap=config.attn_logit_softcapping,
+            sinks=config.attention_sinks,
         )
         if config.norms != "parallel":
             self.post_attention_layernorm = _norm(config)

@@ -21,10 +21,11 @@ from tir_dialect.dims import Dim, symbol
 
 
 class StackedLinear(Module):
-    """`x W[expert]^T`: weights are `(experts, outputs, inputs)`."""
+    """`x W[expert]^T + b[expert]`: weights are `(experts, outputs, inputs)`."""
 
-    def __init__(self, experts: int, inputs: int, outputs: int):
+    def __init__(self, experts: int, inputs: int, outputs: int, *, bias: bool = False):
         self.weight = Parameter((experts, outputs, inputs))
+        self.bias = Parameter((experts, outputs)) if bias else None
 
     def forward(self, x: Expr, expert: Dim) -> Expr:
         """The product of some tokens, `(tokens, inputs)`, with the weights of one expert."""
@@ -42,20 +43,31 @@ class StackedLinear(Module):
 
             return te.compute((x.shape[0], outputs), element, name="matmul")
 
-        return _emitted(multiply, [x, self.weight.stored()], "expert_matmul")
+        y = _emitted(multiply, [x, self.weight.stored()], "expert_matmul")
+        return y if self.bias is None else y + _row(self.bias.value(), expert)
+
+
+_GATE_SLOPE = 1.702
+"""With this factor `x * sigmoid(factor * x)` is near GELU."""
 
 
 class _Experts(Module):
     """The weights of all experts."""
 
     def __init__(self, hidden: int, config: ExpertsConfig):
-        count, inner = config.num_experts, config.moe_intermediate_size
-        self.gate_proj, self.up_proj = (StackedLinear(count, hidden, inner) for _ in range(2))
-        self.down_proj = StackedLinear(count, inner, hidden)
+        count, inner, bias = config.num_experts, config.moe_intermediate_size, config.bias
+        self.gate_proj, self.up_proj = (StackedLinear(count, hidden, inner, bias=bias) for _ in range(2))
+        self.down_proj = StackedLinear(count, inner, hidden, bias=bias)
+        self._limit = config.swiglu_limit
 
     def forward(self, x: Expr, expert: Dim, activation: Callable[[Expr], Expr]) -> Expr:
         """What one expert makes of some tokens."""
-        return self.down_proj(activation(self.gate_proj(x, expert)) * self.up_proj(x, expert), expert)
+        gate, up = self.gate_proj(x, expert), self.up_proj(x, expert)
+        if self._limit is None:
+            return self.down_proj(activation(gate) * up, expert)
+        gate = op.minimum(gate, current_builder().const(self._limit, "f32"))
+        up = op.clip(up, -self._limit, self._limit)
+        return self.down_proj(gate * op.sigmoid(gate * _GATE_SLOPE) * (up + 1.0), expert)
 
 
 class MixtureOfExperts(Module):
@@ -64,7 +76,7 @@ class MixtureOfExperts(Module):
     """
 
     def __init__(self, hidden: int, config: ExpertsConfig, activation: Callable[[Expr], Expr] = op.nn.silu):
-        self.gate = Linear(hidden, config.num_experts)
+        self.gate = Linear(hidden, config.num_experts, bias=config.bias)
         self.experts = _Experts(hidden, config)
         if config.shared_expert_intermediate_size:
             self.shared_expert = GatedMLP(hidden, config.shared_expert_intermediate_size, activation)

@@ -46,10 +46,13 @@ class Parameter:
         self._bound: Expr | None = None
 
     def load(self, elements: Elements) -> None:
-        """Gives it elements of its shape; `StateError` for others."""
+        """Gives it elements of its shape; `StateError` for others. What is not contiguous is copied."""
         if tuple(elements.shape) != self.shape:
             raise StateError(f"'{self.name}' expected the shape {list(self.shape)}, got {list(elements.shape)}")
-        self.elements = elements
+        if isinstance(elements, BlockArray):
+            self.elements = BlockArray(np.ascontiguousarray(elements.packed), elements.block_format)
+        else:
+            self.elements = np.ascontiguousarray(elements)
 
     def stored(self) -> Expr:
         """The constant in the function that is open: bytes if it is packed, else numbers.

@@ -75,12 +75,13 @@ class PartialShapeAttr(Data[Shape]):
 
 
 def parse_shape(parser: AttrParser) -> Shape:
-    """Parses `*` or `[d, _, ...]`."""
+    """Parses `*` or `[d, _, ...]`; `?` is read as `_`."""
     if parser.parse_optional_punctuation("*"):
         return None
 
     def dimension() -> Dim | None:
-        return None if parser.parse_optional_keyword("_") else parse_dim_expr(parser)
+        is_unknown = parser.parse_optional_keyword("_") or parser.parse_optional_punctuation("?")
+        return None if is_unknown else parse_dim_expr(parser)
 
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, dimension, " in a shape"))
 

@@ -33,7 +33,7 @@ OPTIONS = {
 TAKES_A_FILE = {"apply-schedule"}
 """Passes whose options name a file, which has to fit the module: their own tests run them."""
 
-SAMPLE, SAMPLE_OF_LONG = 12, 120
+SAMPLE, SAMPLE_OF_LONG = 24, 240
 """A quick run has one in so many modules for a pass; fewer for pipelines that make code."""
 
 LONG = {"relax-to-llvm-plain", "relax-to-llvm", "relax-to-vm-plain", "relax-to-vm", "tir-to-llvm"}

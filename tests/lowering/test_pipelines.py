@@ -64,6 +64,7 @@ LONG = pytest.mark.slow
 """For an example that takes longer than the others together."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, id=path.stem, marks=LONG if path.stem == "user_facing" else ()) for path in EXAMPLES],

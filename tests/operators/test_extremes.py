@@ -102,6 +102,7 @@ def _check(name: str, dtype: str, function: Callable[..., int], *columns: list[i
     PROGRAMS.check(f"{name}_{dtype}", arguments, expected, IDENTICAL)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", [*BINARY, *PREDICATES])
 def test_binary(name: str, dtype: str):

@@ -26,7 +26,10 @@ EXPERTS, USED, SHARED = 5, 2, 32
 def write_decoder(
     path: Path, architecture: str = "llama", kind: Kind = Kind.Q4_1, *, tied: bool = True, bias: bool = False
 ) -> None:
-    """Writes a decoder of two layers whose matrices are of one kind; feed-forward layers of `qwen2moe` are experts."""
+    """Writes a decoder of two layers whose matrices are of one kind.
+
+    Feed-forward layers of `qwen2moe` and `gpt-oss` are experts.
+    """
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(LAYERS)
     writer.add_context_length(128)
@@ -38,9 +41,11 @@ def write_decoder(
     writer.add_value_length(FEATURES)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(1000.0)
-    if architecture == "qwen2moe":
+    has_experts = architecture in ("qwen2moe", "gpt-oss")
+    if has_experts:
         writer.add_expert_count(EXPERTS)
         writer.add_expert_used_count(USED)
+    if architecture == "qwen2moe":
         writer.add_expert_shared_feed_forward_length(SHARED)
     add_tokenizer(writer)
     tensors = _Tensors(writer, kind)
@@ -50,8 +55,14 @@ def write_decoder(
     tensors.vector("output_norm.weight", HIDDEN)
     for layer in range(LAYERS):
         block = f"blk.{layer}"
-        tensors.attention(block, bias=bias, has_norms=architecture == "qwen3")
-        (tensors.experts if architecture == "qwen2moe" else tensors.feed_forward)(block)
+        norm = "post_attention_norm" if architecture == "gpt-oss" else "ffn_norm"
+        tensors.attention(block, norm, bias=bias, has_norms=architecture == "qwen3")
+        if architecture == "gpt-oss":
+            tensors.biases_and_sinks(block)
+        if has_experts:
+            tensors.experts(block, is_shared=architecture == "qwen2moe")
+        else:
+            tensors.feed_forward(block)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -73,8 +84,8 @@ class _Tensors:
     def vector(self, name: str, size: int, middle: float = 1) -> None:
         self._writer.add_tensor(name, (middle + self._rng.standard_normal(size) / 8).astype(np.float32))
 
-    def attention(self, block: str, *, bias: bool, has_norms: bool) -> None:
-        for name in ("attn_norm", "ffn_norm"):
+    def attention(self, block: str, norm: str, *, bias: bool, has_norms: bool) -> None:
+        for name in ("attn_norm", norm):
             self.vector(f"{block}.{name}.weight", HIDDEN)
         for name, heads in (("q", HEADS), ("k", KV_HEADS), ("v", KV_HEADS)):
             self.matrix(f"{block}.attn_{name}", heads * FEATURES, HIDDEN)
@@ -85,16 +96,25 @@ class _Tensors:
                 self.vector(f"{block}.attn_{name}_norm.weight", FEATURES)
         self.matrix(f"{block}.attn_output", HIDDEN, HEADS * FEATURES)
 
+    def biases_and_sinks(self, block: str) -> None:
+        self.vector(f"{block}.attn_output.bias", HIDDEN, 0)
+        self.vector(f"{block}.attn_sinks.weight", HEADS, 0)
+        self.vector(f"{block}.ffn_gate_inp.bias", EXPERTS, 0)
+        for name, size in (("gate", INNER), ("up", INNER), ("down", HIDDEN)):
+            numbers = (self._rng.standard_normal((EXPERTS, size)) / 8).astype(np.float32)
+            self._writer.add_tensor(f"{block}.ffn_{name}_exps.bias", numbers)
+
     def feed_forward(self, block: str, suffix: str = "", inner: int = INNER, *stack: int) -> None:
         for name in ("gate", "up"):
             self.matrix(f"{block}.ffn_{name}{suffix}", *stack, inner, HIDDEN)
         self.matrix(f"{block}.ffn_down{suffix}", *stack, HIDDEN, inner)
 
-    def experts(self, block: str) -> None:
+    def experts(self, block: str, *, is_shared: bool) -> None:
         self.feed_forward(block, "_exps", INNER, EXPERTS)
-        self.feed_forward(block, "_shexp", SHARED)
         self.matrix(f"{block}.ffn_gate_inp", EXPERTS, HIDDEN, kind=Kind.F32)
-        self.vector(f"{block}.ffn_gate_inp_shexp.weight", HIDDEN, 0)
+        if is_shared:
+            self.feed_forward(block, "_shexp", SHARED)
+            self.vector(f"{block}.ffn_gate_inp_shexp.weight", HIDDEN, 0)
 
 
 def add_tokenizer(writer: gguf.GGUFWriter) -> None:
@@ -231,7 +251,10 @@ class _Reference:
         seen = (distance >= 0) & (distance < (config.window(layer) or count))
         scores = np.where(seen, scores, -np.inf)
         powers = np.exp(scores - scores.max(-1, keepdims=True))
-        found = np.einsum("hij,jhd->ihd", powers / powers.sum(-1, keepdims=True), v)
+        total = powers.sum(-1, keepdims=True)
+        if config.attention_sinks:
+            total = total + np.exp(self.weights[f"{name}.sinks"][:, None, None] - scores.max(-1, keepdims=True))
+        found = np.einsum("hij,jhd->ihd", powers / total, v)
         return self.linear(found.reshape(count, -1), f"{name}.o_proj")
 
     def feed_forward(self, x: np.ndarray, layer: int) -> np.ndarray:
@@ -255,16 +278,24 @@ class _Reference:
             shares = shares / shares.sum(-1, keepdims=True)
         found = np.zeros_like(x)
         for expert in range(config.num_experts):
-            gate, up, down = (
-                self.weights[f"{name}.experts.{part}_proj.weight"][expert] for part in ("gate", "up", "down")
-            )
-            found += shares[:, expert, None] * ((self.activation(x @ gate.T) * (x @ up.T)) @ down.T)
+            found += shares[:, expert, None] * self.expert(x, f"{name}.experts", expert, config.swiglu_limit)
         if config.shared_expert_intermediate_size:
             shared = self.gated(x, f"{name}.shared_expert")
             if config.has_shared_expert_gate:
                 shared = shared / (1 + np.exp(-self.linear(x, f"{name}.shared_expert_gate")))
             found += shared
         return found
+
+    def expert(self, x: np.ndarray, name: str, expert: int, limit: float | None) -> np.ndarray:
+        def linear(x: np.ndarray, part: str) -> np.ndarray:
+            bias = self.weights.get(f"{name}.{part}_proj.bias")
+            return x @ self.weights[f"{name}.{part}_proj.weight"][expert].T + (0 if bias is None else bias[expert])
+
+        gate, up = linear(x, "gate"), linear(x, "up")
+        if limit is None:
+            return linear(self.activation(gate) * up, "down")
+        gate = np.minimum(gate, limit)
+        return linear(gate / (1 + np.exp(-1.702 * gate)) * (np.clip(up, -limit, limit) + 1), "down")
 
     def activation(self, x: np.ndarray) -> np.ndarray:
         match self.config.hidden_act:

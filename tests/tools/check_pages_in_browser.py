@@ -3,7 +3,8 @@
     pip install PyQt6 PyQt6-WebEngine
     python tests/tools/check_pages_in_browser.py page.html ... [--screenshots FOLDER]
 
-Says of each page what the console says, how many drawings have a size, and whether sections open; 1 if one does not.
+Says of each page what the console says, how many drawings have a size, whether sections open, and whether a bar of a
+flame graph is as wide as the page after a click; 1 if one is not.
 """
 
 import argparse
@@ -28,7 +29,13 @@ LOOK = """
   const visible = each => { const box = each.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
   const drawings = [...document.querySelectorAll("svg")];
   const boxes = [...document.querySelectorAll(".box")];
+  const bars = [...document.querySelectorAll(".bar")];
+  const narrow = bars.at(-1), wide = () => narrow.clientWidth > 0.9 * document.body.clientWidth;
+  if (bars.length) narrow.click();
+  const grown = !bars.length || wide();
+  if (bars.length) bars[0].click();
   return JSON.stringify({
+    bars: bars.length, grown: grown,
     sections: sections.length, opened: sections.length - before === after,
     drawings: drawings.length, visible: drawings.filter(visible).length,
     boxes: boxes.length, visibleBoxes: boxes.filter(visible).length,
@@ -77,6 +84,7 @@ def main() -> int:
             loaded == [True]
             and not said
             and facts.get("opened")
+            and facts["grown"]
             and facts["drawings"] == facts["visible"]
             and facts["boxes"] == facts["visibleBoxes"]
             and not facts["outside"]

@@ -22,6 +22,7 @@ status = main() if {own} else main(given)
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tool", ["relax_opt", "relax_run", "relax_translate"])
 @pytest.mark.parametrize("own", [True, False])
 def test_only_a_process_of_its_own_ends_without_garbage_collection(tool: str, own: bool, tmp_path: Path):

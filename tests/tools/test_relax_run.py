@@ -221,14 +221,16 @@ def test_repeat_shows_the_times_of_the_calls(program: str, capsys: pytest.Captur
 def test_profile(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     arguments = [program, "--random", "f32[2]", "f32[2]", "--profile"]
     for mode in ("native", "bytecode"):
-        files = [str(tmp_path / name) for name in ("p.json", "trace.json")]
-        assert main([*arguments, "--mode", mode, "--profile-json", files[0], "--trace", files[1]]) == 0
+        files = [str(tmp_path / name) for name in ("p.json", "trace.json", "flames.html")]
+        options = ["--profile-json", files[0], "--trace", files[1], "--flame-graph", files[2]]
+        assert main([*arguments, "--mode", mode, *options]) == 0
         out = capsys.readouterr().out
         assert f"{mode}, built" in out
         assert "fused_exp_add  in main:" in out
         assert "roof: share of what this machine can do" in out
         assert any(row["flops"] == 4 for row in json.loads(Path(files[0]).read_text())["calls"])
         assert json.loads(Path(files[1]).read_text())["traceEvents"]
+        assert ">fused_exp_add</div>" in Path(files[2]).read_text()
     assert main([*arguments, "--mode", "interpret"]) == 1
     assert "native code that is built for it, can be profiled" in capsys.readouterr().err
 

@@ -31,7 +31,7 @@ def test_importing_the_package_loads_none_of_its_parts():
     script = "import sys\nbefore = set(sys.modules)\nimport xdsl_relax\nprint(*sorted(set(sys.modules) - before))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in result.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
-    assert loaded == {"xdsl_relax", "xdsl_relax.lazy_names", "xdsl_relax.own_packages"}
+    assert loaded == {"vm_dialect", "vm_dialect.lazy_names", "xdsl_relax", "xdsl_relax.own_packages"}
 
 
 @pytest.fixture

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from tir_dialect.analysis.dims import dim_of
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["OpPattern", "block_regions", "dim_of", "init_placement", "op_pattern"]
 
 # Loaded on first use: the ops ask for analyses when they are verified, and the analyses import the ops.
-_LAZY = {
-    "OpPattern": "patterns",
-    "block_regions": "regions",
-    "dim_of": "dims",
-    "init_placement": "init",
-    "op_pattern": "patterns",
-}
+_NAMES = LazyNames(
+    __name__,
+    {
+        "OpPattern": "tir_dialect.analysis.patterns:OpPattern",
+        "block_regions": "tir_dialect.analysis.regions:block_regions",
+        "dim_of": "tir_dialect.analysis.dims:dim_of",
+        "init_placement": "tir_dialect.analysis.init:init_placement",
+        "op_pattern": "tir_dialect.analysis.patterns:op_pattern",
+    },
+)
 
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(f"tir_dialect.analysis.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from vm_dialect.lazy_names import LazyNames
 
 if TYPE_CHECKING:
     from tir_dialect.schedule.errors import ScheduleError
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Loop", "Schedule", "ScheduleError", "Trace"]
 
 # Loaded on first use: a build needs small parts of the package, but not the primitives.
-_LAZY = {"Block": "handles", "Loop": "handles", "Schedule": "schedule", "ScheduleError": "errors", "Trace": "trace"}
+_NAMES = LazyNames(
+    __name__,
+    {
+        "Block": "tir_dialect.schedule.handles:Block",
+        "Loop": "tir_dialect.schedule.handles:Loop",
+        "Schedule": "tir_dialect.schedule.schedule:Schedule",
+        "ScheduleError": "tir_dialect.schedule.errors:ScheduleError",
+        "Trace": "tir_dialect.schedule.trace:Trace",
+    },
+)
 
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(f"tir_dialect.schedule.{_LAZY[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _NAMES.get
+__dir__ = _NAMES.listed

@@ -227,7 +227,7 @@ def _debug(args: argparse.Namespace, options: BuildOptions, inputs: _Inputs) -> 
 
 
 def _is_profiled(args: argparse.Namespace) -> bool:
-    return bool(args.profile or args.profile_json or args.trace)
+    return bool(args.profile or args.profile_json or args.flame_graph or args.trace)
 
 
 def _profile(profile: Callable[..., Profile], arguments: Sequence[object], args: argparse.Namespace) -> None:
@@ -237,7 +237,8 @@ def _profile(profile: Callable[..., Profile], arguments: Sequence[object], args:
     found = _call(lambda *given: profile(*given, peaks=peaks), arguments)
     if args.profile:
         print(found.as_text())
-    for path, text in ((args.profile_json, found.as_json), (args.trace, found.as_trace)):
+    files = (args.profile_json, found.as_json), (args.flame_graph, found.as_html), (args.trace, found.as_trace)
+    for path, text in files:
         if path is not None:
             Path(path).write_text(text() + "\n", encoding="utf-8")
             print(f"  wrote {path}")

@@ -161,6 +161,9 @@ def _add_reports(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile-json", metavar="FILE", help="write that as JSON")
     parser.add_argument(
+        "--flame-graph", metavar="FILE", help="write it as a page with a flame graph of the layers and their kernels"
+    )
+    parser.add_argument(
         "--trace", metavar="FILE", help="write the calls in time as JSON for Perfetto, speedscope or chrome://tracing"
     )
     parser.add_argument(

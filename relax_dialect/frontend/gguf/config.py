@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from relax_dialect.nn.config import (
     DivisorScaling,
     ExpertsConfig,
     LinearScaling,
+    LongRopeScaling,
     RopeScaling,
     YarnScaling,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _LOCAL_THETA = 10000.0
 """The base of rotary embeddings in the layers of Gemma 3 that see a window."""
@@ -48,6 +52,18 @@ def _qwen3moe(reader: _Sizes) -> dict[str, Any]:
 
 def _olmoe(reader: _Sizes) -> dict[str, Any]:
     return {"qk_norm": "all", "experts": reader.experts(norm=False)}
+
+
+def _gpt_oss(reader: _Sizes) -> dict[str, Any]:
+    window = reader.window()
+    experts = reader.experts()
+    return {
+        "attention_bias": True,
+        "output_bias": True,
+        "attention_sinks": True,
+        "windows": tuple(window if layer % 2 == 0 else None for layer in range(reader.layers)),
+        "experts": None if experts is None else replace(experts, bias=True, swiglu_limit=7.0),
+    }
 
 
 def _smollm3(reader: _Sizes) -> dict[str, Any]:
@@ -138,6 +154,7 @@ ARCHITECTURES: Mapping[str, Callable[[_Sizes], dict[str, Any]]] = {
     "qwen3": _qwen3,
     "qwen3moe": _qwen3moe,
     "smollm3": _smollm3,
+    "gpt-oss": _gpt_oss,
     "granite": _granite,
     "granitemoe": _granitemoe,
     "olmo2": _olmo2,
@@ -260,16 +277,25 @@ def config_of(file: GGUFFile) -> DecoderConfig:
 def _scaling(sizes: _Sizes, rotated: int) -> RopeScaling | None:
     """How rotary embeddings are scaled; `GGUFImportError` for a way that is not known."""
     file, kind = sizes.file, sizes.file.metadata.get(f"{sizes.name}.rope.scaling.type", "none")
-    divisors = file.tensors.get("rope_freqs.weight")
-    if divisors is not None:
-        if not isinstance(divisors, np.ndarray) or divisors.shape != (rotated // 2,) or not (divisors > 0).all():
-            raise GGUFImportError(f"{file.path}: rope_freqs.weight expected {rotated // 2} positive numbers")
-        return DivisorScaling(divisors)
+    if "rope_freqs.weight" in file.tensors:
+        return DivisorScaling(_divisors(file, "rope_freqs", rotated))
+    if "rope_factors_long.weight" in file.tensors:
+        short, long = (_divisors(file, f"rope_factors_{kind}", rotated) for kind in ("short", "long"))
+        original, most = sizes.size("rope.scaling.original_context_length"), sizes.size("context_length")
+        usual = LongRopeScaling.usual_magnitude(most, original)
+        return LongRopeScaling(short, long, original, sizes.number("rope.scaling.attn_factor", usual))
     if kind == "linear":
         return LinearScaling(sizes.number("rope.scaling.factor"))
     if kind == "yarn":
         original = sizes.size("rope.scaling.original_context_length")
-        return YarnScaling(sizes.number("rope.scaling.factor"), original)
-    if kind != "none" or "rope_factors_long.weight" in file.tensors:
+        return YarnScaling(sizes.number("rope.scaling.factor"), original, truncate=sizes.name != "gpt-oss")
+    if kind != "none":
         raise GGUFImportError(f"{file.path}: rotary embeddings scaled by {kind!r} are not supported")
     return None
+
+
+def _divisors(file: GGUFFile, name: str, rotated: int) -> NDArray[Any]:
+    found = file.tensors.get(f"{name}.weight")
+    if not isinstance(found, np.ndarray) or found.shape != (rotated // 2,) or not (found > 0).all():
+        raise GGUFImportError(f"{file.path}: {name}.weight expected {rotated // 2} positive numbers")
+    return found

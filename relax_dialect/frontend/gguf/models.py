@@ -46,12 +46,20 @@ _LAYER_NAMES: Mapping[str, str] = {
 """The parameters of `relax_dialect.nn.Decoder` by the names of tensors, of a layer or of none."""
 
 
-def model_of(file: GGUFFile) -> Decoder:
-    """The model in a file, with its weights, which stay in the file."""
+_OF_ROPE = re.compile(r"rope_(freqs|factors_short|factors_long)\.weight")
+"""Tensors that the configuration has."""
+
+
+def model_of(file: GGUFFile, context: int | None = None) -> Decoder:
+    """The model in a file, with its weights, which stay in the file.
+
+    Some models have other rotary embeddings for a longer `context`; short ones are expected otherwise.
+    """
     config = config_of(file)
+    config = config if context is None else config.for_context(context)
     model = Decoder(config)
     fused = config.gated_mlp and config.experts is None and "blk.0.ffn_gate.weight" not in file.tensors
-    used = {key: tensor for key, tensor in file.tensors.items() if key != "rope_freqs.weight"}
+    used = {key: tensor for key, tensor in file.tensors.items() if not _OF_ROPE.fullmatch(key)}
     state = {
         name: _plain(tensor, name) for key, tensor in used.items() if (name := _name(key, config, fused)) is not None
     }
@@ -86,6 +94,8 @@ def _name(key: str, config: DecoderConfig, fused: bool) -> str | None:
             name = "pre_feedforward_layernorm" if config.norms == "both" else "post_attention_layernorm"
         elif layer[2] == "ffn_up" and fused:
             name = "mlp.gate_up_proj"
+        if layer[2] == "attn_sinks":
+            return f"layers.{int(layer[1])}.self_attn.sinks"
         return None if name is None else f"layers.{int(layer[1])}.{name}.{layer[3]}"
     stem, _, kind = key.rpartition(".")
     return f"{_NAMES[stem]}.{kind}" if stem in _NAMES else None

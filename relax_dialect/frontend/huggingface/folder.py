@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from vm_dialect.files import open_regular
+from vm_dialect.files import open_regular, read_limited
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,7 +119,7 @@ def read_json(path: Path) -> Mapping[str, Any]:
     """The table in a JSON file; `HuggingFaceImportError` if there is none."""
     try:
         with open_regular(path) as file:
-            text = file.read(LARGEST_JSON + 1)
+            text = read_limited(file, LARGEST_JSON)
         if len(text) > LARGEST_JSON:
             raise HuggingFaceImportError(f"{path}: expected at most {LARGEST_JSON} bytes")
         found: Any = json.loads(text)

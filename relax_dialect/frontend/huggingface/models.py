@@ -17,6 +17,7 @@ from relax_dialect.nn.config import (
     ExpertsConfig,
     LinearScaling,
     Llama3Scaling,
+    LongRopeScaling,
     RopeScaling,
     YarnScaling,
 )
@@ -26,6 +27,8 @@ from relax_dialect.nn.module import StateError
 from tir_dialect.block_arrays import BlockArray
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from relax_dialect.nn.module import Elements
 
 Fields = dict[str, Any]
@@ -43,6 +46,8 @@ class Family:
     """The names of tensors that are stored as (inputs, outputs)."""
     norm_offset: float = 0.0
     """What is added to the weights of norms."""
+    interleaved_experts: bool = False
+    """Whether experts are stored as (inputs, outputs), with rows of gates and of what they multiply in turn."""
     ignored: str = r"rotary_emb\.inv_freq$"
     """The names of tensors that follow from the configuration."""
 
@@ -115,6 +120,20 @@ def _olmoe(folder: ModelFolder) -> Fields:
     norm = folder.flag("norm_topk_prob")
     experts = _experts(folder, size="intermediate_size", norm_topk_prob=norm)
     return {**_llama(folder), "qk_norm": "all", **experts}
+
+
+def _gpt_oss(folder: ModelFolder) -> Fields:
+    bias = folder.flag("attention_bias", True)
+    if folder.number("swiglu_alpha", 1.702) != 1.702:
+        raise folder.error("a gate of another slope ('swiglu_alpha') is not supported")
+    limit = folder.number("swiglu_limit", 7.0)
+    return {
+        "attention_bias": bias,
+        "output_bias": bias,
+        "attention_sinks": True,
+        "windows": _windows(folder, lambda layer: layer % 2 == 0),
+        **_experts(folder, size="intermediate_size", bias=True, swiglu_limit=limit),
+    }
 
 
 def _granitemoe(folder: ModelFolder) -> Fields:
@@ -274,6 +293,15 @@ FAMILIES: Mapping[str, Family] = {
     "qwen2_moe": Family(_qwen2_moe, _STACKED),
     "qwen3": Family(_qwen3),
     "qwen3_moe": Family(_qwen3_moe, _STACKED),
+    "gpt_oss": Family(
+        _gpt_oss,
+        (
+            (r"\.mlp\.router\.", ".mlp.gate."),
+            (r"(\.mlp\.experts\.\w+_proj)_bias$", r"\1.bias"),
+            *_STACKED,
+        ),
+        interleaved_experts=True,
+    ),
     "smollm3": Family(_smollm3),
     "granite": Family(_granite),
     "granitemoe": Family(_granitemoe, _GRANITE_EXPERTS),
@@ -429,14 +457,36 @@ def _scaling(folder: ModelFolder, table: Mapping[str, Any]) -> RopeScaling | Non
                 number(folder, table, "beta_fast", 32.0),
                 number(folder, table, "beta_slow", 1.0),
                 None if attention is None else number(folder, table, "attention_factor"),
+                table.get("truncate") is not False,
             )
+        case "longrope":
+            short, long = (_divisors(folder, table, f"{length}_factor") for length in ("short", "long"))
+            original = int(positive(folder, {**folder.config, **table}, "original_max_position_embeddings"))
+            most = folder.integer("max_position_embeddings", 2048)
+            if table.get("factor") is not None:
+                most = int(original * positive(folder, table, "factor"))
+            usual = LongRopeScaling.usual_magnitude(most, original)
+            return LongRopeScaling(short, long, original, positive(folder, table, "attention_factor", usual))
         case _:
             raise folder.error(f"rotary embeddings scaled by {kind!r} are not supported")
 
 
-def model_of(folder: ModelFolder) -> Decoder:
-    """The model in a folder, with its weights; `HuggingFaceImportError` if these do not fit."""
+def _divisors(folder: ModelFolder, table: Mapping[str, Any], key: str) -> NDArray[Any]:
+    values: Any = table.get(key)
+    given = cast("list[Any]", values) if isinstance(values, list) else []
+    numbers = [positive(folder, {key: each}, key) for each in given]
+    if not numbers:
+        raise folder.error(f"'{key}' of config.json expected positive numbers, got {values!r}")
+    return np.array(numbers)
+
+
+def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
+    """The model in a folder, with its weights; `HuggingFaceImportError` if these do not fit.
+
+    Some models have other rotary embeddings for a longer `context`; short ones are expected otherwise.
+    """
     family, config = _family(folder), config_of(folder)
+    config = config if context is None else config.for_context(context)
     state: dict[str, Elements] = {}
     for key, array in packed_tensors(folder).items():
         name = key.removeprefix("model.")
@@ -451,6 +501,17 @@ def model_of(folder: ModelFolder) -> Decoder:
     except StateError as error:
         raise folder.error(str(error)) from error
     return model
+
+
+def _experts_in_order(name: str, array: Elements) -> Elements:
+    """Experts as (outputs, inputs), all rows of gates first."""
+    if isinstance(array, np.ndarray) and array.ndim == 3:
+        array = np.swapaxes(array, 1, 2)
+    if "gate_up_proj" not in name:
+        return array
+    if isinstance(array, np.ndarray):
+        return np.concatenate([array[:, ::2], array[:, 1::2]], axis=1)
+    return BlockArray(np.concatenate([array.packed[:, ::2], array.packed[:, 1::2]], axis=1), array.block_format)
 
 
 def _stacked(state: Mapping[str, Elements]) -> dict[str, Elements]:
@@ -482,6 +543,8 @@ def _stack(arrays: Sequence[Elements]) -> Elements:
 
 def _stored(family: Family, name: str, array: Elements) -> Elements:
     """A tensor as `nn.Decoder` has it; packed weights are rows of outputs in all checkpoints."""
+    if family.interleaved_experts and ".experts." in name:
+        return _experts_in_order(name, array)
     if isinstance(array, BlockArray):
         return array
     if family.transposed is not None and re.search(family.transposed, name):

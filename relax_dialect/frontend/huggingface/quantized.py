@@ -1,8 +1,8 @@
 """Quantised checkpoints: the tensors of GPTQ, AWQ and compressed-tensors as packed weights.
 
-`quantization_config` of `config.json` says which of them a folder has. All are integers of 4 or 8 bits with a scale and
-a zero point for some inputs of an output in a row: exactly `u4_f32` or `u8_f32` (`tir_dialect/block_formats.py`), which
-have a scale and a zero point for 32 of them.
+`quantization_config` of `config.json` says which of them a folder has. All but `mxfp4`, which has blocks already, are
+integers of 4 or 8 bits with a scale and a zero point for some inputs of an output in a row: exactly `u4_f32` or
+`u8_f32` (`tir_dialect/block_formats.py`), which have a scale and a zero point for 32 of them.
 
 | | integers | zero points | scales |
 |---|---|---|---|
@@ -24,6 +24,7 @@ import numpy as np
 
 from relax_dialect.frontend.huggingface.folder import HuggingFaceImportError, ModelFolder
 from tir_dialect.block_arrays import BlockArray, encode_integers
+from tir_dialect.block_formats import FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,16 +43,19 @@ def packed_tensors(folder: ModelFolder) -> Mapping[str, Elements]:
     """The tensors of a folder: those of a quantised layer as one, `NAME.weight`; `HuggingFaceImportError` for layers
     that are quantised in a way that is not known, or do not fit together.
     """
-    config = folder.table("quantization_config")
+    config, found = folder.table("quantization_config"), _with_mxfp4(folder)
     if not config:
         named = next((name for name in folder.tensors if name.endswith((".qweight", ".weight_packed"))), None)
         if named is not None:
             raise folder.error(f"'{named}' is quantised, but config.json has no 'quantization_config'")
-        return folder.tensors
+        return found
     method = config.get("quant_method")
+    if method == "mxfp4":
+        return found
     if not isinstance(method, str) or method not in _METHODS:
-        raise folder.error(f"weights that {method!r} has quantised are not supported; known are {', '.join(_METHODS)}")
-    found: dict[str, Elements] = dict(folder.tensors)
+        raise folder.error(
+            f"weights that {method!r} has quantised are not supported; known are {', '.join((*_METHODS, 'mxfp4'))}"
+        )
     kinds, read = _METHODS[method](folder, config)
     for name in folder.tensors:
         owner, _, kind = name.rpartition(".")
@@ -63,6 +67,28 @@ def packed_tensors(folder: ModelFolder) -> Mapping[str, Elements]:
         found[f"{owner}.weight"] = read(layer)
         for each in layer.used - {"weight"}:
             del found[f"{owner}.{each}"]
+    return found
+
+
+def _with_mxfp4(folder: ModelFolder) -> dict[str, Elements]:
+    """The tensors, in which experts of MXFP4, `..._blocks` of numbers and `..._scales` of exponents, are block arrays.
+
+    A byte of the file has two numbers that follow each other; in a block it has one of each half.
+    """
+    found: dict[str, Elements] = {}
+    for name, array in folder.tensors.items():
+        stem = name.removesuffix("_blocks")
+        if name.endswith("_scales") and f"{name.removesuffix('_scales')}_blocks" in folder.tensors:
+            continue
+        if stem == name:
+            found[name] = array
+            continue
+        scales = folder.tensors.get(f"{stem}_scales")
+        if scales is None or array.dtype != np.uint8 or scales.dtype != np.uint8 or array.shape != (*scales.shape, 16):
+            raise folder.error(f"'{name}' expected 16 bytes for each exponent of '{stem}_scales'")
+        numbers = np.stack([array & 15, array >> 4], axis=-1).reshape(*scales.shape, 32)
+        blocks = np.concatenate([scales[..., None], numbers[..., :16] | numbers[..., 16:] << 4], axis=-1)
+        found[stem] = BlockArray(blocks.reshape(*scales.shape[:-1], -1), FORMATS["mxfp4"])
     return found
 
 

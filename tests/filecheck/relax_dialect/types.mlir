@@ -1,10 +1,10 @@
 // RUN: RELAX_ROUNDTRIP
 // RUN: RELAX_GENERIC_ROUNDTRIP
 
-// What is known of a tensor: everything, some dimensions, the rank, nothing; the dtype, or not; a device, if one is named.
+// What is known of a tensor: everything, some dimensions (`?` is read as `_`), the rank, nothing; the dtype, or not; a device, if one is named.
 // CHECK-LABEL: relax.func @sig_tensors[%n, %m](%a: !relax.tensor<[n, 4 * m], f32>, %m_1: !relax.prim<i64, m>, %b: !relax.tensor<[n, _], bf16>, %c: !relax.tensor<[_, _], _>, %d: !relax.tensor<*, i1>, %e: !relax.tensor<[], ui8, "cuda:0">) -> !relax.object {
 // CHECK-NEXT:      relax.return %a
-relax.func @sig_tensors[%n, %m](%a: !relax.tensor<[n, 4 * m], f32>, %m_1: !relax.prim<i64, m>, %b: !relax.tensor<[n, _], bf16>, %c: !relax.tensor<[_, _], _>, %d: !relax.tensor<*, i1>, %e: !relax.tensor<[], ui8, "cuda:0">) -> !relax.object {
+relax.func @sig_tensors[%n, %m](%a: !relax.tensor<[n, 4 * m], f32>, %m_1: !relax.prim<i64, m>, %b: !relax.tensor<[n, _], bf16>, %c: !relax.tensor<[_, ?], _>, %d: !relax.tensor<*, i1>, %e: !relax.tensor<[], ui8, "cuda:0">) -> !relax.object {
   relax.return %a
 }
 

@@ -15,10 +15,10 @@ import tokenizers
 
 from lowering.cache.code_cache import CodeCache
 from lowering.generation.cache import CachedSequence
-from lowering.generation.language_model import LanguageModel, _of_folder, _Text
+from lowering.generation.language_model import LanguageModel, _program_of, _Text
 from lowering.generation.sampling import Sampling
 from lowering.generation.speculation import Draft, PromptLookup
-from lowering.generation.tokenizer import tokenizer_of, tokenizer_of_folder
+from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.models import config_of, model_of
@@ -301,10 +301,28 @@ def test_tokens_of_sentence_piece(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpt-2", "I|'|VE| don|'t| HelloWorld| 12345| x|=+=|\n\n |\u00a0|a|/|b|//|\n|\u00c4\u00e9"),
+        ("smollm", "I|'|VE| don|'t| HelloWorld| |1|2|3|4|5| x|=+=|\n\n |\u00a0|a|/|b|//|\n|\u00c4\u00e9"),
+        ("falcon", "I|'|VE| don|'|t| HelloWorld| |123|45| x|=+=|\n\n |\u00a0|a|/|b|//|\n|\u00c4\u00e9"),
+        ("qwen2", "I|'VE| don|'t| HelloWorld| |1|2|3|4|5| x|=+=\n\n| |\u00a0a|/b|//\n|\u00c4\u00e9"),
+        ("dbrx", "I|'VE| don|'t| HelloWorld| |123|45| x|=+=\n\n| |\u00a0a|/b|//\n|\u00c4\u00e9"),
+        ("gpt-4o", "I'VE| don't| Hello|World| |123|45| x|=+=\n\n| |\u00a0a|/b|//\n|\u00c4\u00e9"),
+        ("tekken", "I|'VE| don|'t| Hello|World| |1|2|3|4|5| x|=+=\n\n| |\u00a0a|/b|//\n|\u00c4\u00e9"),
+    ],
+)
+def test_texts_are_split(name: str, expected: str):
+    text = expected.replace("|", "")
+    found = SPLITS[name].pre_tokenizer(tokenizers).pre_tokenize_str(text)
+    assert "|".join(text[first:end] for _, (first, end) in found) == expected
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"model": "t5"}, "the tokenizer 't5' is not supported; known are gpt2, llama"),
-        ({"pre": "other"}, "splits as 'other'; known are default, gpt-2, smollm"),
+        ({"pre": "other"}, "splits as 'other'; known are default, gpt-2, phi-2"),
         ({"merges": ["a c"]}, "has 'c', which is no token"),
         ({"merges": ["abc"]}, "expected pairs"),
         ({"eos": 7}, "eos_token_id expected an integer from 0 to 2, got 7"),
@@ -397,7 +415,7 @@ def test_a_folder_of_hugging_face(folder: Path, capsys: pytest.CaptureFixture[st
 
 def test_weights_of_folders_are_quantised(folder: Path, path: Path):
     """The matrices that are large enough; those of files, and formats without an encoder, are refused."""
-    _, _, program = _of_folder(folder, "f32", "q8_0")
+    program = _program_of(read_folder(folder), "f32", "q8_0", 16)
     packed = [name for name, each in program.decoder.named_parameters() if isinstance(each.elements, BlockArray)]
     assert packed == [f"layers.0.mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
     assert str(program.module()).count('format = "q8_0"') == 2 * 3  # of one sequence, and of a batch

@@ -22,6 +22,8 @@ from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import from_numpy, to_numpy
 
+pytestmark = pytest.mark.sampled(3)
+
 Array = npt.NDArray[np.float64]
 EPSILON = float(np.finfo(np.float32).eps)
 WORST = 80

@@ -95,7 +95,7 @@ def test_long_bodies_are_not_copied():
     assert not halves(hoisted(func))
 
 
-@examples(40)
+@examples(15)
 @given(st.sampled_from(sorted(PROGRAMS)), st.integers(2, 7), st.data())
 def test_random_schedules_compute_the_same(program: str, steps: int, data: st.DataObject):
     before = PROGRAMS[program]()

@@ -24,8 +24,15 @@ from relax_dialect.nn import (
 )
 from relax_dialect.nn.config import DivisorScaling
 from relax_dialect.nn.decoder import split_fused
+from relax_dialect.ops.call_tir import CallTIRInplaceOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.types import TensorType
 from tests.support import decoders
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
 from vm_dialect import VirtualMachine
+from xdsl_relax import run_passes
 
 IDS = np.array([5, 40, 3, 7, 5, 5, 31, 20, 12, 33, 8], np.int64)
 CAPACITY = 13
@@ -68,6 +75,14 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "experts": ExpertsConfig(4, 2, 12, False, 16, True),
         "dense_layers": frozenset({0}),
         "attention_bias": True,
+    },
+    "gpt oss": {
+        "experts": ExpertsConfig(4, 2, 12, bias=True, swiglu_limit=0.75),
+        "attention_sinks": True,
+        "windows": (3, None),
+        "attention_bias": True,
+        "output_bias": True,
+        "rope_scaling": YarnScaling(4.0, 16, truncate=False),
     },
     "interleaved halves": {"rotary_features": 4, "interleaved_rope": True, "norms": "parallel"},
     "gpt 2": {
@@ -177,3 +192,33 @@ def test_fused_projections_are_split():
     assert all(np.array_equal(split[name], each) for name, each in state.items())
     with pytest.raises(StateError, match=r"qkv_proj.weight' expected 64 rows, got the shape \[63, 24\]"):
         split_fused({"layers.0.self_attn.qkv_proj.weight": np.zeros((63, 24))}, model.config)
+
+
+@pytest.mark.parametrize("family", ["gemma 2", "mixtral"])
+def test_what_a_step_moves_does_not_depend_on_the_text_so_far(family: str):
+    """But for attention, which reads the keys and values of the text, no kernel has a loop over positions or pages, and
+    no tensor but the pools has a dimension of them.
+    """
+    program = DecoderProgram(_model(family), functions=("main", "step"))
+    module = run_passes(program.module(), "optimize-graph,legalize-ops,fuse-ops,fuse-tir")
+    of_the_text = {"past", "pages", "pool"}
+    loops = dict[str, set[str]]()
+    for func in module.ops:
+        if isinstance(func, PrimFuncOp):
+            space = IndexSpace(func)
+            extents = [space.dim_of(op.upper) for op in func.walk() if isinstance(op, ForOp)]
+            loops[func.sym_name.data] = {name for dim in extents if dim is not None for name in dim.symbols}
+    attention = {name for name, symbols in loops.items() if symbols & of_the_text}
+    assert attention == {name for name in loops if "paged_attention" in name}
+    assert any(name.startswith("append") for name in loops)
+    made = [
+        result.type
+        for func in module.ops
+        if isinstance(func, FuncOp)
+        for op in func.walk()
+        if not isinstance(op, CallTIRInplaceOp)
+        for result in op.results
+        if isinstance(result.type, TensorType)
+    ]
+    assert made
+    assert not [info for info in made if any(dim.symbols & of_the_text for dim in info.known_dims or ())]

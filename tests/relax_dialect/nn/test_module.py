@@ -81,7 +81,9 @@ def test_matrices_are_quantised():
             assert errors[name] < 0.1
         elif name != "table.weight":
             assert elements is state[name]
-    assert block.table.weight.elements is packed
+    table = block.table.weight.elements
+    assert isinstance(table, BlockArray)
+    assert table.packed is packed.packed
     assert block.quantize("q4_0", leave_out=["*.1.down_*"], min_elements=1024) == {}
     with pytest.raises(ValueError, match="no encoder of 'q9'"):
         block.quantize("q9")

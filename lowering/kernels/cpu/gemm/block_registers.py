@@ -129,11 +129,42 @@ class Block:
 
     def joined(self, low: SSAValue, high: SSAValue, shift: int) -> SSAValue:
         """Integers of lower bits and, shifted, upper ones."""
-        return self._value(arith.OrIOp(low, self._value(arith.ShLIOp(high, self._like(high, shift)))))
+        if shift:
+            high = self._value(arith.ShLIOp(high, self._like(high, shift)))
+        return self._value(arith.OrIOp(low, high))
 
     def less(self, value: SSAValue, number: int) -> SSAValue:
         """An integer, or each lane, less a number."""
         return self._value(arith.SubiOp(value, self._like(value, number)))
+
+    def doubled_f4(self, numbers: SSAValue) -> SSAValue:
+        """Twice the values of numbers of `f4E2M1FN`, as integers: `m` below 4, else `4 | 2 * (m & 1)`, twice that above
+        5, and its negative with a sign.
+        """
+        magnitude, low = self.bits(numbers, 0, 7), self.bits(numbers, 0, 1)
+        large = self.joined(self._value(arith.AddiOp(low, low)), self._like(numbers, 4), 0)
+        more = self._value(arith.AndIOp(large, self._flags(numbers, 1)))
+        chosen = self._flags(numbers, 2)
+        below = self._value(arith.XOrIOp(chosen, self._like(numbers, -1)))
+        found = self.joined(
+            self._value(arith.AndIOp(self._value(arith.AddiOp(large, more)), chosen)),
+            self._value(arith.AndIOp(magnitude, below)),
+            0,
+        )
+        sign = self._flags(numbers, 3)
+        return self._value(arith.SubiOp(self._value(arith.XOrIOp(found, sign)), sign))
+
+    def _flags(self, value: SSAValue, bit: int) -> SSAValue:
+        """All bits set in the lanes that have one bit, none in others."""
+        return self._value(arith.SubiOp(self._like(value, 0), self.bits(value, bit, 1)))
+
+    def half_power(self, exponent: SSAValue) -> SSAValue:
+        """`2 ** (exponent - 128)`, an `f32` that is subnormal for exponents below 2."""
+        subnormal = self._value(arith.ShLIOp(self._like(exponent, 1 << 21), self.bits(exponent, 0, 1)))
+        normal = self._value(arith.ShLIOp(self.less(exponent, 1), self._like(exponent, 23)))
+        is_small = self._value(arith.CmpiOp(exponent, self._like(exponent, 2), "ult"))
+        bits = self._value(arith.SelectOp(is_small, subnormal, normal))
+        return self._value(arith.BitcastOp(bits, f32))
 
     def scaled(self, scale: SSAValue, integer: SSAValue) -> SSAValue:
         """A scale times an integer."""
@@ -252,6 +283,11 @@ def _q6_k(block: Block, number: int) -> Group:
     return Group(16 * number, block.floats(integers, signed=True), block.splat(scale))
 
 
+def _mxfp4(block: Block, number: int) -> Group:
+    integers = [block.doubled_f4(each) for each in block.nibbles(1, 16)]
+    return Group(0, block.floats(integers, signed=True), block.splat(block.half_power(block.byte(0))))
+
+
 def _u4_f32(block: Block, number: int) -> Group:
     return Group(0, block.floats(block.nibbles(8, 16), signed=False), *block.scale_and_least())
 
@@ -269,6 +305,7 @@ GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
     "q4_k": (8, _q4_k),
     "q5_k": (8, _q5_k),
     "q6_k": (16, _q6_k),
+    "mxfp4": (1, _mxfp4),
     "u4_f32": (1, _u4_f32),
     "u8_f32": (1, _u8_f32),
 }

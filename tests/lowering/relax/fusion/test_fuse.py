@@ -136,6 +136,7 @@ def test_values_stay_in_one_kernel(head: str, body: str, count: int):
     assert len([op for op in fused.walk() if isinstance(op, CallTIROp)]) == count
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("head", "body", "count"), PROGRAMS.values(), ids=PROGRAMS)
 def test_fused_kernels_compile(head: str, body: str, count: int):
     module = parse_module(program(head, body))

@@ -110,6 +110,7 @@ ADDED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("parameters", "product", "shapes"), ADDED.values(), ids=ADDED)
 def test_what_is_added_to_a_product(parameters: str, product: str, shapes: list[list[tuple[int, ...]]]):
     """The sums go to where the other operand is, which is read there once."""

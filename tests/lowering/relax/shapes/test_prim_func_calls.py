@@ -36,6 +36,7 @@ def _same(value: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
     return value
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "kind", ["!relax.tensor<*, f32>", "!relax.tensor<*, _>", "!relax.tensor<[_, _], _>", "!relax.object"]
 )

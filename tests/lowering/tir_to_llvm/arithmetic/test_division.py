@@ -11,6 +11,8 @@ from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.tir_to_llvm.conftest import parse
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.sampled(3)
+
 DIVISION = """
 tir.prim_func @f(%X: !tir.buffer<[COUNT], TYPE>, %Y: !tir.buffer<[COUNT], TYPE>, %Z: !tir.buffer<[COUNT], TYPE>) {
   %count = arith.constant COUNT : index

@@ -8,6 +8,8 @@ from tests.support.sweeps import in_turn
 from tir_dialect import dtypes
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
 
+pytestmark = pytest.mark.sampled(3)
+
 LOOPS = ["serial", "vectorized"]
 
 

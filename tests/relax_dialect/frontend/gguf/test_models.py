@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -12,9 +13,11 @@ from gguf import GGMLQuantizationType as Kind
 from lowering import build
 from lowering.verify.module import verify_module
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
+from relax_dialect.frontend.gguf.config import config_of
 from relax_dialect.frontend.gguf.models import model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import PAGE, Decoder, DecoderProgram, StateError
+from relax_dialect.nn.config import DivisorScaling
 from tests.support import decoders
 from tir_dialect.block_arrays import BlockArray
 from vm_dialect import VirtualMachine
@@ -32,9 +35,10 @@ CASES = {
     "llama with a head": ("llama", Kind.Q5_0, False, False),
     "qwen2": ("qwen2", Kind.Q8_0, True, True),
     "qwen2moe": ("qwen2moe", Kind.Q4_0, True, True),
+    "gpt-oss": ("gpt-oss", Kind.MXFP4, False, True),
     "qwen3": ("qwen3", Kind.F16, True, False),
 }
-SLOW = ("llama with a head", "qwen2")
+SLOW = ("llama with a head", "qwen2", "gpt-oss")
 
 
 @pytest.mark.parametrize("case", [pytest.param(each, marks=pytest.mark.slow if each in SLOW else ()) for each in CASES])
@@ -135,6 +139,23 @@ def test_what_is_not_a_known_model_is_refused(
 ):
     with pytest.raises(GGUFImportError, match=message):
         model_of(read_file(_written(tmp_path / "model.gguf", name, tensors, **numbers)))
+
+
+def test_frequencies_for_long_contexts(tmp_path: Path):
+    tensors = TABLE | {f"rope_factors_{kind}.weight": (2,) for kind in ("short", "long")}
+    numbers = {"attention__head_count": 2, "rope__scaling__original_context_length": 4}
+    path = _written(tmp_path / "model.gguf", "phi3", tensors, **numbers)
+    with pytest.raises(GGUFImportError, match=r"rope_factors_short.weight expected 2 positive numbers"):
+        config_of(read_file(path))
+    file = read_file(path)
+    factors = {
+        f"rope_factors_{kind}.weight": np.array([1, value], np.float32) for kind, value in (("short", 2), ("long", 8))
+    }
+    config = config_of(replace(file, tensors={**file.tensors, **factors}))
+    for context, value in ((4, 2), (5, 8)):
+        scaling = config.for_context(context).rope_scaling
+        assert isinstance(scaling, DivisorScaling)
+        assert (scaling.numbers[1], scaling.magnitude) == (value, 1.5**0.5)
 
 
 def test_weights_of_another_shape_are_refused(tmp_path: Path):

@@ -46,6 +46,12 @@ LLAMA_3 = {
     "original_max_position_embeddings": 16,
 }
 YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 16}
+LONG_ROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1000.0,
+    "short_factor": [1.0, 1.25, 1.5, 2.0, 2.0, 2.5, 3.0, 3.5],
+    "long_factor": [1.0, 2.0, 4.0, 8.0, 8.0, 8.0, 16.0, 16.0],
+}
 EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 48}
 CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "llama": ("Llama", {"attention_bias": True, "mlp_bias": True}),
@@ -58,6 +64,16 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "qwen2_moe": ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 32, "decoder_sparse_step": 2}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
     "qwen3_moe": ("Qwen3Moe", {**EXPERTS, "head_dim": 16, "norm_topk_prob": True, "mlp_only_layers": [1]}),
+    "gpt_oss": (
+        "GptOss",
+        {
+            "num_local_experts": 5,
+            "num_experts_per_tok": 2,
+            "sliding_window": 4,
+            "head_dim": 16,
+            "rope_parameters": {**YARN, "truncate": False},
+        },
+    ),
     "smollm3": ("SmolLM3", {}),
     "granite": (
         "Granite",
@@ -76,6 +92,8 @@ CASES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "olmo2": ("Olmo2", {}),
     "olmoe": ("Olmoe", EXPERTS),
     "phi3": ("Phi3", {"sliding_window": 6}),
+    "phi3, longrope": ("Phi3", {"rope_parameters": LONG_ROPE, "original_max_position_embeddings": 32}),
+    "phi3, longrope, long": ("Phi3", {"rope_parameters": LONG_ROPE, "original_max_position_embeddings": 8}),
     "gemma": ("Gemma", {"head_dim": 16}),
     "gemma2": ("Gemma2", {"head_dim": 16, "sliding_window": 4, "query_pre_attn_scalar": 20}),
     "gemma3_text": ("Gemma3", {"head_dim": 16, "sliding_window": 4, "query_pre_attn_scalar": 20}),
@@ -106,7 +124,7 @@ def error_of(case: str) -> float:
         expected = model(ids[None]).logits[0].double().numpy()
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
-        ours = model_of(read_folder(folder))
+        ours = model_of(read_folder(folder), context=16)
         program = DecoderProgram(ours, functions=("every",))
         every, caches = VirtualMachine(build(program.module()))["every"], Caches(program, 16, fill=np.nan)
         steps = [np.from_dlpack(every(ids[a:b].numpy(), *caches.arguments(a))) for a, b in ((0, 7), (7, 11))]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_fold
 from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.interpreter import run
 from relax_dialect.nn import Decoder, DecoderProgram, ExpertsConfig, Llama3Scaling, YarnScaling
+from relax_dialect.nn.config import DivisorScaling
 from tests.support import decoders
 
 IDS = np.array([5, 40, 3, 7, 5, 5, 31], np.int64)
@@ -135,6 +137,57 @@ def test_experts_of_mixtral(is_stacked: bool, tmp_path: Path):
             model_of(read_folder(tmp_path))
 
 
+GPT_OSS = {
+    **LLAMA,
+    "model_type": "gpt_oss",
+    "hidden_size": 64,
+    "intermediate_size": 32,
+    "num_local_experts": 3,
+    "num_experts_per_tok": 2,
+    "sliding_window": 4,
+}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_experts_of_gpt_oss(is_packed: bool, tmp_path: Path):
+    """Gates and what they multiply are in turn: transposed, or as blocks of MXFP4 with exponents apart."""
+    weights, tensors = _checkpoint(tmp_path, GPT_OSS)
+    decoded = dict(weights)
+    rng = np.random.default_rng(0)
+    for name in [name for name in tensors if ".mlp.gate." in name]:
+        tensors[name.replace(".mlp.gate.", ".mlp.router.")] = tensors.pop(name)
+    for layer in range(2):
+        experts = f"layers.{layer}.mlp.experts"
+        stored = {}
+        for kind in ("weight", "bias"):
+            gate, up, down = (tensors.pop(f"model.{experts}.{part}_proj.{kind}") for part in ("gate", "up", "down"))
+            stored["gate_up_proj", kind] = np.stack([gate, up], axis=2).reshape(3, -1, *gate.shape[2:])
+            stored["down_proj", kind] = down
+        for (name, kind), array in stored.items():
+            if kind == "bias":
+                tensors[f"model.{experts}.{name}_bias"] = array
+            elif not is_packed:
+                tensors[f"model.{experts}.{name}"] = np.swapaxes(array, 1, 2)
+            else:
+                numbers = rng.integers(0, 16, array.shape, np.uint8)
+                scales = rng.integers(122, 126, (*array.shape[:2], array.shape[2] // 32), np.uint8)
+                tensors[f"model.{experts}.{name}_blocks"] = (numbers[..., ::2] | numbers[..., 1::2] << 4).reshape(
+                    *scales.shape, 16
+                )
+                tensors[f"model.{experts}.{name}_scales"] = scales
+                values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)[numbers & 7] * np.where(numbers & 8, -1, 1)
+                own = values * np.repeat(2.0 ** (scales.astype(int) - 127), 32, axis=-1)
+                parts = {"gate_proj": own[:, ::2], "up_proj": own[:, 1::2]} if "gate" in name else {name: own}
+                decoded |= {f"{experts}.{part}.weight": each.astype(np.float32) for part, each in parts.items()}
+    _folder(tmp_path, GPT_OSS, tensors)
+    _check(tmp_path, decoded)
+    if is_packed:
+        del tensors["model.layers.1.mlp.experts.down_proj_scales"]
+        _folder(tmp_path, GPT_OSS, tensors)
+        with pytest.raises(HuggingFaceImportError, match="down_proj_blocks' expected 16 bytes for each exponent"):
+            model_of(read_folder(tmp_path))
+
+
 def test_transposed_weights_of_gpt_2(tmp_path: Path):
     model = Decoder(config_of(read_folder(_folder(tmp_path, GPT_2))))
     weights = decoders.random_weights(model)
@@ -171,6 +224,12 @@ def test_configurations(tmp_path: Path):
     assert config(rope_scaling={"rope_type": "llama3", **llama3}).rope_scaling == Llama3Scaling(8.0, 1.0, 4.0, 32)
     newer = config(rope_parameters={"rope_type": "yarn", "rope_theta": 7.0, "factor": 2.0})
     assert (newer.rope_theta, newer.rope_scaling) == (7.0, YarnScaling(2.0, 64))
+    factors = {"short_factor": [1, 2, 3, 4], "long_factor": [2, 4, 6, 8]}
+    long = config(rope_scaling={"type": "longrope", **factors}, original_max_position_embeddings=16)
+    for context, first in ((16, 1), (17, 2)):
+        chosen = long.for_context(context).rope_scaling
+        assert isinstance(chosen, DivisorScaling)
+        assert (chosen.numbers[0], chosen.magnitude) == (first, (1 + math.log(4) / math.log(16)) ** 0.5)
     assert config(model_type="mistral", sliding_window=5).windows == (5, 5)
     assert config(model_type="qwen2", sliding_window=5).windows == (None, None)
     kinds = ["sliding_attention", "full_attention"]
@@ -193,7 +252,8 @@ def test_configurations(tmp_path: Path):
         ({"attention_bias": "yes"}, "'attention_bias' of config.json expected true or false, got 'yes'"),
         ({"num_key_value_heads": 3}, "cannot share 3 heads of keys"),
         ({"hidden_act": "swish"}, "the activation 'swish' is not supported; known are silu"),
-        ({"rope_scaling": {"type": "longrope"}}, "scaled by 'longrope' are not supported"),
+        ({"rope_scaling": {"type": "dynamic"}}, "scaled by 'dynamic' are not supported"),
+        ({"rope_scaling": {"type": "longrope"}}, "'short_factor' of config.json expected positive numbers, got None"),
         ({"rope_scaling": {"type": "linear", "factor": "2"}}, "'factor' of config.json expected a number, got '2'"),
         ({"rope_scaling": []} | {"rope_parameters": [1]}, "expected a table"),
         ({"model_type": "granite", "logits_scaling": 0}, "'logits_scaling' of config.json expected a positive number"),
@@ -205,6 +265,7 @@ def test_configurations(tmp_path: Path):
         ({"model_type": "qwen3", "sliding_window": 4, "layer_types": ["full"]}, "'layer_types' of config.json"),
         (MIXTRAL | {"num_experts_per_tok": 4}, "'num_experts_per_tok' of config.json expected an integer from 1 to 3"),
         (MIXTRAL | {"mlp_only_layers": 3}, "'mlp_only_layers' of config.json expected a list, got 3"),
+        (GPT_OSS | {"swiglu_alpha": 1.5}, "'swiglu_alpha'"),
         ({"model_type": "olmoe", "clip_qkv": 3.0}, "'clip_qkv'"),
         ({}, "missing: embed_tokens.weight"),
     ],

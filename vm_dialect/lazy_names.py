@@ -12,7 +12,7 @@ class LazyNames:
 
     ::
 
-        _NAMES = LazyNames(__name__, {"Session": "xdsl_relax.session:Session"})
+        _NAMES = LazyNames(__name__, {"Executable": "vm_dialect.executable:Executable"})
         __getattr__, __dir__ = _NAMES.get, _NAMES.listed
     """
 
