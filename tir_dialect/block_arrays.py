@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tir_dialect.block_formats import FORMATS, BlockFormat
+from tir_dialect.block_formats import DOUBLED_FLOATS, FORMATS, BlockFormat
 from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
@@ -215,6 +215,18 @@ def _encode_q8_0(blocks: Array) -> Array:
     return np.concatenate([*_halves(step), numbers.view(np.uint8)], axis=-1)
 
 
+def _encode_mxfp4(blocks: Array) -> Array:
+    """Half a power of two as in the format of the Open Compute Project: the greatest magnitude is 4 to 8 times it, and
+    what is above 6 times is rounded to that.
+    """
+    greatest = np.abs(blocks).max(axis=-1, keepdims=True)
+    exponent = np.where(greatest > 0, np.frexp(greatest)[1] + 124, 0).clip(0, 254)
+    doubled = np.array(DOUBLED_FLOATS[:8], np.float32)
+    codes = np.searchsorted((doubled[:-1] + doubled[1:]) / 2, np.ldexp(np.abs(blocks), 128 - exponent))
+    signs = np.where((blocks < 0) & (codes > 0), 8, 0)
+    return np.concatenate([exponent.astype(np.uint8), _nibbles((codes | signs).astype(np.uint8))], axis=-1)
+
+
 def _encode_affine_f32(bits: int, blocks: Array) -> Array:
     """A block of equal numbers has the scale that they are."""
     step, least, numbers = _affine(blocks, (1 << bits) - 1)
@@ -285,6 +297,7 @@ ENCODERS: Mapping[str, Callable[[Array], Array]] = {
     "q4_k": _encode_q4_k,
     "q5_k": _encode_q5_k,
     "q6_k": _encode_q6_k,
+    "mxfp4": _encode_mxfp4,
     "u4_f32": partial(_encode_affine_f32, 4),
     "u8_f32": partial(_encode_affine_f32, 8),
 }

@@ -179,7 +179,8 @@ def test_experts_of_gpt_oss(is_packed: bool, tmp_path: Path):
                 own = values * np.repeat(2.0 ** (scales.astype(int) - 127), 32, axis=-1)
                 parts = {"gate_proj": own[:, ::2], "up_proj": own[:, 1::2]} if "gate" in name else {name: own}
                 decoded |= {f"{experts}.{part}.weight": each.astype(np.float32) for part, each in parts.items()}
-    _folder(tmp_path, GPT_OSS, tensors)
+    said = {"quantization_config": {"quant_method": "mxfp4"}} if is_packed else {}
+    _folder(tmp_path, GPT_OSS | said, tensors)
     _check(tmp_path, decoded)
     if is_packed:
         del tensors["model.layers.1.mlp.experts.down_proj_scales"]

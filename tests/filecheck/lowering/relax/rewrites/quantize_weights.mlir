@@ -3,7 +3,7 @@
 // RUN: relax-opt %s -p "quantize-weights{min-elements=33 leave-out=\"*_norm\",\"head\" max-error=0.01 explain=true}" --split-input-file | filecheck %s --check-prefix WHY
 // RUN: not relax-opt %s -p "quantize-weights{format=q2_k}" 2>&1 | filecheck %s --check-prefix REFUSED
 
-// REFUSED: format expected one of q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k, u4_f32, u8_f32, got 'q2_k'
+// REFUSED: format expected one of q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k, mxfp4, u4_f32, u8_f32, got 'q2_k'
 
 // Blocks are along the dimension that is summed: the columns of what is multiplied as it is.
 // CHECK-LABEL: relax.func @columns
