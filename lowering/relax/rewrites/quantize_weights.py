@@ -180,9 +180,12 @@ class QuantizeTake(RewritePattern):
         packed = None if dtype is None else self._weights.packed(op.x, rewriter)
         if packed is not None and dtype is not None:
             rows = TakeOp(packed, op.indices, 0, op.mode.data)
-            numbers = DequantizeBlocksOp(rows, self._weights.options.format, dtype)
-            if numbers.result.type == op.result.type:
-                rewriter.replace(op, [rows, numbers])
+            numbers = DequantizeBlocksOp.create(
+                operands=[rows.result],
+                result_types=op.result_types,
+                properties={"format": StringAttr(self._weights.options.format), "dtype": dtype},
+            )
+            rewriter.replace(op, [rows, numbers])
 
 
 @dataclass(frozen=True, eq=False)

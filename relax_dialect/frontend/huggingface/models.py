@@ -497,10 +497,21 @@ def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
         state[name] = _stored(family, name, array)
     model = Decoder(config)
     try:
-        model.load_state_dict(split_fused(_stacked(state), config))
+        state = split_fused(_stacked(state), config)
+        model.load_state_dict(_without_zeros(state, model) if folder.table("quantization_config") else state)
     except StateError as error:
         raise folder.error(str(error)) from error
     return model
+
+
+def _without_zeros(state: Mapping[str, Elements], model: Decoder) -> Mapping[str, Elements]:
+    """A state without biases of zeros that the model has not: some tools give one to each layer that they quantise."""
+    known = {name for name, _ in model.named_parameters()}
+    return {
+        name: each
+        for name, each in state.items()
+        if name in known or not name.endswith(".bias") or not isinstance(each, np.ndarray) or np.any(each)
+    }
 
 
 def _experts_in_order(name: str, array: Elements) -> Elements:

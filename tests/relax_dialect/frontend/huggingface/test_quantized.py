@@ -152,6 +152,7 @@ def _check(path: Path, weights: Tensors, block_format: str) -> Decoder:
     return model
 
 
+UP = "model.layers.0.mlp.up_proj"
 GPTQ = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False, "sym": False}
 AWQ = {"quant_method": "awq", "bits": 4, "group_size": 32, "zero_point": True, "version": "GEMM"}
 COMPRESSED: Mapping[str, Any] = {
@@ -223,6 +224,19 @@ def test_one_scale_for_all(tmp_path: Path):
     _check(tmp_path, weights, "u8_f32")
 
 
+def test_biases_of_zeros_that_the_model_has_not(tmp_path: Path):
+    """Some tools write them; one with another number is refused."""
+    tensors, weights = _checkpoint(tmp_path, GPTQ, _gptq, 4, 32)
+    for last, is_fine in ((0.0, True), (0.5, False)):
+        bias = np.append(np.zeros(95), last).astype(np.float16)
+        _write(tmp_path, {**LLAMA, "quantization_config": GPTQ}, tensors | {f"{UP}.bias": bias})
+        if is_fine:
+            _check(tmp_path, weights, "u4_f32")
+            continue
+        with pytest.raises(HuggingFaceImportError, match=r"unknown: layers\.0\.mlp\.up_proj\.bias"):
+            model_of(read_folder(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
@@ -246,9 +260,6 @@ def test_configurations_that_are_refused(config: Mapping[str, Any], message: str
     _write(tmp_path, {**LLAMA, "quantization_config": config}, {})
     with pytest.raises(HuggingFaceImportError, match=message):
         model_of(read_folder(tmp_path))
-
-
-UP = "model.layers.0.mlp.up_proj"
 
 
 @pytest.mark.parametrize(

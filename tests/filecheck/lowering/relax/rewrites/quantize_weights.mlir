@@ -58,6 +58,18 @@ relax.func @embedding[%n](%ids: !relax.tensor<[n], i64>) -> !relax.tensor<[n, 2]
 
 // -----
 
+// Types stay as they are written.
+// CHECK-LABEL: relax.func @coarse
+// CHECK:         relax.dequantize_blocks %{{.*}} format = "q8_0" : !relax.tensor<*, f32>
+// CHECK-NOT:     relax.constant
+relax.func @coarse[%n](%ids: !relax.tensor<[n], i64>) -> !relax.tensor<*, f32> {
+  %w = relax.constant dense<1.5> : tensor<2x32xf32>
+  %x = relax.take %w, %ids axis = 0 : !relax.tensor<*, f32>
+  relax.return %x
+}
+
+// -----
+
 // Weights that are computed of constants.
 // CHECK-LABEL: relax.func @computed
 // CHECK:         relax.dequantize_blocks
