@@ -225,6 +225,10 @@ SPACE = "\u2581"
 """What a space is in the tokens of SentencePiece."""
 
 
+LONGEST_TOKEN = 1 << 10
+"""The characters of a token of SentencePiece, as it is taken apart in every way."""
+
+
 def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: CodeCache) -> Any:
     """Byte-pair encoding of characters as SentencePiece does it: of neighbours that are a token when they are joined,
     those with the highest score first; characters that are no token are bytes, `<0x0A>`.
@@ -232,6 +236,8 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: Code
     scores = file.metadata.get("tokenizer.ggml.scores")
     if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or len(scores) != len(tokens):
         raise GGUFImportError(f"{file.path}: the metadata tokenizer.ggml.scores expected {len(tokens)} numbers")
+    if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+        raise GGUFImportError(f"{file.path}: expected tokens of at most {LONGEST_TOKEN} characters, got {longest}")
     vocabulary = {token: number for number, token in enumerate(tokens)}
     pairs = [(tokens[a], tokens[b]) for a, b in _known_splits(file, vocabulary, tokens, np.nan_to_num(scores), cache)]
     unknown = file.integer("tokenizer.ggml.unknown_token_id", 0, most=len(tokens) - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -298,6 +299,12 @@ def test_tokens_of_sentence_piece(tmp_path: Path):
     assert [named(each) for each in without.encode("a a")] == ["<s>", "a", "\u2581a"]
     with pytest.raises(GGUFImportError, match=r"tokenizer.ggml.scores expected 269 numbers"):
         tokenizer_of(read_file(_sentence_piece(tmp_path / "short.gguf", scores=4)))
+    file = read_file(tmp_path / "plain.gguf")
+    tokens = file.metadata["tokenizer.ggml.tokens"]
+    assert isinstance(tokens, list)
+    longer = {**file.metadata, "tokenizer.ggml.tokens": [*tokens[:-1], "a" * 1025]}
+    with pytest.raises(GGUFImportError, match="expected tokens of at most 1024 characters, got 1025"):
+        tokenizer_of(replace(file, metadata=longer))
 
 
 @pytest.mark.parametrize(
