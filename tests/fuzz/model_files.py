@@ -1,8 +1,8 @@
 """Files of language models with changes: they are read, or refused with the errors that are documented.
 
 A file is a GGUF file, or one of a folder of Hugging Face: the header or the tensors of `model.safetensors`, its
-configuration, its tokenizer. Changes are of bytes, or of one value in JSON. What is accepted has to encode, decode and
-fill its template, and its model has to become a module.
+configuration, its tokenizer. Changes are of bytes, or of values in JSON and metadata. What is accepted has to encode,
+decode and fill its template, and its model has to become a module.
 
 `python -m tests.fuzz.model_files 10000 [SEED]` tries so many, and prints what ends in anything else.
 """
@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ import safetensors.numpy
 import tokenizers
 
 from lowering.generation.tokenizer import Tokenizer, tokenizer_of, tokenizer_of_folder
-from relax_dialect.frontend.gguf import GGUFImportError, read_file
+from relax_dialect.frontend.gguf import GGUFFile, GGUFImportError, read_file
 from relax_dialect.frontend.gguf.models import model_of as model_of_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.models import config_of, model_of
@@ -263,15 +264,43 @@ def changed(files: Files, source: random.Random) -> Files:
     """The files with one that is another."""
     name = source.choice([each for each in files if each != "generation_config.json" or source.random() < 0.2])
     data, by_bytes = files[name], source.random() < 0.4
-    if by_bytes or name.endswith(".gguf"):
+    if name.endswith(".gguf"):  # or its metadata are (`changed_metadata`)
+        return {**files, name: _changed_bytes(data, source) if by_bytes else data}
+    if by_bytes:
         return {**files, name: _changed_bytes(data, source)}
     return {**files, name: (_changed_header if name.endswith("tensors") else _changed_json)(data, source)}
 
 
-def read(path: Path, *, whole: bool) -> None:
+_METADATA: Sequence[Any] = (
+    *(value for value in _VALUES if isinstance(value, bool | int | float | str) and value != 1 << 80),
+    *(["a"] * count for count in (0, 1, 100)),
+    *(np.zeros(count, dtype) for count in (0, 1, 10, 96) for dtype in (np.int32, np.float32, np.uint64, np.bool_)),
+    np.full(10, np.nan, np.float32),
+    [["a"], ["b"]],
+)
+"""Values of the kinds that GGUF has."""
+
+
+def changed_metadata(file: GGUFFile, source: random.Random) -> GGUFFile:
+    """A GGUF file with one or two entries of metadata that are others, or missing."""
+    metadata = dict(file.metadata)
+    for _ in range(source.choice((1, 1, 2))):
+        key = source.choice([*metadata, "llama.rope.scaling.type", "llama.expert_count", "general.alignment"])
+        match source.randrange(4):
+            case 0:
+                metadata.pop(key, None)
+            case 1:
+                metadata[key] = metadata[source.choice(list(metadata))]
+            case _:
+                metadata[key] = source.choice(_METADATA)
+    return replace(file, metadata=metadata)
+
+
+def read(path: Path, *, whole: bool, source: random.Random) -> None:
     """Reads a model and its tokenizer, and with `whole` makes the module of the model."""
     if (path / "model.gguf").exists():
         file = read_file(path / "model.gguf")
+        file = changed_metadata(file, source) if source.random() < 0.5 else file
         readers = (lambda: tokenizer_of(file), lambda: model_of_file(file))
     else:
         folder = read_folder(path)
@@ -307,7 +336,7 @@ def run(seed: int) -> None:
         for each, data in files.items():
             (Path(name) / each).write_bytes(data)
         with suppress(*DOCUMENTED):
-            read(Path(name), whole=seed % 10 == 0)
+            read(Path(name), whole=seed % 10 == 0, source=source)
 
 
 def failures(seeds: Sequence[int], limit: float = 120) -> Iterator[str]:
