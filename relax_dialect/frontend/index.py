@@ -247,12 +247,12 @@ TORCH: Mapping[str, str] = {
         quantized_decomposed.quantize_per_tensor.tensor quantized_decomposed.quantize_per_token.default
     """,
     "random": """
-        aten.bernoulli.Tensor aten.bernoulli.default aten.bernoulli.p aten.exponential.default
-        aten.multinomial.default aten.native_dropout.default aten.normal.Tensor_Tensor aten.normal.Tensor_float
-        aten.normal.float_Tensor aten.normal.float_float aten.normal_functional.default aten.rand.default
-        aten.rand_like.default aten.randint.default aten.randint.low aten.randint_like.default
-        aten.randint_like.low_dtype aten.randn.default aten.randn_like.default aten.randperm.default
-        aten.rrelu_with_noise_functional.default aten.uniform.default
+        aten.bernoulli.Tensor aten.bernoulli.default aten.bernoulli.p aten.cauchy.default aten.exponential.default
+        aten.geometric.default aten.log_normal.default aten.multinomial.default aten.native_dropout.default
+        aten.normal.Tensor_Tensor aten.normal.Tensor_float aten.normal.float_Tensor aten.normal.float_float
+        aten.normal_functional.default aten.rand.default aten.rand_like.default aten.randint.default
+        aten.randint.low aten.randint_like.default aten.randint_like.low_dtype aten.randn.default
+        aten.randn_like.default aten.randperm.default aten.rrelu_with_noise_functional.default aten.uniform.default
     """,
     "recurrent": """
         aten.gru.input aten.lstm.input aten.rnn_relu.input aten.rnn_tanh.input xdsl_relax.gru.default
@@ -275,7 +275,8 @@ TORCH: Mapping[str, str] = {
     """,
     "search": """
         aten.argmax.default aten.argmin.default aten.bucketize.Scalar aten.bucketize.Tensor
-        aten.masked_select.default aten.nonzero.default aten.searchsorted.Scalar aten.searchsorted.Tensor
+        aten.masked_select.default aten.nonzero.default aten.nonzero_static.default aten.searchsorted.Scalar
+        aten.searchsorted.Tensor
     """,
     "set": """
         aten._unique2.default aten.isin.Tensor_Tensor aten.unique_consecutive.default aten.unique_dim.default
@@ -288,8 +289,8 @@ TORCH: Mapping[str, str] = {
     """,
     "sorting": """
         aten.argsort.default aten.argsort.stable aten.kthvalue.default aten.median.default aten.median.dim
-        aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.sort.default aten.sort.stable
-        aten.topk.default
+        aten.mode.default aten.msort.default aten.nanmedian.default aten.nanmedian.dim aten.sort.default
+        aten.sort.stable aten.topk.default
     """,
     "special": """
         aten.digamma.default aten.erfinv.default aten.i0.default aten.lgamma.default aten.special_i0e.default

@@ -239,7 +239,8 @@ def _as_complex(node: Node) -> Converted:
 
 @_converts("complex")
 def _made(node: Node) -> Converted:
-    return Complex(node.tensor("real"), node.tensor("imag"))
+    dims = list(node.out_dims())
+    return Complex(*(op.broadcast_to(node.tensor(part), dims) for part in ("real", "imag")))
 
 
 @_converts("polar")

@@ -94,7 +94,10 @@ class GraphImporter(GraphScope):
 
     def _call(self, node: FxNode, name: str) -> Any:
         if name == GETITEM:
-            return self.resolved(node.args[0])[node.args[1]]
+            found = self.resolved(node.args[0])[node.args[1]]
+            if found is None and is_tensor(node.meta.get("val")) and node.users:
+                raise Refusal(f"result {node.args[1]} of {node.args[0]} is not supported")
+            return found
         converter, said = find(name), node.meta.get("val")
         arguments = self._arguments(node)
         if has_complex([*arguments.values()], said):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from relax_dialect.builder import op
+from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import Dim, to_dim
 
 _METHODS = {
     "nearest": "nearest_neighbor",
@@ -26,20 +28,23 @@ _SMOOTH = ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
     )
 )
 def upsample(node: Node) -> Result:
-    """Another number of places along the spatial dimensions, one after the other."""
+    """Another number of elements along the spatial dimensions, one after the other."""
     kind = node.name.strip("_").removeprefix("upsample_").removesuffix("_aa").rstrip("123d")
     exact, x = kind == "nearest_exact", node.tensor("input" if node.has("input") else "self")
-    spatial, smooth = len(node.out_dims()) - 2, node.name.endswith("_aa")
-    coordinates = "align_corners" if node.flag("align_corners") else "half_pixel"
+    smooth, aligned = node.name.endswith("_aa"), node.flag("align_corners")
+    coordinates = "align_corners" if aligned and not smooth else "half_pixel"
     for at, length in enumerate(node.out_dims()[2:]):
         assert x.shape is not None
-        if x.shape[at + 2] == length:
+        size = x.shape[at + 2]
+        assert size is not None
+        scale = _scale(node, at, kind, size, length)
+        if size == length and scale in (None, 1):
             continue
         x = op.image.resize1d(
             x,
             length,
             at + 2,
-            scale=_scale(node, at, spatial),
+            scale=scale,
             method=_METHODS[kind.removesuffix("_exact")],
             coordinates="asymmetric" if kind == "nearest" else coordinates,
             rounding="round_prefer_ceil" if exact else "floor",
@@ -50,12 +55,29 @@ def upsample(node: Node) -> Result:
     return x
 
 
-def _scale(node: Node, at: int, spatial: int) -> float | None:
-    """The factor of a spatial dimension, if the program says it."""
+def _scale(node: Node, at: int, kind: str, size: Dim | int, length: Dim) -> float | None:
+    """The factor of a spatial dimension, if it is not that of the sizes.
+
+    Where PyTorch has a shortcut for sizes that are the same or doubled, it does not look at the scale.
+    """
+    spatial, smooth = len(node.out_dims()) - 2, node.name.endswith("_aa")
+    has_shortcut = smooth or kind in ("linear", "bilinear", "trilinear") or (kind == "nearest" and spatial == 2)
+    if (has_shortcut and length == size) or (kind == "nearest" and spatial == 2 and length == size * 2):
+        return None
+    if node.flag("align_corners"):
+        return _scale_of_corners(to_dim(size), length) if smooth else None
     if node.has("scale_factors"):
         return float(node.value("scale_factors")[at])
     name = "scales" if spatial == 1 else f"scales_{'dhw'[3 - spatial + at]}"
     return node.number(name) if node.has(name) else None
+
+
+def _scale_of_corners(size: Dim, length: Dim) -> float:
+    """The factor with which corners stay corners; PyTorch smooths with it around the middles of elements."""
+    known, wanted = size.constant_value, length.constant_value
+    if known is None or wanted is None or known < 2 or wanted < 2:
+        raise Refusal("smooth resizing with aligned corners is supported for sizes that are known and above 1")
+    return (wanted - 1) / (known - 1)
 
 
 @converts("aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default", "aten.grid_sampler.default")

@@ -108,5 +108,6 @@ def indices_repeated(node: Node) -> Result:
 
 @converts("aten.meshgrid.default", "aten.meshgrid.indexing")
 def meshgrid(node: Node) -> Result:
-    """Vectors as coordinates of a grid."""
-    return list(op.meshgrid(node.tensors("tensors"), node.text("indexing", "ij")))
+    """Vectors, or scalars, as coordinates of a grid."""
+    vectors = [op.reshape(each, [1]) if each.ndim == 0 else each for each in node.tensors("tensors")]
+    return list(op.meshgrid(vectors, node.text("indexing", "ij")))

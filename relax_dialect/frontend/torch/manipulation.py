@@ -7,6 +7,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect.dims import Dim, constant, mod
 
 
@@ -93,6 +94,7 @@ def expand(node: Node) -> Result:
 
 
 @converts("aten.flip.default", "aten.fliplr.default", "aten.flipud.default")
+@scalar_as_vector
 def flip(node: Node) -> Result:
     """The elements in reverse order along axes."""
     x, fixed = node.tensor("self"), {"fliplr": [1], "flipud": [0]}.get(node.name)

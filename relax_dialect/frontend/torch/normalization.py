@@ -22,18 +22,34 @@ def _given(node: Node, name: str, value: float, dims: Sequence[Dim]) -> Expr:
 
 @converts("aten.layer_norm.default", "aten.native_layer_norm.default")
 def layer_norm(node: Node) -> Result:
-    """Over the last dimensions; mean and deviation, which only training asks for, are not made."""
+    """Over the last dimensions; and mean and inverse deviation, for which only training has a use."""
     dims = node.dims("normalized_shape")
+    axes = list(range(-len(dims), 0))
     made = op.nn.layer_norm(
         node.tensor("input"),
         _given(node, "weight", 1.0, dims),
         _given(node, "bias", 0.0, dims),
-        list(range(-len(dims), 0)),
+        axes,
         node.number("eps"),
         center=node.has("bias"),
         scale=node.has("weight"),
     )
-    return made if node.name == "layer_norm" else [made, None, None]
+    return made if node.name == "layer_norm" else [made, *_mean_and_inverse_deviation(node, node.tensor("input"), axes)]
+
+
+def _mean_and_inverse_deviation(node: Node, x: Expr, axes: Sequence[int]) -> list[Expr | None]:
+    """Results 1 and 2 of a normalisation over some axes of `x`, those that are used."""
+
+    def as_result(index: int, value: Expr) -> Expr:
+        return op.reshape(node.matched(value, node.out_dtype(index)), node.out_dims(index))
+
+    found: list[Expr | None] = [None, None]
+    if node.wants(1):
+        found[0] = as_result(1, op.mean(x, list(axes)))
+    if node.wants(2):
+        variance = op.variance(x, list(axes))
+        found[1] = as_result(2, op.rsqrt(op.add(variance, node.like(node.number("eps"), variance))))
+    return found
 
 
 @converts("aten.rms_norm.default")
@@ -52,8 +68,12 @@ def group_norm(node: Node) -> Result:
 
 @converts("aten.native_group_norm.default")
 def native_group_norm(node: Node) -> Result:
-    """Groups of channels; mean and deviation, which only training asks for, are not made."""
-    return [_in_groups(node, node.integer("group")), None, None]
+    """Groups of channels; and mean and inverse deviation, for which only training has a use."""
+    items, channels, *spatial = node.shape("input")
+    groups = node.integer("group")
+    size = product([channels // groups, *spatial])
+    x = op.reshape(node.tensor("input"), [items, groups, size])
+    return [_in_groups(node, groups), *_mean_and_inverse_deviation(node, x, [2])]
 
 
 def _in_groups(node: Node, groups: int) -> Expr:
@@ -66,14 +86,14 @@ def _in_groups(node: Node, groups: int) -> Expr:
 @converts("aten._native_batch_norm_legit_no_training.default")
 def batch_norm(node: Node) -> Result:
     """Each channel with a mean and variance that are known."""
-    return [_batch_norm(node, node.tensor("running_mean"), node.tensor("running_var")), None, None]
+    return [_batch_norm(node, node.tensor("running_mean"), node.tensor("running_var")), *_no_statistics(node)]
 
 
 @converts("aten._native_batch_norm_legit.no_stats")
 def batch_norm_of_batch(node: Node) -> Result:
     """Each channel with the mean and variance of the batch."""
     mean, variance = _statistics(node)
-    return [_batch_norm(node, mean, variance), None, None]
+    return [_batch_norm(node, mean, variance), *_statistics_of_batch(node)]
 
 
 @converts("aten._native_batch_norm_legit_functional.default")
@@ -81,7 +101,7 @@ def batch_norm_in_training(node: Node) -> Result:
     """With the mean and variance of the batch, which also move those that are kept."""
     old = node.tensor("running_mean"), node.tensor("running_var")
     if not node.flag("training"):
-        return [_batch_norm(node, *old), None, None, *old]
+        return [_batch_norm(node, *old), *_no_statistics(node), *old]
     mean, variance = _statistics(node)
     dims = node.shape("input")
     count = node.graph.dimension(product([dims[0], *dims[2:]]), node.out_dtype())
@@ -91,7 +111,17 @@ def batch_norm_in_training(node: Node) -> Result:
         op.add(op.multiply(kept, node.like(1 - rate, kept)), op.multiply(new, node.like(rate, kept)))
         for kept, new in zip(old, (mean, unbiased), strict=True)
     ]
-    return [_batch_norm(node, mean, variance), None, None, *moved]
+    return [_batch_norm(node, mean, variance), *_statistics_of_batch(node), *moved]
+
+
+def _statistics_of_batch(node: Node) -> list[Expr | None]:
+    """The mean and the inverse deviation of each channel, those that are used."""
+    return _mean_and_inverse_deviation(node, node.tensor("input"), [0, *range(2, node.rank("input"))])
+
+
+def _no_statistics(node: Node) -> list[Expr]:
+    """What stands for them where none are made."""
+    return [op.zeros(node.out_dims(index), node.out_dtype(index)) for index in (1, 2)]
 
 
 def _statistics(node: Node) -> tuple[Expr, Expr]:

@@ -5,6 +5,7 @@ The numbers are not PyTorch's, but have the same distributions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import f32, f64, i64
@@ -72,6 +73,34 @@ def normal_(node: Node) -> Result:
     dtype = node.out_dtype()
     mean, deviation = node.tensor("mean", dtype), node.tensor("std", dtype)
     return op.add(op.multiply(normal(node, node.out_dims(), dtype), deviation), mean)
+
+
+@converts("aten.log_normal.default")
+def log_normal(node: Node) -> Result:
+    """Numbers whose logarithms are normally distributed."""
+    drawn = normal(node, node.out_dims(), f64)
+    scaled = op.multiply(drawn, node.const(node.number("std", 2.0), f64))
+    return node.matched(op.exp(op.add(scaled, node.const(node.number("mean", 1.0), f64))), node.out_dtype())
+
+
+@converts("aten.cauchy.default")
+def cauchy(node: Node) -> Result:
+    """Numbers with a Cauchy distribution: the tangents of uniformly distributed angles."""
+    drawn = uniform(node, node.out_dims(), f64, LEAST - 0.5, 0.5)
+    tangents = op.tan(op.multiply(drawn, node.const(math.pi, f64)))
+    scaled = op.multiply(tangents, node.const(node.number("sigma", 1.0), f64))
+    return node.matched(op.add(scaled, node.const(node.number("median", 0.0), f64)), node.out_dtype())
+
+
+@converts("aten.geometric.default")
+def geometric(node: Node) -> Result:
+    """How many trials there are up to the first success."""
+    drawn = op.log(uniform(node, node.out_dims(), f64, LEAST))
+    p = node.number("p")
+    if p == 1:
+        return op.ones(list(node.out_dims()), node.out_dtype())
+    trials = op.ceil(op.divide(drawn, node.const(math.log1p(-p), f64)))
+    return node.matched(op.maximum(trials, node.const(1.0, f64)), node.out_dtype())
 
 
 @converts("aten.exponential.default")

@@ -12,6 +12,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.binary import truth
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect import te
 from tir_dialect.dims import product
 from tir_dialect.dtypes import is_bool, is_float
@@ -57,6 +58,7 @@ def extreme(node: Node) -> Result:
 
 
 @converts("aten.max.dim", "aten.min.dim")
+@scalar_as_vector
 def extreme_and_index(node: Node) -> Result:
     """The greatest or least elements along an axis, and where they are."""
     x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")

@@ -12,12 +12,14 @@ from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.promotion import promoted
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
-from tir_dialect.dims import symbol
+from tir_dialect.dims import broadcast, constant, symbol
 
 
 @converts("aten.argmax.default", "aten.argmin.default")
+@scalar_as_vector
 def argmax(node: Node) -> Result:
     """The index of the greatest or least element along an axis, or of all."""
     function = op.argmax if node.name == "argmax" else op.argmin
@@ -64,13 +66,29 @@ def nonzero(node: Node) -> Result:
     return op.permute_dims(op.nonzero(node.tensor("self")), [1, 0])
 
 
+@converts("aten.nonzero_static.default")
+def nonzero_static(node: Node) -> Result:
+    """The indices of so many elements that are not zero; rows of a number follow where there are fewer."""
+    size, dims = node.dim("size"), node.out_dims()
+    found = op.permute_dims(op.nonzero(node.tensor("self")), [1, 0])
+    rest = op.full(list(dims), node.const(node.integer("fill_value", -1), i64))
+    return node.matched(op.strided_slice(op.concat([found, rest], 0), [0], [0], [size]), i64)
+
+
 @converts("aten.masked_select.default")
 def masked_select(node: Node) -> Result:
     """The elements at which a mask is true."""
-    dims = node.shape()
-    mask = node.tensor("mask")
-    mask = mask if node.shape("mask") == dims else op.broadcast_to(mask, list(dims))
-    return op.take(op.flatten(node.tensor("self")), where_true(node, op.flatten(mask)), 0)
+    x, mask = (_broadcast(node, name) for name in ("self", "mask"))
+    return op.take(op.flatten(x), where_true(node, op.flatten(mask)), 0)
+
+
+def _broadcast(node: Node, name: str) -> Expr:
+    """A tensor or its mask, in the shape that both have together."""
+    shapes = node.shape(), node.shape("mask")
+    rank = max(map(len, shapes))
+    aligned = [(constant(1),) * (rank - len(shape)) + shape for shape in shapes]
+    dims = [broadcast(*sizes) for sizes in zip(*aligned, strict=True)]
+    return node.tensor(name) if list(node.shape(name)) == dims else op.broadcast_to(node.tensor(name), dims)
 
 
 def where_true(node: Node, mask: Expr) -> Expr:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import wraps
+
 from xdsl.dialects.builtin import i64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.node import Node
-from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.registry import Converter, Result, converts
+from tir_dialect import te
 from tir_dialect.dims import to_dim
 from tir_dialect.dtypes import is_float
 
 
+def scalar_as_vector(converter: Converter) -> Converter:
+    """A converter along an axis, for which a scalar is a vector of one element."""
+
+    @wraps(converter)
+    def convert(node: Node) -> Result:
+        if node.rank():
+            return converter(node)
+        vector = op.reshape(node.tensor("self"), [1])
+        made = converter(replace(node, arguments={**node.arguments, "self": vector}))
+        if made is None or isinstance(made, Expr):
+            return made if made is None else op.reshape(made, [])
+        return [None if each is None else op.reshape(each, []) for each in made]
+
+    return convert
+
+
 @converts("aten.sort.default", "aten.sort.stable")
+@scalar_as_vector
 def sort(node: Node) -> Result:
     """The elements in order along an axis, and where they were."""
     x, axis, descending = node.tensor("self"), node.axis(), node.flag("descending")
@@ -23,24 +44,28 @@ def sort(node: Node) -> Result:
 
 
 @converts("aten.argsort.default", "aten.argsort.stable")
+@scalar_as_vector
 def argsort(node: Node) -> Result:
     """The indices of the elements in order."""
     return op.argsort(node.tensor("self"), node.axis(), descending=node.flag("descending"))
 
 
 @converts("aten.msort.default")
+@scalar_as_vector
 def msort(node: Node) -> Result:
     """The elements in order along the first axis."""
     return op.sort(node.tensor("self"), 0)
 
 
 @converts("aten.topk.default")
+@scalar_as_vector
 def topk(node: Node) -> Result:
     """The greatest or least elements in order, and where they are."""
     return list(op.topk(node.tensor("self"), node.dim("k"), node.axis(), smallest=not node.flag("largest")))
 
 
 @converts("aten.kthvalue.default")
+@scalar_as_vector
 def kthvalue(node: Node) -> Result:
     """The element that is at place `k`, counted from 1, when they are in order, and where it is."""
     x, axis = node.tensor("self"), node.axis()
@@ -49,12 +74,36 @@ def kthvalue(node: Node) -> Result:
 
 
 @converts("aten.median.dim", "aten.median.default", "aten.nanmedian.dim", "aten.nanmedian.default")
+@scalar_as_vector
 def median(node: Node) -> Result:
     """The middle element, of two the lesser, and along an axis also where it is; `nanmedian` is that of the numbers."""
     is_whole = "dim" not in node.arguments
     x, axis = (op.flatten(node.tensor("self")), 0) if is_whole else (node.tensor("self"), node.axis())
     where = op.gather_elements(op.argsort(x, axis), _middle(node, x, axis), axis)
     return op.squeeze(op.gather_elements(x, where, 0), [0]) if is_whole else _found(node, x, axis, where)
+
+
+@converts("aten.mode.default")
+@scalar_as_vector
+def mode(node: Node) -> Result:
+    """The most frequent element along an axis, of several the least, and where it is last."""
+    axis, x = node.axis(), node.tensor("self")
+    length, ordered = node.shape()[axis], op.sort(x, axis)
+
+    def times(x: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            k = te.reduce_axis(x.shape[axis], "k")
+            is_same = x[(*i[:axis], k, *i[axis + 1 :])] == x[i]
+            return te.sum(te.if_then_else(is_same, te.const(1, "i64"), te.const(0, "i64")), k)
+
+        return te.compute(x.shape, element, name="times")
+
+    first = op.argmax(node.te(times, ordered), axis, keepdims=True)
+    same = op.equal(x, op.gather_elements(ordered, first, axis))
+    steps = op.arange(0, length, 1, dtype=i64)
+    places = op.reshape(steps, [length if at == axis else 1 for at in range(node.rank())])
+    where = op.max(op.where(same, places, node.const(0, i64)), [axis], keepdims=True)
+    return _found(node, x, axis, where)
 
 
 def _middle(node: Node, x: Expr, axis: int) -> Expr:

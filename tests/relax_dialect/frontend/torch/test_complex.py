@@ -23,8 +23,22 @@ class Arithmetic(torch.nn.Module):
     def forward(self, pairs: Tensor, x: Tensor) -> Any:
         z = torch.view_as_complex(pairs)
         w = torch.complex(x, x.cos())
+        wide = torch.complex(x[:, :1], x.cos())
         results = [
-            *(z * self.turns, z + x, x - z, z * 2, z / w, 1j * z, z.reciprocal(), -z, z**3, z.exp(), z.conj() @ w.mT),
+            *(
+                z * self.turns,
+                z + x,
+                x - z,
+                z * 2,
+                z / w,
+                1j * z,
+                z.reciprocal(),
+                -z,
+                z**3,
+                z.exp(),
+                z.conj() @ w.mT,
+                wide,
+            ),
             *(
                 torch.where(x > 0, z, w),
                 torch.cat([z, w], 1),

@@ -156,7 +156,38 @@ def attention(q: Tensor, k: Tensor, few: Tensor, seen: Tensor) -> Any:
     ]
 
 
+def resized_by_factors(image: Tensor) -> Any:
+    """Factors that are not those of the sizes, sizes that stay, and corners that are aligned whatever the factor."""
+    two = [
+        F.interpolate(image[:, :2], scale_factor=factor, mode=mode, align_corners=aligned, antialias=smooth)
+        for factor in (1.1, (1.7, 0.6), 2.05)
+        for mode, aligned, smooth in (
+            ("nearest", None, False),
+            ("nearest-exact", None, False),
+            ("bilinear", True, False),
+            ("bilinear", False, True),
+            ("bilinear", True, True),
+            ("bicubic", False, False),
+        )
+    ]
+    line = image[:, :2, 0, :5]
+    return [*two, *(F.interpolate(line, scale_factor=1.1, mode=mode) for mode in ("nearest", "linear"))]
+
+
+def statistics(x: Tensor) -> Any:
+    """Normalisations also say the mean and the inverse deviation."""
+    channels = torch.ones(x.shape[1])
+    return [
+        *torch.native_layer_norm(x, x.shape[2:], None, None, 1e-5),
+        *torch.native_group_norm(x, channels * 2, None, x.shape[0], x.shape[1], x.shape[2] * x.shape[3], 2, 1e-5),
+        *torch._native_batch_norm_legit(x, channels, channels, True, 0.1, 1e-5),
+        *torch.ops.aten._native_batch_norm_legit_no_training(x, channels, None, channels, channels, 0.1, 1e-5),
+    ]
+
+
 CASES = [
+    (statistics, (IMAGE,)),
+    (resized_by_factors, (IMAGE,)),
     (products, (X, Y, torch.randn(4, 5), torch.randn(2, 4, 5), torch.randn(5))),
     (normalisation, (IMAGE, X, torch.rand(4), torch.randn(4), torch.rand(4))),
     (convolutions, (IMAGE, LINE, SPACE)),

@@ -54,7 +54,16 @@ def index_tensors(x: Tensor, k: Tensor, b: Tensor, y: Tensor) -> Any:
     rows = torch.tensor([0, 1])
     return [
         *(x[:, k], x[k % 2], x[k % 2, k], x[:, k, k], x[k % 2, :, k], x[:, :, k[0]], x[[0, 1], [1, 2]], x[-1:, [-1]]),
-        *(x[b], x[:, b[0, :, 0]], x[b[:, :, 0]], x.masked_select(b), b.nonzero(), torch.argwhere(b)),
+        *(
+            x[b],
+            x[:, b[0, :, 0]],
+            x[b[:, :, 0]],
+            x.masked_select(b),
+            x.masked_select(b[:, :1]),
+            b.nonzero(),
+            torch.argwhere(b),
+        ),
+        *(torch.nonzero_static(b, size=7), torch.nonzero_static(b, size=99, fill_value=5)),
         x.index_put((rows,), y, accumulate=True),
         x.index_put((rows * 0,), y, accumulate=True),
     ]
@@ -93,6 +102,21 @@ def sorting(x: Tensor, i: Tensor) -> Any:
     ]
 
 
+def scalars(x: Tensor, i: Tensor) -> Any:
+    """Along an axis a scalar is a vector of one element."""
+    s, n = x.sum(), i.sum()
+    return [
+        *(*s.max(0), *s.min(-1), *n.max(0), *s.median(0), *s.nanmedian(0), *s.kthvalue(1), *s.mode(0)),
+        *(*s.sort(), *s.topk(1), s.argsort(0), s.argmax(0), s.msort(), s.cumsum(0), s.flip(0)),
+        *torch.meshgrid(s, x[0, 0], n.float(), indexing="ij"),
+    ]
+
+
+def modes(x: Tensor, i: Tensor) -> Any:
+    rounded = (x * 2).round()
+    return [*i.mode(0), *i.mode(1, keepdim=True), *rounded.mode(-1), *rounded.mode(0)]
+
+
 def creation(x: Tensor, i: Tensor) -> Any:
     return [
         *(torch.full((2, 3), 1.5), torch.full_like(x, 2), torch.ones(3), torch.zeros_like(i), x.new_ones(2)),
@@ -112,6 +136,8 @@ CASES = [
     (assignments, (X, INTS, PLACES, MASK, Y)),
     (gathering, (X, ALONG)),
     (sorting, (X, INTS)),
+    (scalars, (X, INTS)),
+    (modes, (X, INTS)),
     (creation, (X, INTS)),
 ]
 
