@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +127,7 @@ def quantize_weights(module: ModuleOp, options: QuantizeWeightsPass) -> dict[Fun
     for op in module.walk():
         if isinstance(op, ConstantOp) and isinstance(op.value, WeightAttr):
             constants.setdefault(op.value, []).append(op.result)
-    encoded: dict[TensorAttr, _Encoded] = {}
+    encoded: dict[tuple[TensorAttr, bool], _Encoded] = {}
     for func in module.ops:
         if isinstance(func, FuncOp):
             values = ConstantValues(Interpreter(module), FoldConstantsPass.most_bytes)
@@ -204,8 +204,8 @@ class _Weights:
     values: ConstantValues
     constants: dict[WeightAttr, list[SSAValue]]
     """All constants of the module with the same elements."""
-    encoded: dict[TensorAttr, _Encoded]
-    """Those of the module whose elements were encoded."""
+    encoded: dict[tuple[TensorAttr, bool], _Encoded]
+    """Those of the module whose elements were encoded, and whether by rows."""
     reports: dict[SSAValue, WeightReport] = field(default_factory=dict[SSAValue, WeightReport])
     _packed: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
@@ -227,11 +227,12 @@ class _Weights:
             self.reports[source] = WeightReport(name, shape, left)
             return
         owner = source.owner
-        key = owner.value if isinstance(owner, ConstantOp) else tensor_attr(array)
+        value = owner.value if isinstance(owner, ConstantOp) else tensor_attr(array)
+        key = value, by_rows
         if key not in self.encoded:
-            self.encoded[key] = _encoded(array if by_rows else array.T, name, key, self.options, shape)
+            self.encoded[key] = _encoded(array if by_rows else array.T, value, self.options)
         found = self.encoded[key]
-        self.reports[source] = found.report
+        self.reports[source] = replace(found.report, name=name, shape=shape)
         if found.value is not None and isinstance(owner, Operation):
             constant = ConstantOp(found.value)
             constant.result.name_hint = source.name_hint
@@ -268,17 +269,17 @@ class _Weights:
         return f"its rows of {rows[1]} are no multiple of {size}" if rows[1] % size else None
 
 
-def _encoded(rows: Array, name: str, key: TensorAttr, options: QuantizeWeightsPass, shape: tuple[int, ...]) -> _Encoded:
-    """The bytes of some rows of numbers."""
+def _encoded(rows: Array, value: TensorAttr, options: QuantizeWeightsPass) -> _Encoded:
+    """The bytes of some rows of numbers, those of a constant in one order or the other."""
+    report = WeightReport("", rows.shape)
     if not np.isfinite(rows).all():
-        return _Encoded(None, WeightReport(name, shape, "not all of its elements are finite"))
+        return _Encoded(None, replace(report, left="not all of its elements are finite"))
     blocks, error = encode_rows(rows, FORMATS[options.format])
-    packed = blocks.packed
     if not error <= options.max_error:
-        return _Encoded(None, WeightReport(name, shape, f"the relative error would be {error:.2g}"))
-    stored = f"{key.weight_name}.{options.format}" if isinstance(key, WeightAttr) else None
-    report = WeightReport(name, shape, None, rows.nbytes, packed.nbytes, error)
-    return _Encoded(tensor_attr(packed, stored), report)
+        return _Encoded(None, replace(report, left=f"the relative error would be {error:.2g}"))
+    name = f"{value.weight_name}.{options.format}" if isinstance(value, WeightAttr) else None
+    report = replace(report, bytes_before=rows.nbytes, bytes_after=blocks.packed.nbytes, error=error)
+    return _Encoded(tensor_attr(blocks.packed, name), report)
 
 
 def _source(value: SSAValue) -> tuple[SSAValue, bool]:

@@ -123,3 +123,16 @@ def test_constants_with_the_same_elements_are_packed_once():
         builder.emit_func_output(x + builder.const(weight, name="w"))
     left = quantize_weights(builder.get(), QuantizeWeightsPass())
     assert [each.left for reports in left.values() for each in reports] == ["'relax.add' reads it too"] * 2
+
+
+def test_equal_constants_in_both_orders():
+    """Small ones have no name by which they would be one: each has the bytes for its order."""
+    builder = xr.BlockBuilder()
+    weight = RNG.standard_normal((32, 32)).astype(np.float32)
+    with builder.function("main", {"x": ("n", 32)}) as (x,):
+        rows, columns = (builder.const(weight) for _ in range(2))
+        builder.emit_func_output(x @ xr.op.permute_dims(rows) @ columns)
+    x = RNG.standard_normal((3, 32)).astype(np.float32)
+    tolerance = Tolerance(0, float(0.02 * np.abs(x @ weight.T @ weight).max()))
+    changed = check_pass(builder.get(), "quantize-weights{min-elements=1}", [[x]], tolerance=tolerance)
+    assert sum(op.name == "relax.dequantize_blocks" for op in changed.walk()) == 2
