@@ -96,10 +96,10 @@ def _with_dropout(node: Node) -> Expr:
     """In training, when random weights are dropped."""
     q, k, v = (node.tensor(name) for name in ("query", "key", "value"))
     *_, length, features = node.shape("query")
-    if q.ndim is None or k.shape is None or node.flag("enable_gqa"):
+    if q.ndim is None or k.ndim is None or node.flag("enable_gqa"):
         raise Refusal("dropout together with grouped heads is not supported")
     scale = node.number("scale") if node.has("scale") else None
-    turned = op.permute_dims(k, [*range(q.ndim - 2), q.ndim - 1, q.ndim - 2])
+    turned = op.permute_dims(k, [*range(k.ndim - 2), k.ndim - 1, k.ndim - 2])
     scores = op.matmul(q, turned)
     if scale is None:
         scores = op.divide(scores, op.sqrt(node.graph.dimension(features, node.dtype("query"))))
@@ -116,13 +116,16 @@ def _with_dropout(node: Node) -> Expr:
 
 
 def _with_heads(node: Node, name: str) -> Expr:
-    """An operand by batch, head, place and feature: the leading dimensions as one batch, and heads."""
-    *lead, heads, length, features = [*[1] * (4 - node.rank(name)), *node.shape(name)]
-    return (
-        node.tensor(name)
-        if node.rank(name) == 4
-        else op.reshape(node.tensor(name), [product(lead), heads, length, features])
-    )
+    """An operand by batch, head, position and feature: the leading dimensions as one batch, that of the result."""
+    x, dims = node.tensor(name), list(node.shape(name))
+    own = 3 if len(node.out_dims()) > 3 else 2
+    wanted = [*node.out_dims()[:-own], *([1] * (own - len(dims))), *dims[-own:]]
+    if dims != wanted:
+        x, dims = op.broadcast_to(x, wanted), wanted
+    if len(dims) == 4:
+        return x
+    *lead, heads, length, features = [*[1] * (4 - len(dims)), *dims]
+    return op.reshape(x, [product(lead), heads, length, features])
 
 
 def _mask(node: Node) -> Expr | None:

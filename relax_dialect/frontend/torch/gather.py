@@ -17,10 +17,14 @@ _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "am
 
 @converts("aten.gather.default")
 def gather(node: Node) -> Result:
-    """One element for each index."""
-    if not node.rank("index"):
-        return op.reshape(node.tensor("self"), [])
-    return op.gather_elements(node.tensor("self"), indices(node, "index", node.axis()), node.axis())
+    """One element for each index; no indices may have any rank."""
+    if any(dim.constant_value == 0 for dim in node.out_dims()):
+        return op.zeros(node.out_dims(), node.out_dtype())
+    if node.rank() and node.rank("index"):
+        return op.gather_elements(node.tensor("self"), indices(node, "index", node.axis()), node.axis())
+    if not node.rank():
+        return op.broadcast_to(node.tensor("self"), node.out_dims())
+    return op.take(node.tensor("self"), indices(node, "index", 0), 0)
 
 
 @converts("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")

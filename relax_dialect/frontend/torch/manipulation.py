@@ -8,7 +8,7 @@ from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.sorting import scalar_as_vector
-from tir_dialect.dims import Dim, constant, mod
+from tir_dialect.dims import Dim, constant, mod, to_dim
 
 
 @converts(
@@ -119,6 +119,8 @@ def _rolled(x: Expr, shift: Dim, axis: int) -> Expr:
     length = None if x.shape is None else x.shape[axis]
     if length is None:
         raise Refusal("a dimension of unknown size cannot be rolled")
+    if to_dim(length).constant_value == 0:
+        return x
     cut = mod(constant(0) - shift, length)
     front = op.strided_slice(x, [axis], [cut], [length])
     return op.concat([front, op.strided_slice(x, [axis], [0], [cut])], axis)

@@ -150,6 +150,8 @@ def attention(q: Tensor, k: Tensor, few: Tensor, seen: Tensor) -> Any:
             sdpa(q, k, k, attn_mask=(seen & False).float().log()),
             sdpa(q[0], k[0], k[0]),
             sdpa(q[0, 0], k[0, 0], k[0, 0]),
+            sdpa(q[:1], k, k[:1]),
+            sdpa(q[0, :1], k[0], k[0, 0]),
         ),
         *(sdpa(q, k, k, attn_mask=seen[None, None].expand(2, 1, 5, 6)), sdpa(q, k, k, attn_mask=seen & False)),
         F.embedding(torch.tensor([[1, 2], [0, 3]]), k[0, 0]),

@@ -25,9 +25,18 @@ def manipulation(x: Tensor, i: Tensor) -> Any:
         *(x.permute(2, 0, 1), x.transpose(1, 2), i.t(), i.T, x.mT, x.movedim(0, 2), x.swapaxes(0, 1)),
         *(x[:, :1].squeeze(1), x[:, :1].squeeze(), x.squeeze(0), x.unsqueeze(-1), torch.squeeze(x[:1, :1], (0, 1))),
         *(i.expand(2, 3, 4), i.expand(2, -1, -1), torch.broadcast_to(i, (2, 3, 4)), i.expand_as(x)),
-        *(x.flip(0, 2), torch.fliplr(x), x.roll(1, 1), x.roll((1, -2), (0, 2)), x.roll(5), torch.rot90(x, 1, (1, 2))),
+        *(
+            x.flip(0, 2),
+            torch.fliplr(x),
+            x.roll(1, 1),
+            x.roll((1, -2), (0, 2)),
+            x.roll(5),
+            x[:0].roll(2, 0),
+            torch.rot90(x, 1, (1, 2)),
+        ),
         *(x.diagonal(0, 1, 2), x.diagonal(-1, 0, 2), torch.diag_embed(i), x.unfold(2, 2, 1)),
         torch.as_strided(x.contiguous(), (2, 2), (12, 1), 1),
+        torch.as_strided_scatter(x.contiguous(), x[:2, 0, :2], (2, 2), (12, 1), 1),
     ]
 
 
@@ -105,7 +114,15 @@ def sorting(x: Tensor, i: Tensor) -> Any:
 def scalars(x: Tensor, i: Tensor) -> Any:
     """Along an axis a scalar is a vector of one element."""
     s, n = x.sum(), i.sum()
+    zero = n * 0
     return [
+        *(
+            s.gather(0, zero),
+            s.gather(0, zero[None]),
+            s.index_select(0, zero[None]),
+            x[0, 0].gather(0, zero + 1),
+            x.gather(0, zero.new_zeros(0)),
+        ),
         *(*s.max(0), *s.min(-1), *n.max(0), *s.median(0), *s.nanmedian(0), *s.kthvalue(1), *s.mode(0)),
         *(*s.sort(), *s.topk(1), s.argsort(0), s.argmax(0), s.msort(), s.cumsum(0), s.flip(0)),
         *torch.meshgrid(s, x[0, 0], n.float(), indexing="ij"),
