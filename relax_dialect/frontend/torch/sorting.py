@@ -102,8 +102,8 @@ def mode(node: Node) -> Result:
     first = op.argmax(node.te(times, ordered), axis, keepdims=True)
     same = op.equal(x, op.gather_elements(ordered, first, axis))
     steps = op.arange(0, length, 1, dtype=i64)
-    places = op.reshape(steps, [length if at == axis else 1 for at in range(node.rank())])
-    where = op.max(op.where(same, places, node.const(0, i64)), [axis], keepdims=True)
+    positions = op.reshape(steps, [length if at == axis else 1 for at in range(node.rank())])
+    where = op.max(op.where(same, positions, node.const(0, i64)), [axis], keepdims=True)
     return _found(node, x, axis, where)
 
 
