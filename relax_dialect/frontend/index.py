@@ -171,8 +171,8 @@ TORCH: Mapping[str, str] = {
     """,
     "gather": """
         aten.embedding_renorm.default aten.gather.default aten.index_add.default aten.index_copy.default
-        aten.index_fill.int_Scalar aten.index_reduce.default aten.scatter.reduce aten.scatter.src aten.scatter.value
-        aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
+        aten.index_fill.int_Scalar aten.index_reduce.default aten.put.default aten.scatter.reduce aten.scatter.src
+        aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
     """,
     "histograms": "aten.bincount.default aten.histc.default",
     "image": """

@@ -11,6 +11,7 @@ from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.sorting import scalar_as_vector
+from tir_dialect.dims import product
 from tir_dialect.dtypes import integer_limits, is_float
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
@@ -117,6 +118,15 @@ def index_slices(node: Node) -> Result:
     index = indices_within(node.bb, node.tensor("index"), extents, f"'{node.name}' index", from_back=from_back)
     made = op.index_put(x, source, [index], accumulate=node.name == "index_add")
     return op.permute_dims(made, [order.index(each) for each in range(node.rank())])
+
+
+@converts("aten.put.default")
+def put(node: Node) -> Result:
+    """Elements of the flattened tensor replaced, or added to."""
+    x, count = op.flatten(node.tensor("self")), product(node.shape())
+    index = indices_within(node.bb, op.flatten(node.tensor("index")), [count], "'put' index", from_back=True)
+    source = op.flatten(node.tensor("source", node.dtype()))
+    return op.reshape(op.index_put(x, source, [index], accumulate=node.flag("accumulate")), node.out_dims())
 
 
 @converts("aten.embedding_renorm.default")

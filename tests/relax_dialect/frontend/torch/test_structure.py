@@ -125,6 +125,16 @@ def scalars(x: Tensor, i: Tensor) -> Any:
     ]
 
 
+def flattened(x: Tensor, i: Tensor) -> Any:
+    index, source = torch.tensor([3, -1, 3]), torch.tensor([5.0, 6.0, 7.0])
+    return [
+        x.put(index, source, accumulate=True),
+        x.put(index[1:], source[1:]),
+        x.take(index),
+        i.put(index[:1], i[0, :1]),
+    ]
+
+
 def modes(x: Tensor, i: Tensor) -> Any:
     rounded = (x * 2).round()
     return [*i.mode(0), *i.mode(1, keepdim=True), *rounded.mode(-1), *rounded.mode(0)]
@@ -150,6 +160,7 @@ CASES = [
     (gathering, (X, ALONG)),
     (sorting, (X, INTS)),
     (scalars, (X, INTS)),
+    (flattened, (X, INTS)),
     (modes, (X, INTS)),
     (creation, (X, INTS)),
 ]
