@@ -113,4 +113,5 @@ def unfold(node: Node) -> Result:
 
         return te.compute(node.out_dims(), element, name="unfold")
 
-    return node.te(kernel, node.tensor("self"), name="unfold")
+    x = node.tensor("self")
+    return node.te(kernel, x if node.rank() else op.reshape(x, [1]), name="unfold")

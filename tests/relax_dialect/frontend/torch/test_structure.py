@@ -121,6 +121,7 @@ def scalars(x: Tensor, i: Tensor) -> Any:
         *(s.index_add(0, zero[None], x[0, 0, 0]), s.index_reduce(0, zero[None], x[0, 0, 0], "amax")),
         *(*s.max(0), *s.min(-1), *n.max(0), *s.median(0), *s.nanmedian(0), *s.kthvalue(1), *s.mode(0)),
         *(*s.sort(), *s.topk(1), s.argsort(0), s.argmax(0), s.msort(), s.cumsum(0), s.flip(0)),
+        *(s.unfold(0, 1, 1), x[:1].squeeze(()), s.squeeze(0), s.unsqueeze(0)),
         *torch.meshgrid(s, x[0, 0], n.float(), indexing="ij"),
     ]
 
