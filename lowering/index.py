@@ -152,6 +152,9 @@ INDEX: dict[str, Entry] = {
     "plan-memory": Entry("lowering.relax.memory.plan_memory:PlanMemoryPass"),
     "poison-memory": Entry("lowering.relax.memory.poison_memory:PoisonMemoryPass"),
     "propagate-sharding": Entry("lowering.distributed.propagate_sharding:PropagateShardingPass"),
+    "quantize-weights": Entry(
+        "lowering.relax.rewrites.quantize_weights:QuantizeWeightsPass", requires=("relax.matmul", "relax.take")
+    ),
     "relax-to-llvm": Entry("lowering.pipelines:RelaxToLLVMPass"),
     "relax-to-llvm-plain": Entry("lowering.pipelines:RelaxToLLVMPlainPass"),
     "relax-to-vm": Entry("lowering.pipelines:RelaxToVMPass"),

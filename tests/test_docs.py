@@ -67,11 +67,13 @@ def test_the_backend_of_the_byoc_page_runs() -> None:
     assert left == ["call_dps_packed", "cos", "exp", "sum"]
 
 
-def test_the_module_of_the_page_on_language_models_runs() -> None:
-    """The last program; the one before needs a trained model."""
-    page = (ROOT / "docs" / "howto" / "language-models.md").read_text()
-    program = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[-1]
-    assert subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT) == "(3, 64)\n"
+def test_the_programs_of_the_pages_on_language_models_and_quantisation_run() -> None:
+    """The last program of the first page, as the one before needs a trained model, and that of the second one."""
+    pages = [(ROOT / "docs" / "howto" / name).read_text() for name in ("language-models.md", "quantize.md")]
+    programs = [re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[-1] for page in pages]
+    output = subprocess.check_output([sys.executable, "-c", "".join(programs)], text=True, cwd=ROOT)
+    assert output.startswith("(3, 64)\n")
+    assert '"up [256, 512]: 524288 to 139264 bytes, relative error 0.0054"' in output
 
 
 @pytest.mark.slow  # 20 processes; `tests/tools` has the options

@@ -1,14 +1,17 @@
-"""Block-quantised weights as NumPy arrays: decoded in every format, encoded in those whose blocks have one scale."""
+"""Block-quantised weights as NumPy arrays: decoded in every format, encoded in those that kernels decode themselves."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tir_dialect.block_formats import FORMATS, BlockFormat
+from tir_dialect.block_formats import DOUBLED_FLOATS, FORMATS, BlockFormat
+from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +99,8 @@ def encode(numbers: Array, block_format: BlockFormat) -> Array:
     """The bytes of an array of numbers whose last axis is rows of whole blocks: each number is rounded to the nearest
     one that its block has.
 
-    `ValueError` for a format that has no encoder, for rows of no whole blocks, and for numbers that are not finite.
+    A block whose scale is beyond the range of `f16` is not decoded to finite numbers. `ValueError` for a format that
+    has no encoder, for rows of no whole blocks, and for numbers that are not finite.
     """
     encoder = ENCODERS.get(block_format.name)
     if encoder is None:
@@ -106,8 +110,31 @@ def encode(numbers: Array, block_format: BlockFormat) -> Array:
     if not np.isfinite(numbers).all():
         raise ValueError("expected finite numbers")
     blocks = np.ascontiguousarray(numbers, np.float32).reshape(-1, block_format.elements)
-    packed = encoder(blocks)
+    with np.errstate(over="ignore", invalid="ignore"):
+        packed = encoder(blocks)
     return packed.reshape(*numbers.shape[:-1], block_format.row_bytes(numbers.shape[-1]))
+
+
+def encode_rows(rows: Array, block_format: BlockFormat) -> tuple[BlockArray, float]:
+    """Rows of numbers as blocks, and how far these are off: the root of the mean squared error, relative to that of the
+    numbers; not a finite number if a scale is beyond the range of `f16`.
+
+    The bytes are aligned to a cache line. `ValueError` as of `encode`.
+    """
+    shape, columns = (*rows.shape[:-1], block_format.row_bytes(rows.shape[-1])), max(1, rows.shape[-1])
+    packed = aligned_bytes(math.prod(shape)).reshape(shape)
+    flat, bytes_ = rows.reshape(-1, rows.shape[-1]), packed.reshape(-1, shape[-1])
+    step = max(1, MOST_BLOCKS * block_format.elements // columns)
+    wrong = total = 0.0
+    for first in range(0, len(flat), step):
+        some = np.ascontiguousarray(flat[first : first + step], np.float32)
+        here = bytes_[first : first + step]
+        here[...] = encode(some, block_format)
+        with np.errstate(invalid="ignore", over="ignore"):
+            off = (decode(here, block_format) - some).astype(np.float64)
+            wrong += float(np.vdot(off, off))
+        total += float(np.square(some, dtype=np.float64).sum())
+    return BlockArray(packed, block_format), (wrong / total) ** 0.5 if total else wrong
 
 
 def encode_integers(integers: Array, scale: Array, zero: Array, bits: int) -> BlockArray:
@@ -188,12 +215,91 @@ def _encode_q8_0(blocks: Array) -> Array:
     return np.concatenate([*_halves(step), numbers.view(np.uint8)], axis=-1)
 
 
+def _encode_mxfp4(blocks: Array) -> Array:
+    """Half a power of two as in the format of the Open Compute Project: the greatest magnitude is 4 to 8 times it, and
+    what is above 6 times is rounded to that.
+    """
+    greatest = np.abs(blocks).max(axis=-1, keepdims=True)
+    exponent = np.where(greatest > 0, np.frexp(greatest)[1] + 124, 0).clip(0, 254)
+    doubled = np.array(DOUBLED_FLOATS[:8], np.float32)
+    codes = np.searchsorted((doubled[:-1] + doubled[1:]) / 2, np.ldexp(np.abs(blocks), 128 - exponent))
+    signs = np.where((blocks < 0) & (codes > 0), 8, 0)
+    return np.concatenate([exponent.astype(np.uint8), _nibbles((codes | signs).astype(np.uint8))], axis=-1)
+
+
+def _encode_affine_f32(bits: int, blocks: Array) -> Array:
+    """A block of equal numbers has the scale that they are."""
+    step, least, numbers = _affine(blocks, (1 << bits) - 1)
+    is_flat = step == 0
+    zero = np.where(is_flat, np.float32(-1), -least / np.where(is_flat, np.float32(1), step))
+    return encode_integers(numbers, np.where(is_flat, least, step), zero, bits).packed
+
+
+def _whole_scales(scales: Array, most: int) -> tuple[Array, Array, Array]:
+    """Scales that are at least 0 as multiples of an `f16`: it, the integers up to `most`, and what they stand for."""
+    unit = scales.max(axis=-1, keepdims=True) / np.float32(most)
+    integers = _rounded_up(_steps(scales, unit, 0), most)
+    return unit, integers, integers * unit.astype("<f2").astype(np.float32)
+
+
+def _grouped_affine(blocks: Array, most: int) -> tuple[Array, Array]:
+    """What `q4_k` and `q5_k` begin with, and the numbers in groups of 32.
+
+    A group has a scale and a least number of 6 bits each, multiples of two numbers of the block.
+    """
+    groups = blocks.reshape(-1, 8, 32)
+    below = np.maximum(-groups.min(axis=-1), 0)
+    unit, scales, steps = _whole_scales((groups.max(axis=-1) + below) / np.float32(most), 63)
+    least_unit, leasts, belows = _whole_scales(below, 63)
+    numbers = _rounded_up(_steps(groups, steps[..., None], -belows[..., None]), most)
+    first = [each[:, :4] | each[:, 4:] >> 4 << 6 for each in (scales, leasts)]
+    rest = scales[:, 4:] & 15 | (leasts[:, 4:] & 15) << 4
+    return np.concatenate([*_halves(unit, least_unit), *first, rest], axis=-1), numbers
+
+
+def _paired_nibbles(numbers: Array) -> Array:
+    """The lower halves of bytes have one group of 32, the upper ones the next."""
+    pairs = (numbers & 15).reshape(-1, 4, 2, 32)
+    return (pairs[:, :, 0] | pairs[:, :, 1] << 4).reshape(-1, 128)
+
+
+def _encode_q4_k(blocks: Array) -> Array:
+    head, numbers = _grouped_affine(blocks, 15)
+    return np.concatenate([head, _paired_nibbles(numbers)], axis=-1)
+
+
+def _encode_q5_k(blocks: Array) -> Array:
+    head, numbers = _grouped_affine(blocks, 31)
+    fifth = np.packbits(numbers >> 4, axis=1, bitorder="little").reshape(-1, 32)
+    return np.concatenate([head, fifth, _paired_nibbles(numbers)], axis=-1)
+
+
+def _encode_q6_k(blocks: Array) -> Array:
+    groups = blocks.reshape(-1, 16, 16)
+    wanted = _signed_step(groups, 32)[..., 0]
+    unit = _signed_step(wanted, 128)
+    scales = np.rint(_steps(wanted, unit, 0)).clip(-128, 127).astype(np.int8)
+    steps = (scales * unit.astype("<f2").astype(np.float32))[..., None]
+    numbers = (np.rint(_steps(groups, steps, 0)).clip(-32, 31) + 32).astype(np.uint8)
+    halves, quarters = (numbers & 15).reshape(-1, 2, 2, 64), (numbers >> 4).reshape(-1, 2, 4, 32)
+    low = halves[:, :, 0] | halves[:, :, 1] << 4
+    high = np.bitwise_or.reduce(quarters << np.array([0, 2, 4, 6], np.uint8)[:, None], axis=2)
+    parts = [low.reshape(-1, 128), high.reshape(-1, 64), scales.view(np.uint8), *_halves(unit)]
+    return np.concatenate(parts, axis=-1)
+
+
 ENCODERS: Mapping[str, Callable[[Array], Array]] = {
     "q4_0": _encode_q4_0,
     "q4_1": _encode_q4_1,
     "q5_0": _encode_q5_0,
     "q5_1": _encode_q5_1,
     "q8_0": _encode_q8_0,
+    "q4_k": _encode_q4_k,
+    "q5_k": _encode_q5_k,
+    "q6_k": _encode_q6_k,
+    "mxfp4": _encode_mxfp4,
+    "u4_f32": partial(_encode_affine_f32, 4),
+    "u8_f32": partial(_encode_affine_f32, 8),
 }
 """The bytes of blocks, by the names of the formats."""
 

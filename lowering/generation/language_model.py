@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -32,6 +32,8 @@ from vm_dialect.executable import Executable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from relax_dialect.nn.decoder_program import DecoderProgram
 
 USUAL_CONTEXT = 2048
 """Tokens that there is room for, unless told otherwise; fewer if the model was made for fewer."""
@@ -99,12 +101,15 @@ class LanguageModel:
         context: int | None = None,
         sequences: int = 1,
         cache_format: CacheFormat = "f32",
+        weight_format: str | None = None,
         cache: bool = True,
     ) -> LanguageModel:
         """Compiles the model of a GGUF file or of a folder of Hugging Face, with room for `context` tokens.
 
         The weights of a GGUF file stay in it. At most so many `sequences` are written at once, others wait.
-        `cache_format` is that of keys and values. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or
+        `cache_format` is that of keys and values. Matrices of a folder are packed into blocks of `weight_format`, such
+        as `q8_0`, if there is one, unless they are already, but not those that route tokens to experts; the weights of
+        a GGUF file stay as they are. `GGUFImportError` or `HuggingFaceImportError` for what is damaged or
         not supported.
         """
         if sequences < 1:
@@ -112,7 +117,9 @@ class LanguageModel:
         if cache_format not in CACHE_FORMATS:
             raise ValueError(f"expected a cache of {', '.join(CACHE_FORMATS)}, got {cache_format!r}")
         if Path(path).is_dir():
-            config, tokenizer, executable = _of_folder(path, cache_format, cache)
+            config, tokenizer, executable = _of_folder(path, cache_format, weight_format, cache)
+        elif weight_format is not None:
+            raise ValueError(f"{fspath(path)}: weights of files are not quantised, only those of folders")
         else:
             file = read_file(path)
             config, tokenizer = config_of(file), tokenizer_of(file, default_cache() if cache else NO_CACHE)
@@ -326,19 +333,29 @@ def _module(file: GGUFFile, cache_format: CacheFormat, context: int | None = Non
 
 
 def _of_folder(
-    path: str | PathLike[str], cache_format: CacheFormat, cache: bool
+    path: str | PathLike[str], cache_format: CacheFormat, weight_format: str | None, cache: bool
 ) -> tuple[DecoderConfig, Tokenizer, Callable[[int], Executable]]:
     """The model of a folder of Hugging Face, and what compiles it for texts of so many tokens."""
-    from relax_dialect.frontend.huggingface import models
-    from relax_dialect.nn.decoder_program import DecoderProgram
+    from relax_dialect.frontend.huggingface.models import config_of
 
     folder = huggingface.read_folder(path)
 
     def executable(context: int) -> Executable:
-        program = DecoderProgram(models.model_of(folder, context), cache_format)
-        return build(program.module(), cache=cache)
+        return build(_program_of(folder, cache_format, weight_format, context).module(), cache=cache)
 
-    return models.config_of(folder), tokenizer_of_folder(folder), executable
+    return config_of(folder), tokenizer_of_folder(folder), executable
+
+
+def _program_of(
+    folder: huggingface.ModelFolder, cache_format: CacheFormat, weight_format: str | None, context: int
+) -> DecoderProgram:
+    from relax_dialect.frontend.huggingface.models import model_of
+    from relax_dialect.nn.decoder_program import DecoderProgram
+
+    model = model_of(folder, context)
+    if weight_format is not None:
+        model.quantize(weight_format, leave_out=("*.mlp.gate.weight",))
+    return DecoderProgram(model, cache_format)
 
 
 def _room(config: DecoderConfig, context: int | None) -> int:

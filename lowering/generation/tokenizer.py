@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -108,19 +111,29 @@ class Tokenizer:
     """Tokens that templates name."""
 
     def encode(self, text: str) -> list[int]:
-        """The tokens of a text, special ones written out in it included."""
-        tokens: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        """The tokens of a text, special ones written out in it included; `ValueError` if the tokenizer fails."""
+        with library_errors(self._failed):
+            tokens: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         starts = self.bos is not None and tokens[:1] != [self.bos]
         return [self.bos, *tokens] if starts and self.bos is not None else tokens
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, without special ones."""
-        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
+        """The text of tokens, without special ones; `ValueError` if the tokenizer fails."""
+        with library_errors(self._failed):
+            return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
 
     def stream(self) -> Callable[[int], str]:
         """What gives the text that each token adds; none while a character is not complete."""
         stream = import_module("tokenizers.decoders").DecodeStream(skip_special_tokens=True)
-        return lambda token: stream.step(self.tokenizer, token) or ""
+
+        def step(token: int) -> str:
+            with library_errors(self._failed):
+                return stream.step(self.tokenizer, token) or ""
+
+        return step
+
+    def _failed(self, message: str) -> ValueError:
+        return ValueError(f"{self.path}: the tokenizer fails: {message}")
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The text that asks for an answer to messages, `{"role": "user", "content": ".."}`, by the model's template.
@@ -139,11 +152,26 @@ class Tokenizer:
 
         environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = refuse
+        del environment.globals["lipsum"]  # texts of any length
         try:
             template = environment.from_string(self.template)
             return template.render(messages=list(messages), add_generation_prompt=True, **self.special)
-        except (errors.TemplateError, TypeError, ArithmeticError, LookupError, ValueError, RecursionError) as error:
+        except (errors.TemplateError, TypeError, LookupError, ArithmeticError, ValueError, *_EXHAUSTED) as error:
             raise ValueError(f"{self.path}: the template for chats fails: {error}") from error
+
+
+_EXHAUSTED = (RecursionError, MemoryError)
+
+
+@contextmanager
+def library_errors(refused: Callable[[str], ValueError]) -> Generator[None]:
+    """What the package `tokenizers` raises, panics included, as an error of ours: it has no class of its own."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GGUFImportError, HuggingFaceImportError):
+        raise
+    except BaseException as error:
+        raise refused(str(error)) from error
 
 
 def _missing(what: str, error: ModuleNotFoundError) -> ValueError:
@@ -163,9 +191,10 @@ def tokenizer_of(file: GGUFFile, cache: CodeCache = NO_CACHE) -> Tokenizer:
     except ModuleNotFoundError as error:
         raise _missing("texts", error) from error
     tokens = _texts(file, "tokenizer.ggml.tokens")
-    tokenizer = KINDS[kind](file, tokens, library, cache)
-    tokenizer.add_special_tokens(_whole(file, tokens, library, _CONTROL))
-    tokenizer.add_tokens(_whole(file, tokens, library, _USER_DEFINED))
+    with library_errors(lambda message: GGUFImportError(f"{file.path}: {message}")):
+        tokenizer = KINDS[kind](file, tokens, library, cache)
+        tokenizer.add_special_tokens(_whole(file, tokens, library, _CONTROL))
+        tokenizer.add_tokens(_whole(file, tokens, library, _USER_DEFINED))
     return Tokenizer(
         file.path, tokenizer, _bos(file, tokens), _ends(file, tokens), _template(file), _named(file, tokens)
     )
@@ -196,6 +225,10 @@ SPACE = "\u2581"
 """What a space is in the tokens of SentencePiece."""
 
 
+LONGEST_TOKEN = 1 << 10
+"""The characters of a token of SentencePiece, as it is taken apart in every way."""
+
+
 def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: CodeCache) -> Any:
     """Byte-pair encoding of characters as SentencePiece does it: of neighbours that are a token when they are joined,
     those with the highest score first; characters that are no token are bytes, `<0x0A>`.
@@ -203,6 +236,8 @@ def _sentence_piece(file: GGUFFile, tokens: list[str], library: Any, cache: Code
     scores = file.metadata.get("tokenizer.ggml.scores")
     if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f" or len(scores) != len(tokens):
         raise GGUFImportError(f"{file.path}: the metadata tokenizer.ggml.scores expected {len(tokens)} numbers")
+    if (longest := max(map(len, tokens), default=0)) > LONGEST_TOKEN:
+        raise GGUFImportError(f"{file.path}: expected tokens of at most {LONGEST_TOKEN} characters, got {longest}")
     vocabulary = {token: number for number, token in enumerate(tokens)}
     pairs = [(tokens[a], tokens[b]) for a, b in _known_splits(file, vocabulary, tokens, np.nan_to_num(scores), cache)]
     unknown = file.integer("tokenizer.ggml.unknown_token_id", 0, most=len(tokens) - 1)
@@ -301,6 +336,33 @@ def _named(file: GGUFFile, tokens: Sequence[str]) -> dict[str, str]:
     return {name: tokens[number] for name, number in ids.items() if number is not None}
 
 
+MOST_GROWTH = 1 << 16
+"""How many times as long the steps of a tokenizer may make a text: a few steps that double it are no matter, but a
+hundred of them would take all memory.
+"""
+
+
+def _growth(step: Any) -> int:
+    """How many times as long a step, or what it consists of, may make a text; at least."""
+    if isinstance(step, list):
+        return math.prod(map(_growth, cast("list[Any]", step)))
+    if not isinstance(step, dict):
+        return 1
+    table = cast("Mapping[str, Any]", step)
+    match table.get("type"):
+        case "Replace" | "Prepend":
+            own = 1 + len(table.get("content", table.get("prepend", "")))
+        case "ByteLevel":
+            own = 2
+        case "Precompiled":
+            own = 16
+        case "TemplateProcessing":
+            own = max(1, len(table.get("single", ())))
+        case _:
+            own = 1
+    return own * math.prod(map(_growth, table.values()))
+
+
 def tokenizer_of_folder(folder: ModelFolder) -> Tokenizer:
     """The tokenizer in a folder of Hugging Face; `HuggingFaceImportError` for one that cannot be read."""
     try:
@@ -308,16 +370,20 @@ def tokenizer_of_folder(folder: ModelFolder) -> Tokenizer:
     except ModuleNotFoundError as error:
         raise _missing("texts", error) from error
     path = folder.path / "tokenizer.json"
-    try:
+    with library_errors(lambda message: HuggingFaceImportError(f"cannot read {path}: {message}")):
         open_regular(path).close()
         tokenizer = library.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises no class of its own
-        raise HuggingFaceImportError(f"cannot read {path}: {error}") from error
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        for step in (tokenizer.normalizer, tokenizer.pre_tokenizer, tokenizer.post_processor, tokenizer.decoder):
+            if step is not None and (growth := _growth(json.loads(step.__getstate__()))) > MOST_GROWTH:
+                raise ValueError(f"expected steps that make a text at most {MOST_GROWTH} times as long, got {growth}")
+        empty: list[int] = tokenizer.encode("").ids
     settings = folder.path / "tokenizer_config.json"
     said: Mapping[str, Any] = read_json(settings) if settings.exists() else {}
     special = {key: text for key in ("bos_token", "eos_token") if (text := _token_text(said.get(key))) is not None}
     ids = {key: tokenizer.token_to_id(text) for key, text in special.items()}
-    starts = tokenizer.encode("").ids[:1] == [ids.get("bos_token")]
+    starts = empty[:1] == [ids.get("bos_token")]
     written = folder.path / "chat_template.jinja"
     template: object = _text_in(written) if written.exists() else said.get("chat_template")
     return Tokenizer(

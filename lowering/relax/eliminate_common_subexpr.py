@@ -18,7 +18,7 @@ from relax_dialect.analysis.effects import may_be_written, may_write
 from relax_dialect.ops.call_tir import CallTIRInplaceOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.scope import symbols_witnessed
-from relax_dialect.traits import Loop, impurity_of
+from relax_dialect.traits import Loop, Unpacks, impurity_of
 
 _Known: TypeAlias = "MutableMapping[Hashable, Operation]"
 """The ops whose results may be used here, by what they compute."""
@@ -48,6 +48,7 @@ class EliminateCommonSubexprPass(ModulePass):
 
     * an op that binds symbols;
     * an op whose result somebody may write into, as `relax.call_tir_inplace` does: the other use would see it;
+    * an op that unpacks weights: the kernel of each use decodes them itself;
     * in a closure, an op that is equal to one outside: it would have to be captured.
 
     One walk of its own, not xDSL's `cse`: that takes any write to change all memory, and lets a closure capture what is
@@ -101,7 +102,9 @@ class _Visit:
         self._age = start + writes
 
     def _is_candidate(self, op: Operation) -> bool:
-        if op.has_trait(IsTerminator) or symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):
+        if op.has_trait(IsTerminator) or op.has_trait(Unpacks):
+            return False
+        if symbols_witnessed(op) or isinstance(op, CallTIRInplaceOp):
             return False
         return impurity_of(op) is None and not any(self._may_be_written(result) for result in _memory(op.results))
 

@@ -171,8 +171,8 @@ TORCH: Mapping[str, str] = {
     """,
     "gather": """
         aten.embedding_renorm.default aten.gather.default aten.index_add.default aten.index_copy.default
-        aten.index_fill.int_Scalar aten.index_reduce.default aten.scatter.reduce aten.scatter.src aten.scatter.value
-        aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
+        aten.index_fill.int_Scalar aten.index_reduce.default aten.put.default aten.scatter.reduce aten.scatter.src
+        aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
     """,
     "histograms": "aten.bincount.default aten.histc.default",
     "image": """
@@ -188,9 +188,9 @@ TORCH: Mapping[str, str] = {
         aten.upsample_trilinear3d.default aten.upsample_trilinear3d.vec
     """,
     "indexing": """
-        aten.as_strided.default aten.as_strided_copy.default aten.index_select.default aten.narrow.default
-        aten.narrow_copy.default aten.select.int aten.select_copy.int aten.slice.Tensor aten.slice_copy.Tensor
-        aten.take.default aten.unfold.default aten.unfold_copy.default
+        aten.as_strided.default aten.as_strided_copy.default aten.as_strided_scatter.default
+        aten.index_select.default aten.narrow.default aten.narrow_copy.default aten.select.int aten.select_copy.int
+        aten.slice.Tensor aten.slice_copy.Tensor aten.take.default aten.unfold.default aten.unfold_copy.default
     """,
     "joining": """
         aten.cat.default aten.chunk.default aten.concat.default aten.concatenate.default aten.meshgrid.default

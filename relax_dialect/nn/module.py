@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -16,7 +17,8 @@ from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.types import InfoLike
 from relax_dialect.ops.quantization import DequantizeBlocksOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.block_arrays import BlockArray
+from tir_dialect.block_arrays import ENCODERS, BlockArray, encode_rows
+from tir_dialect.block_formats import FORMATS
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import from_numpy
 
@@ -168,6 +170,32 @@ class Module(ABC):
             raise StateError("; ".join([*_listed("missing", missing), *_listed("unknown", unknown)]))
         for name, parameter in parameters.items():
             parameter.load(state[name])
+
+    def quantize(
+        self, name: str, *, leave_out: Sequence[str] = (), min_elements: int = 4096, max_error: float = 0.5
+    ) -> dict[str, float]:
+        """Packs loaded matrices, and stacks of them, into blocks along their rows; gives the relative error of each.
+
+        `name` is that of the format. Left as they are: what a pattern of `leave_out` matches, as a shell would; fewer
+        elements than `min_elements`; rows that are no whole blocks; numbers that are not finite or have a greater error
+        than `max_error`; and what is packed already. The error is the root of the mean squared one, relative to that of
+        the elements. `ValueError` for a format that has no encoder.
+        """
+        if name not in ENCODERS:
+            raise ValueError(f"there is no encoder of {name!r}, only of {', '.join(ENCODERS)}")
+        errors: dict[str, float] = {}
+        for path, parameter in self.named_parameters():
+            elements = parameter.elements
+            if not isinstance(elements, np.ndarray) or any(fnmatchcase(path, pattern) for pattern in leave_out):
+                continue
+            if elements.ndim < 2 or elements.size < min_elements or elements.shape[-1] % FORMATS[name].elements:
+                continue
+            if np.isfinite(elements).all():
+                blocks, error = encode_rows(elements, FORMATS[name])
+                if error <= max_error:
+                    parameter.load(blocks)
+                    errors[path] = error
+        return errors
 
 
 def _missing(wanted: Iterable[str], there: Mapping[str, Any]) -> list[str]:

@@ -31,6 +31,7 @@ def generate(args: argparse.Namespace) -> None:
             context=args.context,
             sequences=1 if args.serve is None else args.sequences,
             cache_format=args.cache_format,
+            weight_format=args.weight_format,
             cache=not args.no_cache,
         )
         if args.serve is not None:

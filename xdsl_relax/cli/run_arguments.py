@@ -73,6 +73,9 @@ def _add_generation(parser: argparse.ArgumentParser) -> None:
         help="how keys and values are stored (default: f32)",
     )
     group.add_argument(
+        "--weight-format", metavar="FORMAT", help="pack the matrices of a folder into blocks, such as q8_0 or q4_k"
+    )
+    group.add_argument(
         "--temperature", type=float, default=0.0, metavar="T", help="draw by probability (default: 0, the likeliest)"
     )
     group.add_argument("--top-k", type=_not_negative, default=0, metavar="K", help="of the K likeliest only")

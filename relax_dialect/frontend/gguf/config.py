@@ -276,7 +276,7 @@ def config_of(file: GGUFFile) -> DecoderConfig:
 
 def _scaling(sizes: _Sizes, rotated: int) -> RopeScaling | None:
     """How rotary embeddings are scaled; `GGUFImportError` for a way that is not known."""
-    file, kind = sizes.file, sizes.file.metadata.get(f"{sizes.name}.rope.scaling.type", "none")
+    file, kind = sizes.file, sizes.file.text(f"{sizes.name}.rope.scaling.type", "none")
     if "rope_freqs.weight" in file.tensors:
         return DivisorScaling(_divisors(file, "rope_freqs", rotated))
     if "rope_factors_long.weight" in file.tensors:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from relax_dialect.frontend.huggingface.folder import ModelFolder, number, positive
+from relax_dialect.frontend.huggingface.quantized import packed_tensors
 from relax_dialect.nn.config import (
     DecoderConfig,
     ExpertsConfig,
@@ -24,7 +25,6 @@ from relax_dialect.nn.decoder import Decoder, split_fused
 from relax_dialect.nn.layers import ACTIVATIONS
 from relax_dialect.nn.module import StateError
 from tir_dialect.block_arrays import BlockArray
-from tir_dialect.block_formats import FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -367,7 +367,7 @@ def config_of(folder: ModelFolder) -> DecoderConfig:
             "hidden_size": hidden,
             "num_hidden_layers": folder.integer("num_hidden_layers", most=1 << 10),
             "num_attention_heads": heads,
-            "head_dim": folder.integer("head_dim", hidden // heads),
+            "head_dim": folder.integer("head_dim", hidden // heads, most=1 << 16),
             "max_position_embeddings": folder.integer("max_position_embeddings", 2048),
         }
         if "num_key_value_heads" not in fields:
@@ -488,7 +488,7 @@ def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
     family, config = _family(folder), config_of(folder)
     config = config if context is None else config.for_context(context)
     state: dict[str, Elements] = {}
-    for key, array in _decoded_experts(folder).items():
+    for key, array in packed_tensors(folder).items():
         name = key.removeprefix("model.")
         if re.search(family.ignored, name) or (config.tie_word_embeddings and name.startswith("lm_head.")):
             continue
@@ -497,32 +497,21 @@ def model_of(folder: ModelFolder, context: int | None = None) -> Decoder:
         state[name] = _stored(family, name, array)
     model = Decoder(config)
     try:
-        model.load_state_dict(split_fused(_stacked(state), config))
+        state = split_fused(_stacked(state), config)
+        model.load_state_dict(_without_zeros(state, model) if folder.table("quantization_config") else state)
     except StateError as error:
         raise folder.error(str(error)) from error
     return model
 
 
-def _decoded_experts(folder: ModelFolder) -> Mapping[str, Elements]:
-    """The tensors, in which experts of MXFP4, `..._blocks` of numbers and `..._scales` of exponents, are block arrays.
-
-    A byte of the file has two numbers that follow each other; in a block it has one of each half.
-    """
-    found: dict[str, Elements] = {}
-    for name, array in folder.tensors.items():
-        stem = name.removesuffix("_blocks")
-        if name.endswith("_scales") and f"{name.removesuffix('_scales')}_blocks" in folder.tensors:
-            continue
-        if stem == name:
-            found[name] = array
-            continue
-        scales = folder.tensors.get(f"{stem}_scales")
-        if scales is None or array.dtype != np.uint8 or scales.dtype != np.uint8 or array.shape != (*scales.shape, 16):
-            raise folder.error(f"'{name}' expected 16 bytes for each exponent of '{stem}_scales'")
-        numbers = np.stack([array & 15, array >> 4], axis=-1).reshape(*scales.shape, 32)
-        blocks = np.concatenate([scales[..., None], numbers[..., :16] | numbers[..., 16:] << 4], axis=-1)
-        found[stem] = BlockArray(blocks.reshape(*scales.shape[:-1], -1), FORMATS["mxfp4"])
-    return found
+def _without_zeros(state: Mapping[str, Elements], model: Decoder) -> Mapping[str, Elements]:
+    """A state without biases of zeros that the model has not: some tools give one to each layer that they quantise."""
+    known = {name for name, _ in model.named_parameters()}
+    return {
+        name: each
+        for name, each in state.items()
+        if name in known or not name.endswith(".bias") or not isinstance(each, np.ndarray) or np.any(each)
+    }
 
 
 def _experts_in_order(name: str, array: Elements) -> Elements:
@@ -539,25 +528,35 @@ def _experts_in_order(name: str, array: Elements) -> Elements:
 def _stacked(state: Mapping[str, Elements]) -> dict[str, Elements]:
     """A state in which the weights of experts, which have numbers in their names, are one tensor."""
     found: dict[str, Elements] = {}
-    experts: dict[str, dict[int, NDArray[Any]]] = {}
+    experts: dict[str, dict[int, Elements]] = {}
     for name, array in state.items():
         match = re.fullmatch(r"(.*\.mlp\.experts)\.(\d{1,4})\.(.*)", name)
-        if match is None or not isinstance(array, np.ndarray):
+        if match is None:
             found[name] = array
         else:
             experts.setdefault(f"{match[1]}.{match[3]}", {})[int(match[2])] = array
     for name, arrays in experts.items():
-        if sorted(arrays) != list(range(len(arrays))) or len({each.shape for each in arrays.values()}) > 1:
-            raise StateError(f"'{name}' expected experts of one shape, numbered from 0, got {sorted(arrays)}")
-        found[name] = np.stack([arrays[number] for number in range(len(arrays))])
+        kinds = {
+            (each.shape, each.block_format.name if isinstance(each, BlockArray) else "") for each in arrays.values()
+        }
+        if sorted(arrays) != list(range(len(arrays))) or len(kinds) > 1:
+            raise StateError(
+                f"'{name}' expected experts of one shape and format, numbered from 0, got {sorted(arrays)}"
+            )
+        found[name] = _stack([arrays[number] for number in range(len(arrays))])
     return found
 
 
+def _stack(arrays: Sequence[Elements]) -> Elements:
+    packed = np.stack([each.packed if isinstance(each, BlockArray) else each for each in arrays])
+    return BlockArray(packed, arrays[0].block_format) if isinstance(arrays[0], BlockArray) else packed
+
+
 def _stored(family: Family, name: str, array: Elements) -> Elements:
-    """A tensor as `nn.Decoder` has it."""
+    """A tensor as `nn.Decoder` has it; packed weights are rows of outputs in all checkpoints."""
     if family.interleaved_experts and ".experts." in name:
         return _experts_in_order(name, array)
-    if not isinstance(array, np.ndarray):
+    if isinstance(array, BlockArray):
         return array
     if family.transposed is not None and re.search(family.transposed, name):
         return array.T

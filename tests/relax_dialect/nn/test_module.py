@@ -62,6 +62,33 @@ def test_export_with_arrays_blocks_and_half_precision():
     np.testing.assert_allclose(run(module, "main", [ids]), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_matrices_are_quantised():
+    """Along their rows, with the error that is given; some are left out by name, size, shape, error or elements."""
+    block = Block(nn.Embedding(10, 32))
+    state = _state(block)
+    state["mlps.0.up_proj.weight"][0, 0] = np.inf
+    state["mlps.1.up_proj.weight"] *= 1e-12  # scales of f16 are 0
+    packed = BlockArray(encode(state["table.weight"], FORMATS["q5_0"]), FORMATS["q5_0"])
+    block.load_state_dict(state | {"table.weight": packed})
+    errors = block.quantize("q4_0", leave_out=["*.1.down_*"], min_elements=1024)
+    assert list(errors) == ["mlps.0.gate_proj.weight", "mlps.0.down_proj.weight", "mlps.1.gate_proj.weight"]
+    for name, parameter in block.named_parameters():
+        elements = parameter.elements
+        if name in errors:
+            assert isinstance(elements, BlockArray)
+            off = elements.decoded() - state[name]
+            assert errors[name] == pytest.approx(np.linalg.norm(off) / np.linalg.norm(state[name]), rel=1e-4)
+            assert errors[name] < 0.1
+        elif name != "table.weight":
+            assert elements is state[name]
+    table = block.table.weight.elements
+    assert isinstance(table, BlockArray)
+    assert table.packed is packed.packed
+    assert block.quantize("q4_0", leave_out=["*.1.down_*"], min_elements=1024) == {}
+    with pytest.raises(ValueError, match="no encoder of 'q9'"):
+        block.quantize("q9")
+
+
 def test_parameters_without_elements_are_weights_of_other_files():
     module = nn.export(nn.Linear(4, 2), {"x": tensor(("n", 4))})
     assert 'relax.constant "weight" : !relax.tensor<[2, 4], f32>' in str(module)

@@ -261,6 +261,49 @@ def _q6_k(blocks: Blocks, number: int) -> WordGroup:
     return WordGroup(words, blocks.scaled(blocks.half(blocks.header(208)), scale))
 
 
+def _mask(blocks: Blocks, word: SSAValue, bit: int) -> SSAValue:
+    """All bits of the bytes that have one bit set, none of the others."""
+    flags = blocks.bits(word, bit, 0x01010101)
+    return blocks.value(arith.SubiOp(blocks.value(arith.ShLIOp(flags, blocks.constant(8))), flags))
+
+
+def _chosen(blocks: Blocks, mask: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+    """The bits of one of two vectors."""
+    rest = blocks.value(arith.XOrIOp(mask, blocks.constant(-1)))
+    return blocks.joined(blocks.value(arith.AndIOp(then, mask)), blocks.value(arith.AndIOp(otherwise, rest)))
+
+
+_MOST_DOUBLED = 12
+"""The greatest magnitude of twice a number of `f4E2M1FN`."""
+
+
+def _doubled_f4(blocks: Blocks, word: SSAValue) -> SSAValue:
+    """Twice the numbers of `f4E2M1FN` in the bytes, plus `_MOST_DOUBLED`.
+
+    A magnitude `m` is itself below 4, else `4 | 2 * (m & 1)`, twice that above 5. No byte is carried into the next.
+    """
+    low = blocks.bits(word, 0, 0x01010101)
+    large = blocks.joined(blocks.value(arith.AddiOp(low, low)), blocks.constant(0x04040404))
+    more = blocks.value(arith.AndIOp(large, _mask(blocks, word, 1)))
+    doubled = blocks.value(arith.AddiOp(large, more))
+    magnitude = _chosen(blocks, _mask(blocks, word, 2), doubled, blocks.bits(word, 0, 0x07070707))
+    middle = blocks.constant(_MOST_DOUBLED * 0x01010101)
+    below, above = (blocks.value(kind(middle, magnitude)) for kind in (arith.SubiOp, arith.AddiOp))
+    return _chosen(blocks, _mask(blocks, word, 3), below, above)
+
+
+def _mxfp4(blocks: Blocks, number: int) -> WordGroup:
+    exponent = blocks.bits(blocks.words(0, 4)[0], 0, 255)
+    # Half of the power of two, which is subnormal for exponents below 2.
+    subnormal = blocks.value(arith.ShLIOp(blocks.constant(1 << 21), blocks.bits(exponent, 0, 1)))
+    normal = blocks.value(arith.ShLIOp(blocks.value(arith.SubiOp(exponent, blocks.constant(1))), blocks.constant(23)))
+    is_small = blocks.value(
+        arith.ShRSIOp(blocks.value(arith.SubiOp(exponent, blocks.constant(2))), blocks.constant(31))
+    )
+    words = [_doubled_f4(blocks, word) for word in _nibbles(blocks, 1)]
+    return WordGroup(words, blocks.single(_chosen(blocks, is_small, subnormal, normal)))
+
+
 def _q2_k(blocks: Blocks, number: int) -> WordGroup:
     outer, inner = number // 8 * 32, number % 8 * 16
     words = blocks.bits_of_bytes(blocks.words(16 + outer + inner % 32, 4), inner // 32 * 2, 3)
@@ -307,6 +350,7 @@ LANE_FORMATS: Mapping[str, LaneFormat] = {
     "q4_k": LaneFormat(8, _q4_k),
     "q5_k": LaneFormat(8, _q5_k),
     "q6_k": LaneFormat(16, _q6_k, ((208, i16),), 32),
+    "mxfp4": LaneFormat(1, _mxfp4, offset=_MOST_DOUBLED),
     "u4_f32": LaneFormat(1, _u4_f32),
     "u8_f32": LaneFormat(1, _u8_f32),
 }

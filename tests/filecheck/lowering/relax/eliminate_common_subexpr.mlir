@@ -172,3 +172,20 @@ relax.func @written_in_loop(%x: !relax.tensor<[4], f32>, %n: !relax.prim<i64>) -
   %7 = relax.tuple(%0, %1, %r, %6)
   relax.return %7
 }
+
+// -----
+
+// Packed weights are decoded by each kernel that reads them: as one value they would be unpacked into memory.
+// CHECK-LABEL: relax.func @packed
+// CHECK:         relax.matmul %x, %{{.*}}
+// CHECK:         relax.dequantize_blocks
+// CHECK:         relax.matmul
+relax.func @packed(%x: !relax.tensor<[4, 32], f32>, %w: !relax.tensor<[32, 34], ui8>) -> !relax.object {
+  %0 = relax.dequantize_blocks %w format = "q8_0"
+  %1 = relax.permute_dims %0
+  %2 = relax.matmul %x, %1
+  %3 = relax.dequantize_blocks %w format = "q8_0"
+  %4 = relax.permute_dims %3
+  %5 = relax.matmul %2, %4
+  relax.return %5
+}

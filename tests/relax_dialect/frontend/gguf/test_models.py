@@ -166,6 +166,15 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path):
         model.load_state_dict(_with_wrong_norm(model))
 
 
+def test_metadata_of_another_kind_are_refused(tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    decoders.write_decoder(path)
+    file = read_file(path)
+    wrong = replace(file, metadata={**file.metadata, "llama.rope.scaling.type": np.zeros(2)})
+    with pytest.raises(GGUFImportError, match=r"the metadata llama\.rope\.scaling\.type expected a text"):
+        model_of(wrong)
+
+
 def _with_wrong_norm(model: Decoder) -> dict[str, np.ndarray]:
     return {
         name: np.zeros((3,) if name == "norm.weight" else parameter.shape, np.float32)

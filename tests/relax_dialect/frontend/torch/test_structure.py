@@ -36,6 +36,7 @@ def manipulation(x: Tensor, i: Tensor) -> Any:
         ),
         *(x.diagonal(0, 1, 2), x.diagonal(-1, 0, 2), torch.diag_embed(i), x.unfold(2, 2, 1)),
         torch.as_strided(x.contiguous(), (2, 2), (12, 1), 1),
+        torch.as_strided_scatter(x.contiguous(), x[:2, 0, :2], (2, 2), (12, 1), 1),
     ]
 
 
@@ -113,10 +114,25 @@ def sorting(x: Tensor, i: Tensor) -> Any:
 def scalars(x: Tensor, i: Tensor) -> Any:
     """Along an axis a scalar is a vector of one element."""
     s, n = x.sum(), i.sum()
+    zero = n * 0
     return [
+        *(s.gather(0, zero), s.gather(0, zero[None]), x[0, 0].gather(0, zero + 1), x.gather(0, zero.new_zeros(0))),
+        *(s.index_select(0, zero[None]), s.index_fill(0, zero[None], 2), s.index_copy(0, zero[None], x[0, 0, 0])),
+        *(s.index_add(0, zero[None], x[0, 0, 0]), s.index_reduce(0, zero[None], x[0, 0, 0], "amax")),
         *(*s.max(0), *s.min(-1), *n.max(0), *s.median(0), *s.nanmedian(0), *s.kthvalue(1), *s.mode(0)),
         *(*s.sort(), *s.topk(1), s.argsort(0), s.argmax(0), s.msort(), s.cumsum(0), s.flip(0)),
+        *(s.unfold(0, 1, 1), x[:1].squeeze(()), s.squeeze(0), s.unsqueeze(0)),
         *torch.meshgrid(s, x[0, 0], n.float(), indexing="ij"),
+    ]
+
+
+def flattened(x: Tensor, i: Tensor) -> Any:
+    index, source = torch.tensor([3, -1, 3]), torch.tensor([5.0, 6.0, 7.0])
+    return [
+        x.put(index, source, accumulate=True),
+        x.put(index[1:], source[1:]),
+        x.take(index),
+        i.put(index[:1], i[0, :1]),
     ]
 
 
@@ -145,6 +161,7 @@ CASES = [
     (gathering, (X, ALONG)),
     (sorting, (X, INTS)),
     (scalars, (X, INTS)),
+    (flattened, (X, INTS)),
     (modes, (X, INTS)),
     (creation, (X, INTS)),
 ]
