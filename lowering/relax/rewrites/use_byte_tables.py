@@ -65,7 +65,7 @@ class UseByteTablesPass(Pass):
     """
 
     name = "use-byte-tables"
-    requires = tuple(each.name for each in _COSTLY)
+    requires = ("relax.astype",)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Looks up in every function, from its end: what leads from bytes to bytes may be a part of more of it."""
