@@ -41,6 +41,7 @@ def test_all_passes(body: str):
     check(body, PIPELINES)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_modes(body: str):
     run_everywhere(text(body), "main", arguments(), NEAR)

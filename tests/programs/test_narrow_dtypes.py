@@ -25,6 +25,8 @@ from tir_dialect.dtypes import numpy_dtype, parse_dtype
 from vm_dialect.tensors import from_numpy, to_numpy
 from vm_dialect.values import to_value
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def casts(name: str) -> ModuleOp:
     """To `f32` and back, and `f32` to the dtype."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 from hypothesis import Phase, settings
 
-QUICK, THOROUGH = 50, 500
+QUICK, THOROUGH = 30, 300
 """Examples of a property test that names no number, by profile."""
 
 

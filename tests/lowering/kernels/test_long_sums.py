@@ -22,7 +22,7 @@ from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import from_numpy, to_numpy
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5)
 
 Array = npt.NDArray[np.float64]
 EPSILON = float(np.finfo(np.float32).eps)

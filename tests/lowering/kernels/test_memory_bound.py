@@ -29,7 +29,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=2", "neoverse-n1 cores=4")
 

@@ -112,7 +112,7 @@ FAMILIES: Mapping[str, Mapping[str, Any]] = {
         "rope_scaling": DivisorScaling(np.array([1.0, 2.0, 1.5, 4.0])),
     },
 }
-NATIVE = ("gemma 2", "interleaved halves")
+NATIVE = ("gemma 2",)
 """Those that are compiled in the quick run."""
 
 
@@ -194,7 +194,7 @@ def test_fused_projections_are_split():
         split_fused({"layers.0.self_attn.qkv_proj.weight": np.zeros((63, 24))}, model.config)
 
 
-@pytest.mark.parametrize("family", ["gemma 2", "mixtral"])
+@pytest.mark.parametrize("family", ["mixtral", pytest.param("gemma 2", marks=pytest.mark.slow)])
 def test_what_a_step_moves_does_not_depend_on_the_text_so_far(family: str):
     """But for attention, which reads the keys and values of the text, no kernel has a loop over positions or pages, and
     no tensor but the pools has a dimension of them.

@@ -24,6 +24,8 @@ from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.sampled(2)
+
 DTYPES = {"ui8": np.uint8, "i8": np.int8}
 
 

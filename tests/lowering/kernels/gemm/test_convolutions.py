@@ -23,6 +23,8 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.sampled(2)
+
 CASES = {
     "1x1": Convolution(5, 17, 1),
     "1x1, every second": Convolution(4, 9, 1, stride=2),

@@ -35,6 +35,8 @@ from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import KIB, Target
 
+pytestmark = pytest.mark.sampled(2)
+
 MATRICES = ("mk,kn->mn", "mk,nk->mn")
 
 

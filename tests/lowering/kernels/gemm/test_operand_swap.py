@@ -10,6 +10,8 @@ from tests.lowering.kernels.gemm.support import Sum, check_guarded, kernel
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.sampled(3)
+
 SUBSCRIPTS = ["km,kn->mn", "km,nk->mn"]
 
 

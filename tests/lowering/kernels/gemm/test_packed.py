@@ -33,6 +33,8 @@ from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 
+pytestmark = pytest.mark.sampled(3)
+
 MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=4", "neoverse-n1 cores=2")
 
 

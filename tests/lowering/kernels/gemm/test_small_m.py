@@ -23,6 +23,8 @@ from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import KIB, Target
 
+pytestmark = pytest.mark.sampled(2)
+
 PRODUCT = Sum("mk,kn->mn")
 TARGET, WIDE = Target.parse("x86-64-v3 cores=1"), Target.parse("x86-64-v4 cores=1")
 

@@ -16,6 +16,8 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 
+pytestmark = pytest.mark.sampled(3)
+
 PRODUCT = Sum("mk,kn->mn")
 SIZES = ((0, 7), (1, 64), (3, 0), (5, 1), (16, 33), (17, 64), (23, 100), (40, 600))
 AROUND = """

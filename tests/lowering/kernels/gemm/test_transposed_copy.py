@@ -10,6 +10,8 @@ from tests.lowering.kernels.gemm.support import Sum, check_guarded, kernel, know
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.sampled(3)
+
 WIDE = "x86-64-v4 cores=2 l2_bytes=1048576"
 TRANSPOSED = Sum("mk,nk->mn")
 

@@ -21,6 +21,8 @@ from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 
+pytestmark = pytest.mark.sampled(2)
+
 Shape = tuple[str | int, ...]
 
 PROGRAMS: dict[str, tuple[Callable[..., Expr], str, list[Shape]]] = {

@@ -8,7 +8,7 @@ from tests.support.sweeps import in_turn
 from tir_dialect import dtypes
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 LOOPS = ["serial", "vectorized"]
 

@@ -14,7 +14,7 @@ from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.lowering.tir_to_llvm.conftest import find, parse
 from tests.support.sweeps import in_turn
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 INTEGERS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}

@@ -12,6 +12,8 @@ from lowering.tir_to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.tir_to_llvm.emitter import LoweringOptions
 from tests.support.kernels import MATMUL
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.mark.parametrize("sizes", [(0, 3, 2), (1, 1, 1), (3, 5, 7), (16, 8, 33), (2, 0, 2), (5, 4, 0)])
 def test_matmul(sizes: tuple[int, int, int], same_as_interpreter):

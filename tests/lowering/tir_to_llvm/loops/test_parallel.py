@@ -9,6 +9,8 @@ from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import compile_prim_funcs
 from lowering.llvm.loading.symbols import library_symbol
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture(params=[1, 2, 3, 7])
 def threads(request: pytest.FixtureRequest):

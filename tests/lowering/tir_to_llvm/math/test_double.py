@@ -18,6 +18,8 @@ from tests.lowering.tir_to_llvm.math.test_expansion import POWER as POWER_OF_F32
 from tests.lowering.tir_to_llvm.math.test_expansion import lowered_text
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.sampled(2)
+
 COUNT = 16384
 MACHINES = ("host", "x86-64-v3", "x86-64-v2")
 """The second has no tables in registers, the last no fused multiply-add."""

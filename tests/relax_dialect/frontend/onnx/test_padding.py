@@ -8,6 +8,8 @@ from onnx import TensorProto, helper, numpy_helper
 from relax_dialect.frontend.onnx import import_model
 from tests.support.programs import IDENTICAL, run_everywhere
 
+pytestmark = pytest.mark.sampled(2)
+
 WIDTHS = [(-1, 0, 2, 0), (2, -1, -1, 3), (-1, -2, 3, 1), (1, 3, -2, -1), (0, -2, 0, 6), (-1, -1, -1, -1), (0, 4, 0, -2)]
 SOURCES = ("constants", "data", "symbols")
 """Where widths come from; with symbols, the sizes of the data are not known either."""
