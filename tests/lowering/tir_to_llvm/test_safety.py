@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from lowering.cache.code_cache import NO_CACHE
 from lowering.compiler.kernels.kernels import compile_prim_funcs
 
+pytestmark = pytest.mark.sampled(2)
+
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
