@@ -262,7 +262,7 @@ def _imaginary_part(node: Node) -> Converted:
     return _complex(node, "self").imag
 
 
-@_converts("_conj", "conj", "conj_physical", "_conj_copy")
+@_converts("_conj", "conj", "conj_physical", "_conj_physical", "_conj_copy")
 def _conjugate(node: Node) -> Converted:
     x = _complex(node, "self")
     return Complex(x.real, op.negative(x.imag))

@@ -95,6 +95,7 @@ def transforms(x: Tensor) -> Any:
             fft.ifft(z, norm="ortho"),
         ),
         *(fft.rfft(x, dim=0), fft.ifft2(z), fft.rfft(x, n=8), fft.fftshift(z), fft.ihfft(x)),
+        *(fft.ihfft2(x), fft.ihfftn(x), z.conj_physical()),
     ]
     return [
         *(torch.view_as_real(each.resolve_conj()) for each in spectra),
