@@ -24,9 +24,9 @@ ONNX: Mapping[str, str] = {
         com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.QuickGelu com.microsoft.TransposeMatMul
     """,
     "contrib.normalization": """
-        SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.RelativePositionBias
-        com.microsoft.SimplifiedLayerNormalization com.microsoft.SkipLayerNormalization
-        com.microsoft.SkipSimplifiedLayerNormalization
+        SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.QEmbedLayerNormalization
+        com.microsoft.RelativePositionBias com.microsoft.SimplifiedLayerNormalization
+        com.microsoft.SkipLayerNormalization com.microsoft.SkipSimplifiedLayerNormalization
     """,
     "contrib.quantized": """
         com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4
@@ -40,8 +40,8 @@ ONNX: Mapping[str, str] = {
     "contrib.quantized_layers": "com.microsoft.DynamicQuantizeLSTM",
     "contrib.standard": """
         com.microsoft.CDist com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
-        com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Pad
-        com.microsoft.QuantizeLinear com.microsoft.Range com.microsoft.Trilu
+        com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Inverse
+        com.microsoft.Pad com.microsoft.QuantizeLinear com.microsoft.Range com.microsoft.Trilu com.microsoft.Unique
     """,
     "control_flow": "If Loop Scan",
     "convolution": "Conv ConvTranspose",

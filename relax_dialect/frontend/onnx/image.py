@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from xdsl.dialects.builtin import IntegerType, f32, f64
+from xdsl.dialects.builtin import f32, f64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -229,8 +229,7 @@ def _widened(node: Node, kind: Interpolation) -> Expr:
     dtype = node.dtype()
     if kind.method == "nearest_neighbor" or dtype in (f32, f64):
         return node[0]
-    is_wide = isinstance(dtype, IntegerType) and dtype.width.data > 16
-    return op.astype(node[0], f64 if is_wide else f32)
+    return op.astype(node[0], f64 if str(dtype) in ("i32", "i64", "ui32", "ui64") else f32)
 
 
 def _narrowed(node: Node, x: Expr) -> Expr:
