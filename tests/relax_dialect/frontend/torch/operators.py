@@ -5,6 +5,8 @@
     pip install torch expecttest
     python -m tests.relax_dialect.frontend.torch.operators [--mode native] [--dtype int64] [--samples 5] [NAME ...]
 
+With `--onnx` (`pip install onnxscript`) PyTorch writes each as an ONNX model, which the ONNX importer reads.
+
 Prints each operator with what became of its samples, and how many there were of each. Those that `torch.export` does
 not export, that write into their inputs, draw random numbers or leave memory unset, and whose results are no dense
 tensors, are left out, which is said with the reason. Each operator has a process of its own.
@@ -29,6 +31,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 from lowering import build
+from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from relax_dialect.frontend.torch import TorchImportError, from_exported_program
 from relax_dialect.interpreter import run
 from vm_dialect import VirtualMachine
@@ -66,7 +69,7 @@ class Call(torch.nn.Module):
         return self._function(*arguments, **keywords)
 
 
-def outcome(function: Callable[..., Any], sample: Any, mode: str) -> str:
+def outcome(function: Callable[..., Any], sample: Any, mode: str, *, onnx: bool = False) -> str:
     """`right`, why the sample is left out, or what went wrong."""
     call = Call(function, ((sample.input, *sample.args), sample.kwargs))
     try:
@@ -82,7 +85,10 @@ def outcome(function: Callable[..., Any], sample: Any, mode: str) -> str:
     if not expected or any(each.layout != torch.strided for each in (*expected, *given)):
         return "left out: no dense tensors"
     try:
-        module = from_exported_program(program)
+        proto = _as_onnx(program) if onnx else None
+        if isinstance(proto, str):
+            return f"left out: {proto}"
+        module = from_exported_program(program) if proto is None else import_model(proto)
         main = module.body.block.ops
         if any("%seed" in str(op).splitlines()[0] for op in main):
             return "left out: random numbers"
@@ -92,12 +98,20 @@ def outcome(function: Callable[..., Any], sample: Any, mode: str) -> str:
         else:
             made = VirtualMachine(build(module, mode="native" if mode == "native" else "bytecode"))["main"](*inputs)
         results = list(made) if not hasattr(made, "shape") else [made]
-    except TorchImportError as error:
+    except (TorchImportError, OnnxImportError) as error:
         return f"refused: {_said(error)}"
     except Exception as error:
         return f"{type(error).__name__}: {_said(error)}"
     arrays = [each if isinstance(each, np.ndarray) else np.asarray(to_numpy(each)) for each in results]
     return _difference(arrays, expected)
+
+
+def _as_onnx(program: Any) -> Any:
+    """The ONNX model that PyTorch makes of a program, or why it makes none."""
+    try:
+        return torch.onnx.export(program, (), dynamo=True, verbose=False).model_proto
+    except Exception as error:  # PyTorch's exporter fails in any way.
+        return f"no ONNX model: {_said(error)}"
 
 
 def _said(error: Exception) -> str:
@@ -136,7 +150,7 @@ def name_of(operator: Any) -> str:
     return ".".join(each for each in (operator.name, operator.variant_test_name) if each)
 
 
-def _samples(index: int, dtype: torch.dtype, count: int, mode: str, pipe: Connection) -> None:
+def _samples(index: int, dtype: torch.dtype, count: int, mode: str, onnx: bool, pipe: Connection) -> None:
     """Sends the outcomes for some samples of an operator."""
     operator = op_db[index]
     if operator.name in UNSET:
@@ -148,13 +162,13 @@ def _samples(index: int, dtype: torch.dtype, count: int, mode: str, pipe: Connec
         pipe.send([f"left out: no samples: {_said(error)}"])
         return
     chosen = samples[:: max(1, len(samples) // count)][:count]
-    pipe.send([outcome(operator.op, sample, mode) for sample in chosen])
+    pipe.send([outcome(operator.op, sample, mode, onnx=onnx) for sample in chosen])
 
 
-def outcomes(index: int, dtype: torch.dtype, count: int, mode: str) -> list[str]:
+def outcomes(index: int, dtype: torch.dtype, count: int, mode: str, onnx: bool) -> list[str]:
     """What became of some samples of an operator, in a process of its own."""
     receiver, sender = multiprocessing.Pipe(duplex=False)
-    arguments = (index, dtype, count, mode, sender)
+    arguments = (index, dtype, count, mode, onnx, sender)
     process = multiprocessing.get_context("fork").Process(target=_samples, args=arguments)
     process.start()
     sender.close()
@@ -168,14 +182,14 @@ def outcomes(index: int, dtype: torch.dtype, count: int, mode: str) -> list[str]
         process.join()
 
 
-def main(names: Iterable[str], dtype: torch.dtype, count: int, mode: str) -> int:
+def main(names: Iterable[str], dtype: torch.dtype, count: int, mode: str, onnx: bool) -> int:
     """Tries the operators of these names, or all; 1 if a value is wrong or a process ended."""
     wanted, seen = set(names), Counter[str]()
     for index, operator in enumerate(op_db):
         name = name_of(operator)
         if dtype not in operator.dtypes or (wanted and name not in wanted):
             continue
-        for text, times in Counter(outcomes(index, dtype, count, mode)).items():
+        for text, times in Counter(outcomes(index, dtype, count, mode, onnx)).items():
             print(f"{name:50} {times} {text}", flush=True)
             seen[text.partition(":")[0]] += times
     print(*(f"{kind}: {times}" for kind, times in seen.most_common()), sep=", ")
@@ -191,5 +205,6 @@ if __name__ == "__main__":
     parser.add_argument("--mode", choices=("interpret", "bytecode", "native"), default="interpret")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--samples", type=int, default=5, help="at most so many of each operator")
+    parser.add_argument("--onnx", action="store_true", help="by way of ONNX models that PyTorch writes")
     args = parser.parse_args()
-    sys.exit(main(args.names, getattr(torch, args.dtype), args.samples, args.mode))
+    sys.exit(main(args.names, getattr(torch, args.dtype), args.samples, args.mode, args.onnx))
