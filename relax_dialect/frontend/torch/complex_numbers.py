@@ -222,6 +222,13 @@ def _plus_product(node: Node) -> Converted:
     return _plus(_scaled(node, product, "alpha"), _scaled(node, _complex(node, "self"), "beta"))
 
 
+@_converts("lerp")
+def _between(node: Node) -> Converted:
+    start, end, weight = (_complex(node, name) for name in ("self", "end", "weight"))
+    away = Complex(op.subtract(end.real, start.real), op.subtract(end.imag, start.imag))
+    return _plus(start, _times(weight, away, op.multiply))
+
+
 @_converts("addcmul", "addcdiv")
 def _plus_elements(node: Node) -> Converted:
     other = _complex(node, "tensor2")
@@ -255,10 +262,11 @@ def _convolution(node: Node) -> Converted:
         made = plain(replace(node, arguments=dict(node.arguments) | {"input": x, "weight": weight, "bias": None}))
         return cast("Expr", made)
 
-    made = _times(_complex(node, "input"), _complex(node, "weight"), product)
+    weight = _complex(node, "weight")
+    made = _times(_complex(node, "input"), weight, product)
     if not node.has("bias"):
         return made
-    behind = [] if node.name == "linear" else list(range(1, (made.real.ndim or 0) - 1))
+    behind = [] if node.name == "linear" else list(range(1, (weight.real.ndim or 0) - 1))
     return _plus(made, _on(_complex(node, "bias"), lambda part: op.expand_dims(part, behind) if behind else part))
 
 
@@ -277,16 +285,10 @@ def _known(_: Node) -> Converted:
     return None
 
 
-@_converts("square")
-def _square(node: Node) -> Converted:
-    x = _complex(node, "self")
-    return _times(x, x, op.multiply)
-
-
-@_converts("pow")
+@_converts("pow", "square")
 def _power(node: Node) -> Converted:
     """A few factors, or `exp(exponent * log(x))`; the power 0 is 1."""
-    exponent = node.value("exponent")
+    exponent = 2 if node.name == "square" else node.value("exponent")
     if isinstance(exponent, int) and exponent > 0:
         x = found = _complex(node, "self")
         for _ in range(exponent - 1):
@@ -300,9 +302,10 @@ def _power(node: Node) -> Converted:
     return Complex(real, op.where(op.logical_or(is_one, is_zero), zero, made.imag))
 
 
-@_converts("exp")
+@_converts("exp", "exp2")
 def _exponential(node: Node) -> Converted:
-    return _exponent(_complex(node, "self"))
+    x = _complex(node, "self")
+    return _exponent(x if node.name == "exp" else _on(x, lambda part: op.multiply(part, node.like(math.log(2), part))))
 
 
 def _exponent(x: Complex) -> Complex:
@@ -428,13 +431,18 @@ def _masked_fill(node: Node) -> Converted:
 # Statistics
 
 
-@_converts("linalg_vector_norm", "norm")
+@_converts("linalg_vector_norm", "norm", "dist")
 def _norm(node: Node) -> Converted:
-    """Of the lengths of the elements."""
+    """Of the lengths of the elements, or of the differences from others."""
     plain = find(node.operator)
     assert plain is not None
     arguments = {name: None if name == "dtype" else value for name, value in node.arguments.items()}
-    return cast("Converted", plain(replace(node, arguments=arguments | {"self": _length(_complex_operand(node))})))
+    if node.name != "dist":
+        return cast("Converted", plain(replace(node, arguments=arguments | {"self": _length(_complex_operand(node))})))
+    x, y = (_of(node, node.value(name), node.out_dtype()) for name in ("self", "other"))
+    lengths = _length(Complex(op.subtract(x.real, y.real), op.subtract(x.imag, y.imag)))
+    given = arguments | {"self": lengths, "other": op.zeros_like(lengths)}
+    return cast("Converted", plain(replace(node, arguments=given)))
 
 
 @_converts("var", "std", "var_mean", "std_mean")
@@ -487,14 +495,10 @@ def _polar(length: Expr, angle: Expr) -> Complex:
     return Complex(op.multiply(length, op.cos(angle)), op.multiply(length, op.sin(angle)))
 
 
-@_converts("real")
-def _real_part(node: Node) -> Converted:
-    return _complex(node, "self").real
-
-
-@_converts("imag")
-def _imaginary_part(node: Node) -> Converted:
-    return _complex(node, "self").imag
+@_converts("real", "imag")
+def _component(node: Node) -> Converted:
+    x = _complex(node, "self")
+    return x.real if node.name == "real" else x.imag
 
 
 @_converts("_conj", "conj", "conj_physical", "_conj_physical", "_conj_copy")

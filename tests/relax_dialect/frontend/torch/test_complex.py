@@ -90,10 +90,23 @@ def functions(pairs: Tensor, x: Tensor, mask: Tensor, weights: Tensor) -> Any:
     made = [
         *(z**0.5, z**y, z**-2, (z * 0) ** 0, z.log(), z.log2(), z.log10(), torch.log1p(z), z.sgn(), (z * 0).sgn()),
         *(z.sin(), z.cos(), z.tan(), z.sinh(), z.cosh(), z.tanh(), z.sqrt(), (0j - z.real).sqrt(), z.rsqrt()),
-        *(z.sigmoid(), F.silu(z), torch.addcmul(z, y, z, value=2j), torch.addcdiv(z, y, y + 3)),
+        *(
+            z.exp2(),
+            torch.lerp(z, y, 0.25),
+            torch.lerp(z, y, z),
+            z.sigmoid(),
+            F.silu(z),
+            torch.addcmul(z, y, z, value=2j),
+            torch.addcdiv(z, y, y + 3),
+        ),
         *(torch.addmm(z[:, :1], z, y.mT, beta=2, alpha=1 - 2j), torch.addr(z[:, :3], z[:, 0], y[:, 1])),
         *(torch.baddbmm(z[None], z[None], y.mT[None] @ y[None]), torch.outer(z[0], y[1]), torch.vdot(z[0], y[0])),
-        *(F.linear(z, y, z[:, 0]), F.conv1d(z[None], k), F.conv1d(z[None], k, z[0, :3])),
+        *(
+            F.linear(z, y, z[:, 0]),
+            F.conv1d(z[None], k),
+            F.conv1d(z[None], k, z[0, :3]),
+            F.conv2d(z[None], k[:, :1, None], z[0, :3]),
+        ),
         F.conv_transpose1d(z[None], k.transpose(0, 1), z[0, :3]),
         *(F.pad(z, (1, 1), value=2.0), torch.cat([z, x]), z.masked_fill(mask, 3.0), z.masked_fill(mask, 3j)),
         *(torch.slice_scatter(z, y[:, :1], 1, 0, 1), z.index_put((torch.tensor([0]),), y[:1]), torch.diff(z)),
@@ -102,7 +115,14 @@ def functions(pairs: Tensor, x: Tensor, mask: Tensor, weights: Tensor) -> Any:
     ]
     real = [
         *(z == y, z != z, z.real == z, torch.logical_not(z * 0), torch.logical_and(z, mask), z.isnan(), z.isfinite()),
-        *(torch.linalg.vector_norm(z), torch.linalg.vector_norm(z, 1, 1), z.norm(dim=1), torch.var(z, 1), z.std()),
+        *(
+            torch.linalg.vector_norm(z),
+            torch.linalg.vector_norm(z, 1, 1),
+            torch.dist(z, y),
+            z.norm(dim=1),
+            torch.var(z, 1),
+            z.std(),
+        ),
         *(torch.var_mean(z, 1)[0], torch.std_mean(z, 0)[0], F.normalize(z).abs()),
     ]
     return [*(torch.view_as_real(each.resolve_conj()) for each in made), *real]
