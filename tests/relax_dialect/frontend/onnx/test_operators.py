@@ -302,15 +302,25 @@ def test_forms_that_the_tests_of_the_package_lack():
         ),
         helper.make_node("Resize", ["byte", "", "twice"], ["resized"], mode="linear"),
         helper.make_node("Resize", ["byte", "", "", "sizes"], ["resized at run time"], mode="linear"),
+        helper.make_node("Shrink", ["byte"], ["shrunk"], lambd=9.5, bias=1.0),
+        helper.make_node("Unsqueeze", ["x", "no axes"], ["same"]),
         helper.make_node("Attention", ["image", "image", "image", "mask"], ["attended"]),
     ]
     made = [name for node in nodes for name in node.output]
-    arrays = {"x": X, "half": half, "whole": whole, "image": IMAGE, "byte": byte, "sizes": i(1, 4, 12, 10)}
+    arrays = {
+        "x": X,
+        "half": half,
+        "whole": whole,
+        "image": IMAGE,
+        "byte": byte,
+        "sizes": i(1, 4, 12, 10),
+        "no axes": i(),
+    }
     described = [info(name, array) for name, array in arrays.items()]
     proto = model(nodes, described, [helper.make_tensor_value_info(name, 0, None) for name in made], constants, 23)
     expected = dict(zip(made, reference(proto, arrays), strict=True))
     np.testing.assert_array_equal(expected["powers"], np.trunc(whole ** np.float64(constants["threes"])))
-    exact = model([nodes[-3]], [info("byte", IMAGE)], unknown(["resized"], 4), constants)
+    exact = model([nodes[6]], [info("byte", IMAGE)], unknown(["resized"], 4), constants)
     (resized,) = reference(exact, {"byte": byte.astype(np.float32)})
     expected |= {name: resized.astype(np.uint8) for name in made if name.startswith("resized")}  # as ONNX Runtime
     expected |= {name: expected[name].astype(np.float16) for name in ("m", "v")}  # as the standard says
