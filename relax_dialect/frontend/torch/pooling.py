@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import f64
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
@@ -127,7 +128,9 @@ def max_unpool(node: Node) -> Result:
     x, where = (
         op.reshape(node.tensor(name), [*dims[:lead], product(node.shape(name)[lead:])]) for name in ("self", "indices")
     )
-    flat = op.full([*dims[:lead], product(dims[lead:])], node.like(0, x))
+    count = product(dims[lead:])
+    where = indices_within(node.bb, where, [count], f"'{node.name}' indices", "the result", from_back=False)
+    flat = op.full([*dims[:lead], count], node.like(0, x))
     return op.reshape(op.scatter_elements(flat, where, x, lead), dims)
 
 
