@@ -140,6 +140,12 @@ def _checked_factors(a: Array) -> tuple[Array, Array]:
     return factors, pivots
 
 
+def _with_reflections(a: Array) -> tuple[Array, Array]:
+    """What LAPACK's `geqrf` gives: the triangle, below which are the vectors of reflections, and their factors."""
+    packed, factors = np.linalg.qr(a, "raw")
+    return np.swapaxes(packed, -1, -2), factors
+
+
 def _triangle(options: Sequence[str]) -> Literal["L", "U"]:
     return "U" if "upper" in options else "L"
 
@@ -154,6 +160,7 @@ _OF_ONE: Mapping[str, Callable[[Array, Sequence[str]], Matrices]] = {
     "svd": lambda a, options: tuple(np.linalg.svd(a, full_matrices="full" in options)),
     "svdvals": lambda a, _: np.linalg.svd(a, compute_uv=False),
     "qr": lambda a, options: tuple(np.linalg.qr(a, "complete" if "complete" in options else "reduced")),
+    "geqrf": lambda a, _: _with_reflections(a),
     "eigh": lambda a, options: tuple(np.linalg.eigh(a, _triangle(options))),
     "eigvalsh": lambda a, options: np.linalg.eigvalsh(a, _triangle(options)),
     "eig": lambda a, _: _parts(*np.linalg.eig(a)),

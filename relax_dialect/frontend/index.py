@@ -24,9 +24,9 @@ ONNX: Mapping[str, str] = {
         com.microsoft.NhwcFusedConv com.microsoft.NhwcMaxPool com.microsoft.QuickGelu com.microsoft.TransposeMatMul
     """,
     "contrib.normalization": """
-        SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.RelativePositionBias
-        com.microsoft.SimplifiedLayerNormalization com.microsoft.SkipLayerNormalization
-        com.microsoft.SkipSimplifiedLayerNormalization
+        SimplifiedLayerNormalization com.microsoft.EmbedLayerNormalization com.microsoft.QEmbedLayerNormalization
+        com.microsoft.RelativePositionBias com.microsoft.SimplifiedLayerNormalization
+        com.microsoft.SkipLayerNormalization com.microsoft.SkipSimplifiedLayerNormalization
     """,
     "contrib.quantized": """
         com.microsoft.DynamicQuantizeMatMul com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4
@@ -40,8 +40,8 @@ ONNX: Mapping[str, str] = {
     "contrib.quantized_layers": "com.microsoft.DynamicQuantizeLSTM",
     "contrib.standard": """
         com.microsoft.CDist com.microsoft.ComplexMul com.microsoft.ComplexMulConj com.microsoft.DequantizeLinear
-        com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Pad
-        com.microsoft.QuantizeLinear com.microsoft.Range com.microsoft.Trilu
+        com.microsoft.ExpandDims com.microsoft.GatherND com.microsoft.GridSample com.microsoft.Inverse
+        com.microsoft.Pad com.microsoft.QuantizeLinear com.microsoft.Range com.microsoft.Trilu com.microsoft.Unique
     """,
     "control_flow": "If Loop Scan",
     "convolution": "Conv ConvTranspose",
@@ -70,7 +70,9 @@ ONNX: Mapping[str, str] = {
     "ml.trees": """
         ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.TreeEnsembleRegressor
     """,
-    "normalization": "BatchNormalization InstanceNormalization LRN LayerNormalization LpNormalization",
+    "normalization": """
+        BatchNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization
+    """,
     "padding": "Pad",
     "pooling": """
         AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool MaxUnpool
@@ -163,18 +165,24 @@ TORCH: Mapping[str, str] = {
     "decompositions": """
         aten._linalg_det.default aten._linalg_eigh.default aten._linalg_slogdet.default
         aten._linalg_solve_ex.default aten._linalg_svd.default aten.cholesky.default aten.cholesky_inverse.default
-        aten.cholesky_solve.default aten.linalg_cholesky_ex.default aten.linalg_householder_product.default
-        aten.linalg_inv_ex.default aten.linalg_lu.default aten.linalg_lu_factor_ex.default
-        aten.linalg_lu_solve.default aten.linalg_matrix_exp.default aten.linalg_pinv.atol_rtol_tensor
-        aten.linalg_qr.default aten.linalg_solve_triangular.default aten.lu_unpack.default
+        aten.cholesky_solve.default aten.geqrf.default aten.linalg_cholesky_ex.default
+        aten.linalg_householder_product.default aten.linalg_inv_ex.default aten.linalg_lu.default
+        aten.linalg_lu_factor_ex.default aten.linalg_lu_solve.default aten.linalg_matrix_exp.default
+        aten.linalg_matrix_sqrth.default aten.linalg_pinv.atol_rtol_tensor aten.linalg_polar.default
+        aten.linalg_qr.default aten.linalg_solve_triangular.default aten.lu_unpack.default aten.ormqr.default
         aten.triangular_solve.default
     """,
     "gather": """
         aten.embedding_renorm.default aten.gather.default aten.index_add.default aten.index_copy.default
         aten.index_fill.int_Scalar aten.index_reduce.default aten.put.default aten.scatter.reduce aten.scatter.src
         aten.scatter.value aten.scatter.value_reduce aten.scatter_add.default aten.scatter_reduce.two
+        aten.segment_reduce.default
     """,
-    "histograms": "aten.bincount.default aten.histc.default",
+    "histograms": """
+        aten._histogramdd_bin_edges.default aten._histogramdd_from_bin_cts.default
+        aten._histogramdd_from_bin_tensors.default aten.bincount.default aten.histc.default aten.histogram.bin_ct
+        aten.histogram.bins_tensor
+    """,
     "image": """
         aten._upsample_bicubic2d_aa.default aten._upsample_bicubic2d_aa.vec aten._upsample_bilinear2d_aa.default
         aten._upsample_bilinear2d_aa.vec aten._upsample_nearest_exact1d.default aten._upsample_nearest_exact1d.vec
@@ -235,9 +243,11 @@ TORCH: Mapping[str, str] = {
         aten._adaptive_avg_pool2d.default aten._adaptive_avg_pool3d.default aten.adaptive_avg_pool1d.default
         aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default aten.adaptive_max_pool1d.default
         aten.adaptive_max_pool2d.default aten.adaptive_max_pool3d.default aten.avg_pool1d.default
-        aten.avg_pool2d.default aten.avg_pool3d.default aten.max_pool1d.default aten.max_pool2d.default
-        aten.max_pool2d_with_indices.default aten.max_pool3d.default aten.max_pool3d_with_indices.default
-        aten.max_unpool2d.default aten.max_unpool3d.default
+        aten.avg_pool2d.default aten.avg_pool3d.default aten.fractional_max_pool2d.default
+        aten.fractional_max_pool3d.default aten.max_pool1d.default aten.max_pool2d.default
+        aten.max_pool2d_with_indices.default aten.max_pool2d_with_indices_backward.default aten.max_pool3d.default
+        aten.max_pool3d_with_indices.default aten.max_pool3d_with_indices_backward.default aten.max_unpool2d.default
+        aten.max_unpool3d.default
     """,
     "quantization": """
         quantized_decomposed.choose_qparams.tensor quantized_decomposed.choose_qparams_symmetric.tensor
@@ -293,8 +303,11 @@ TORCH: Mapping[str, str] = {
         aten.sort.stable aten.topk.default
     """,
     "special": """
-        aten.digamma.default aten.erfinv.default aten.i0.default aten.lgamma.default aten.special_i0e.default
-        aten.special_i1.default aten.special_i1e.default
+        aten.digamma.default aten.erfinv.default aten.frexp.Tensor aten.gcd.default aten.i0.default
+        aten.igamma.default aten.igammac.default aten.lcm.default aten.lgamma.default aten.polygamma.default
+        aten.special_erfcx.default aten.special_i0e.default aten.special_i1.default aten.special_i1e.default
+        aten.special_modified_bessel_i0.default aten.special_modified_bessel_i1.default aten.special_zeta.default
+        aten.special_zeta.other_scalar aten.special_zeta.self_scalar
     """,
     "ternary": """
         aten.addcdiv.default aten.addcmul.default aten.clamp.Tensor aten.clamp.default aten.clamp_max.Tensor

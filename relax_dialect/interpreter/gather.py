@@ -44,7 +44,8 @@ def open_indices(indices: Array, axis: int) -> tuple[Array, ...]:
 @computes(GatherNDOp)
 def gather_nd(op: GatherNDOp, x: Array, indices: Array) -> Array:
     """Slices at coordinates, for each of the batches."""
-    return x[nearest(coordinates(indices, op.batch_dims.value.data), x.shape)]
+    positions = nearest(coordinates(indices, op.batch_dims.value.data), x.shape)
+    return x[positions] if positions else np.broadcast_to(x, (*indices.shape[:-1], *x.shape)).copy()
 
 
 def coordinates(indices: Array, batch: int) -> tuple[Array, ...]:

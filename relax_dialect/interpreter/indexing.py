@@ -25,6 +25,8 @@ from tir_dialect.dims import constant
 def take(op: TakeOp, x: Array, indices: Array) -> Array:
     """Slices at indices."""
     axis, mode = integer(op.axis) or 0, op.mode.data
+    if x.size == 0:
+        return np.zeros((*x.shape[:axis], *indices.shape, *x.shape[axis:][1:]), x.dtype)
     return np.take(x, taken_indices(indices, x.shape[axis], mode), axis)
 
 

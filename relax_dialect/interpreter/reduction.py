@@ -26,8 +26,10 @@ from relax_dialect.ops.reduction import (
 @computes(SumOp, ProdOp, MaxOp, MinOp)
 def reduction(op: ReductionOp, x: Array) -> Array:
     """NumPy's reduction, in the dtype of the operand."""
-    w = wide(x)
-    options = {} if isinstance(op, MaxOp | MinOp) else {"dtype": w.dtype}
+    w, is_extremum = wide(x), isinstance(op, MaxOp | MinOp)
+    if is_extremum and x.size == 0:
+        return np.zeros(np.shape(np.sum(w, axis=integers(op.axes), keepdims=op.keepdims is not None)), x.dtype)
+    options = {} if is_extremum else {"dtype": w.dtype}
     found = op.EVALUATE(w, axis=integers(op.axes), keepdims=op.keepdims is not None, **options)
     return np.asarray(found).astype(x.dtype, copy=False)
 

@@ -19,6 +19,8 @@ def where(op: WhereOp, condition: Array, x: Array, y: Array) -> Array:
 @computes(ArgmaxOp, ArgminOp)
 def argreduction(op: ArgReductionOp, x: Array) -> Array:
     """The first position of an extreme; NaN counts as one."""
+    if x.size == 0:
+        return np.zeros(np.shape(np.sum(x, axis=integer(op.axis), keepdims=op.keepdims is not None)), np.int64)
     found = getattr(np, op.NUMPY_NAME)(wide(x), axis=integer(op.axis), keepdims=op.keepdims is not None)
     return np.asarray(found, np.int64)
 

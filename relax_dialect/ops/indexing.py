@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, IntegerAttr, S
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
-from relax_dialect.inference import DEFAULT_PROVER, Inference
+from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import dims, flag, integer, integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
@@ -40,7 +40,7 @@ class TakeOp(Operator):
     C1: the indices are integers.
     C2: the axis is within the rank; without an axis the rank is 1.
     C3: the mode is one of the three.
-    C4: where there is an index, the axis has a position.
+    C4: where there is an index, the axis has a position, if the result has elements.
     """
 
     name = "relax.take"
@@ -68,7 +68,8 @@ class TakeOp(Operator):
             return (x.with_shape(positions.dims if given is None else None),)
         axis = inference.axis(given or 0, len(x.dims))  # C2
         length, count = x.dims[axis], known_dims(positions.dims)
-        if length is not None and count is not None:
+        is_empty = any(dim == ZERO for at, dim in enumerate(x.dims) if at != axis)
+        if length is not None and count is not None and not is_empty:
             needed = product(count)
             inference.require_at_most(needed, needed * length, "an axis with elements to take")  # C4
         return (x.with_shape((*x.dims[:axis], *positions.dims, *x.dims[axis + 1 :])),)

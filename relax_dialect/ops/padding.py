@@ -66,6 +66,6 @@ class PadOp(Operator):
             left = None if old is None else old + min(cut, 0)
             if cut < 0:
                 inference.require_at_most(ZERO, left, "a dimension that does not become negative")  # C3
-            if max(pair) > 0 and mode != "constant":
+            if max(pair) > 0 and mode != "constant" and ZERO not in shape:
                 inference.require_at_most(ONE, left, "a dimension with an element to repeat")  # C4
         return (x.with_shape([None if dim is None else DEFAULT_PROVER.simplify(dim) for dim in shape]),)

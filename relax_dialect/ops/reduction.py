@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, UnitAttr, i6
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import operand_def, opt_prop_def, result_def
 
-from relax_dialect.inference import ONE, Inference
+from relax_dialect.inference import ONE, ZERO, Inference
 from relax_dialect.ops.fields import flag, integer, optional_integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain, ufunc
@@ -31,9 +31,16 @@ def reduced_shape(inference: Inference, shape: Shape, axes: Sequence[int] | None
 
 
 def require_elements(inference: Inference, shape: Shape, axes: Sequence[int] | None) -> None:
-    """Fails if a dimension at `axes` (all of them if `None`) is 0, or leaves a check for run time."""
-    for axis, dim in enumerate(shape or ()):
-        if axes is None or axis in inference.axes(axes, len(shape or ())):
+    """Fails if a dimension at `axes` (all of them if `None`) is 0, or leaves a check for run time.
+
+    If another dimension is 0, the result has no elements, and none is needed.
+    """
+    dims = shape or ()
+    reduced = range(len(dims)) if axes is None else inference.axes(axes, len(dims))
+    if any(dim == ZERO for axis, dim in enumerate(dims) if axis not in reduced):
+        return
+    for axis, dim in enumerate(dims):
+        if axis in reduced:
             inference.require_at_most(ONE, dim, "at least one element along each reduced axis")
 
 
@@ -44,7 +51,7 @@ class ReductionOp(Operator, ABC):
 
     C1: the dtype is in the function's domain.
     C2: the axes are within the rank, each once.
-    C3: the greatest and the least element need at least one.
+    C3: the greatest and the least element need at least one, if the result has elements.
     """
 
     EVALUATE: ClassVar[Callable[..., Any]]

@@ -56,7 +56,7 @@ class ArgReductionOp(Operator, ABC):
 
     C1: the dtype is numeric.
     C2: the axis is within the rank.
-    C3: there is at least one element.
+    C3: there is at least one element, if the result has elements.
     """
 
     NUMPY_NAME: ClassVar[str]

@@ -18,6 +18,7 @@ PROGRAMS = Programs(
         "elements_1": (f"{MATRIX}, %i: !relax.tensor<[n, l], i32>", "relax.gather_elements %x, %i axis = -1"),
         "elements_ui8": ("%x: !relax.tensor<[n], i8>, %i: !relax.tensor<[k], ui8>", "relax.gather_elements %x, %i"),
         "nd_2": (f"{MATRIX}, %i: !relax.tensor<[k, 2], i64>", "relax.gather_nd %x, %i"),
+        "nd_0": (f"{MATRIX}, %i: !relax.tensor<[k, 0], i64>", "relax.gather_nd %x, %i"),
         "nd_1": (f"{MATRIX}, %i: !relax.tensor<[k, l, 1], i32>", "relax.gather_nd %x, %i"),
         "nd_batch": (f"{MATRIX}, %i: !relax.tensor<[n, 1], i64>", "relax.gather_nd %x, %i batch_dims = 1"),
         "scatter": (f"{ELEMENTS}, {UPDATES}", SCATTER),
@@ -84,6 +85,7 @@ def test_gather_nd(shape: tuple[int, int]):
     PROGRAMS.check("nd_1", [x, i], x[i[..., 0]])
     j = indices("i64", shape[1], shape[0], 1)
     PROGRAMS.check("nd_batch", [x, j], x[np.arange(shape[0]), j[:, 0]])
+    PROGRAMS.check("nd_0", [x, np.zeros((2, 0), np.int64)], np.stack([x, x]))
 
 
 def _scatter(x: np.ndarray, places: Any, updates: np.ndarray, combine: Any = None) -> np.ndarray:

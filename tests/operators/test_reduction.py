@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+from tests.support.programs import run_everywhere
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "sum": np.sum,
@@ -151,3 +152,20 @@ def test_scan_of_other_dtypes():
     PROGRAMS.check("cumsum_bf16", [x], (np.arange(1, 601) / 2).astype(DTYPES["bf16"]) * np.ones((2, 1), DTYPES["bf16"]))
     y = random("i8", 3, 200, low=-100, high=100)
     PROGRAMS.check("cumsum_i8", [y], np.cumsum(y, 1, np.int32))
+
+
+def test_extremes_of_nothing_where_there_are_no_results():
+    """An axis without elements is no error if the result has none either."""
+    program = """relax.func @main(%x: !relax.tensor<[0, 2, 0], f32>, %i: !relax.tensor<[3], i64>) -> !relax.object {
+      %greatest = relax.max %x axes = [2]
+      %least = relax.min %x axes = [-1] keepdims
+      %which = relax.argmax %x axis = 2
+      %other = relax.argmin %x axis = 0 keepdims
+      %taken = relax.take %x, %i axis = 2
+      %padded = relax.nn.pad %x pad_width = [0, 0, 1, 1, 2, 2] mode = "replicate"
+      %results = relax.tuple(%greatest, %least, %which, %other, %taken, %padded)
+      relax.return %results
+    }"""
+    results: Any = run_everywhere(program, "main", [np.zeros((0, 2, 0), np.float32), np.arange(3)])
+    shapes = [np.shape(each) for each in results]
+    assert shapes == [(0, 2), (0, 2, 1), (0, 2), (1, 2, 0), (0, 2, 3), (0, 4, 4)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import f64
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import UseFunction
@@ -12,6 +14,7 @@ from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import is_float
 from tir_dialect.te.nodes import IterKind
 
 
@@ -128,9 +131,14 @@ def gelu(node: Node) -> Result:
 @converts("Shrink")
 def shrink(node: Node) -> Result:
     """Elements near zero become 0, the others come nearer by `bias`."""
-    x, bias, limit = node[0], node.number("bias"), node.number("lambd", 0.5)
-    below = op.where(op.less(x, node.like(-limit)), op.add(x, node.like(bias)), node.like(0))
-    return op.where(op.greater(x, node.like(limit)), op.subtract(x, node.like(bias)), below)
+    wide = node.dtype() if is_float(node.dtype()) else f64  # as -lambd is no number of unsigned ones
+    x = node[0] if node.dtype() == wide else op.astype(node[0], wide)
+    bias, limit, opposite = (
+        node.const(each, wide) for each in (node.number("bias"), node.number("lambd", 0.5), -node.number("lambd", 0.5))
+    )
+    below = op.where(op.less(x, opposite), op.add(x, bias), node.const(0, wide))
+    found = op.where(op.greater(x, limit), op.subtract(x, bias), below)
+    return found if node.dtype() == wide else op.astype(found, node.dtype())
 
 
 @converts("Softmax", "LogSoftmax", since=13)

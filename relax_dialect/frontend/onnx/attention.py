@@ -76,7 +76,8 @@ def _attention(node: Node, q: Expr, k: Expr, v: Expr) -> Expr:
     lengths = [node.shape(index)[-2] for index in (1, PAST_KEY) if node.has(index)]
     if node.shape(MASK)[-1] is not sum(lengths[1:], lengths[0]):
         raise UseFunction  # a short mask is filled up
-    bias = op.astype(node[MASK], node.dtype()) if _is_integer(node) else node[MASK]
+    is_given = is_bool(node.dtype(MASK)) or node.dtype(MASK) == node.dtype()
+    bias = node[MASK] if is_given else op.astype(node[MASK], node.dtype())
     result = op.nn.attention_bias(q, k, v, bias, scale=given, causal_mask=causal, **order)
     return result if is_bool(node.dtype(MASK)) else _with_zeros(node, result, causal)
 
@@ -104,4 +105,4 @@ def _with_zeros(node: Node, result: Expr, causal: str | None) -> Expr:
     if causal is not None:
         raise UseFunction
     greatest = op.max(node[MASK], axes=[-1], keepdims=True)
-    return op.where(op.equal(greatest, node.like(-math.inf)), node.like(0.0), result)
+    return op.where(op.equal(greatest, node.like(-math.inf, MASK)), node.like(0.0), result)

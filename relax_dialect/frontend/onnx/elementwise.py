@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f64, i1
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -145,12 +145,17 @@ def truncated_remainder(x: Expr, y: Expr) -> Expr:
 
 @converts("Pow")
 def power(node: Node) -> Result:
-    """Powers; exponents of another dtype are converted, and powers of integers to a fraction go by way of floats."""
+    """Powers; exponents of another dtype are converted, and powers of integers to a fraction go by way of `f64`."""
     x, y = node[0], node[1]
     if x.dtype == y.dtype:
         return op.power(x, y)
     if x.dtype is not None and y.dtype is not None and is_float(y.dtype) and not is_float(x.dtype):
-        return op.astype(op.power(op.astype(x, y.dtype), y), x.dtype)
+        exponent = op.astype(y, f64)
+        made = op.power(op.astype(x, f64), exponent)
+        is_whole = op.logical_and(
+            op.equal(exponent, op.floor(exponent)), op.greater_equal(exponent, node.const(0, f64))
+        )
+        return op.astype(op.where(is_whole, op.round(made), made), x.dtype)
     return op.power(x, op.astype(y, node.dtype(0)))
 
 

@@ -185,6 +185,8 @@ def compress(node: Node) -> Result:
 def reverse_sequence(node: Node) -> Result:
     """Each sequence of a batch reversed up to its length."""
     batch, time = node.integer("batch_axis", 1), node.integer("time_axis")
+    if {batch, time} != {0, 1}:
+        raise Refusal(f"expected batch_axis and time_axis to be 0 and 1, got {batch} and {time}")
 
     def kernel(x: te.Tensor, lengths: te.Tensor) -> te.Tensor:
         def element(*i: te.Expr) -> te.Expr:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from xdsl.dialects.builtin import f32, f64
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
@@ -199,7 +201,8 @@ def _resized(
     node: Node, axes: Sequence[int], lengths: Sequence[Dim], scales: Sequence[float | None], roi: Sequence[float]
 ) -> Expr:
     """Axis by axis; those that stay as they are are left out."""
-    kind, x, count = _interpolation(node), node[0], len(axes)
+    kind, count = _interpolation(node), len(axes)
+    x = _widened(node, kind)
     for at, axis in enumerate(axes):
         part = None if not roi else (roi[at], roi[at + count])
         if lengths[at] is node.shape()[axis] and scales[at] in (None, 1.0) and part in (None, (0.0, 1.0)):
@@ -218,7 +221,19 @@ def _resized(
             extrapolation_value=kind.extrapolation_value,
             roi=part,
         )
-    return x
+    return _narrowed(node, x)
+
+
+def _widened(node: Node, kind: Interpolation) -> Expr:
+    """The data in a dtype that keeps the fractions between one axis and the next."""
+    dtype = node.dtype()
+    if kind.method == "nearest_neighbor" or dtype in (f32, f64):
+        return node[0]
+    return op.astype(node[0], f64 if str(dtype) in ("i32", "i64", "ui32", "ui64") else f32)
+
+
+def _narrowed(node: Node, x: Expr) -> Expr:
+    return x if x.dtype == node.dtype() else op.astype(x, node.dtype())
 
 
 def _interpolation(node: Node) -> Interpolation:
@@ -249,12 +264,13 @@ def _at_run_time(node: Node, axes: Sequence[int], values: Expr, roi: Expr | None
     parameters, tensor = node.te_all(prepare, values, part, name="resize")
     hints = node.hinted_dims(node.rank())
     lengths = node.run_time_dims(tensor, [hints[axis] for axis in axes])
-    kind, x = _interpolation(node), node[0]
+    kind = _interpolation(node)
+    x = _widened(node, kind)
     for at, axis in enumerate(axes):
         if _stays(kind, node.shape()[axis], lengths[at], at, axes):
             continue
         x = _along(node, x, parameters, kind, axis, at, lengths[at])
-    return x
+    return _narrowed(node, x)
 
 
 def _along(node: Node, x: Expr, parameters: Expr, kind: Interpolation, axis: int, at: int, length: Dim) -> Expr:

@@ -221,11 +221,12 @@ def _to_hinted_shape(node: Node, added: int) -> Expr:
 
     def shape_of(axes: te.Tensor) -> te.Tensor:
         r = te.reduce_axis(axes.shape[0], "r")
-        marks = te.compute(
+        found = te.compute(
             (longer,),
             lambda *i: te.max(te.cast(te.floormod(axes[r], longer) == te.cast(i[0], axes.dtype), "i64"), r),
-            name="marks",
+            name="found",
         )
+        marks = te.compute((longer,), lambda *i: te.maximum(found[i], te.const(0, "i64")), name="marks")
         sizes = te.compute((len(old),), lambda *i: element_of(old, i[0]), name="sizes")
         body = _with_ones if added > 0 else without_marked
         return te.extern([((rank,), "i64")], [marks, sizes], body, name="shape_with_axes")[0]

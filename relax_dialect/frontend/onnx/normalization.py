@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import Attribute
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal, UseFunction
+from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
@@ -32,19 +35,34 @@ def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
 def _batch_norm_in_training(node: Node) -> Result:
     """With the statistics of the batch, and those that are kept moved towards them."""
     axes = [0, *range(2, node.rank())]
-    current = [function(op.astype(node[0], node.dtype(3)), axes) for function in (op.mean, op.variance)]
+    wide = f64 if f64 in (node.dtype(), node.dtype(3)) else f32
+    exact = [function(op.astype(node[0], wide), axes) for function in (op.mean, op.variance)]
+    current = [op.astype(each, node.dtype(3)) for each in exact]
     share = node.number("momentum", 0.9)
     moved = [
         op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
         for index, new in zip((3, 4), current, strict=True)
     ]
-    return [_batch_norm(node, *current), *moved]
+    return [_batch_norm(node, *exact), *moved]
 
 
 def _scaled(node: Node, x: Expr, parameters: tuple[Expr, Expr, Expr, Expr]) -> Expr:
     scale, bias, mean, variance = parameters
     spread = op.sqrt(op.add(variance, node.like(node.number("epsilon", 1e-5))))
     return op.add(op.multiply(op.divide(op.subtract(x, mean), spread), scale), bias)
+
+
+@converts("MeanVarianceNormalization")
+def mean_variance_normalization(node: Node) -> Result:
+    """Less the mean and divided by the deviation, of which 1e-9 is the least.
+
+    The variance is that of differences from the mean: the standard's difference of squares may be negative.
+    """
+    given = node.integers("axes")
+    axes = [0, 2, 3] if given is None else list(given)
+    centred = op.subtract(node[0], op.mean(node[0], axes, keepdims=True))
+    deviation = op.sqrt(op.mean(op.multiply(centred, centred), axes, keepdims=True))
+    return op.divide(centred, op.add(deviation, node.like(1e-9)))
 
 
 @converts("InstanceNormalization")
@@ -56,22 +74,36 @@ def instance_norm(node: Node) -> Result:
 
 @converts("LayerNormalization")
 def layer_norm(node: Node) -> Result:
-    """The last axes normalised; with other outputs or shapes, as the standard spells it out."""
+    """The last axes normalised; scale and bias broadcast, and there may be the mean and the inverse deviation."""
     axis, shape = node.axis(default=-1), node.shape()
-    if any(node.outputs[1:]) or str(node.dtype()) not in ("f32", "f64") or node.shape(1) != shape[axis:]:
-        raise UseFunction
     bias = node.optional(2)
-    if bias is not None and bias.shape != shape[axis:]:
-        raise UseFunction
+    is_plain = node.shape(1) == shape[axis:] and (bias is None or bias.shape == shape[axis:])
+    if any(node.outputs[1:]) or str(node.dtype()) not in ("f32", "f64") or not is_plain:
+        return _layer_norm_and_statistics(node, list(range(axis, len(shape))), bias)
     shift = op.full(list(shape[axis:]), node.like(0)) if bias is None else bias
     axes = list(range(axis, len(shape)))
     return op.nn.layer_norm(node[0], node[1], shift, axes, node.number("epsilon", 1e-5))
+
+
+def _layer_norm_and_statistics(node: Node, axes: list[int], bias: Expr | None) -> Result:
+    wide = _wide(node)
+    x = node[0] if node.dtype() == wide else op.astype(node[0], wide)
+    mean = op.mean(x, axes, keepdims=True)
+    around = op.subtract(x, mean)
+    variance = op.mean(op.multiply(around, around), axes, keepdims=True)
+    inverse = op.rsqrt(op.add(variance, node.const(node.number("epsilon", 1e-5), wide)))
+    normal = op.multiply(around, inverse)
+    made = op.multiply(normal if node.dtype() == wide else op.astype(normal, node.dtype()), node[1])
+    statistics = (mean, inverse) if wide == f32 else (op.astype(mean, f32), op.astype(inverse, f32))
+    return [made if bias is None else op.add(made, bias), *statistics]
 
 
 @converts("LpNormalization")
 def lp_normalization(node: Node) -> Result:
     """Divided by the norm along an axis; where that is 0, the result is 0."""
     axis, x = node.axis(default=-1), node[0]
+    if node.integer("p", 2) not in (1, 2):
+        raise Refusal(f"expected p to be 1 or 2, got {node.integer('p', 2)}")
     if node.integer("p", 2) == 1:
         norm = op.sum(op.abs(x), [axis], keepdims=True)
     else:
@@ -99,5 +131,13 @@ def lrn(node: Node) -> Result:
 
         return te.compute(x.shape, total, name="squares")
 
-    around = op.add(op.multiply(node.te(squares, x), node.like(alpha / size)), node.like(bias))
-    return op.divide(x, op.power(around, node.like(beta)))
+    wide = _wide(node)
+    around = node.te(squares, op.astype(x, wide) if x.dtype != wide else x)
+    around = op.add(op.multiply(around, node.const(alpha / size, wide)), node.const(bias, wide))
+    spread = op.power(around, node.const(beta, wide))
+    return op.divide(x, spread) if x.dtype == wide else op.astype(op.divide(op.astype(x, wide), spread), node.dtype())
+
+
+def _wide(node: Node) -> Attribute:
+    """What sums of narrow floats are computed in."""
+    return f64 if node.dtype() == f64 else f32

@@ -11,6 +11,7 @@ from relax_dialect.frontend.onnx.manipulation import spatial
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.windows import WindowAttributes, padded_data
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.ops.windows import make_windows
 from relax_dialect.padding import Width
 from tir_dialect import te
@@ -207,7 +208,9 @@ def max_unpool(node: Node) -> Result:
     """Elements put back to the places from which pooling took them, zeros elsewhere."""
     shape = [*node.shape()[:2], *_unpooled(node)]
     zeros = op.full([product(shape)], node.like(0))
-    made = op.reshape(op.scatter_elements(zeros, op.flatten(node[1]), op.flatten(node[0]), 0), shape)
+    what, count = "'MaxUnpool' indices", product(shape)
+    places = indices_within(node.bb, op.flatten(node[1]), [count], what, "the result", from_back=False)
+    made = op.reshape(op.scatter_elements(zeros, places, op.flatten(node[0]), 0), shape)
     if not node.has(2):
         return made
     known = node.dims(2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.node import Node
@@ -55,6 +57,11 @@ def nonzero(node: Node) -> Result:
 @converts("Unique")
 def unique(node: Node) -> Result:
     """Different elements or slices, their first places, and how often they occur; sorted, or in order of occurrence."""
+    return unique_elements(node)
+
+
+def unique_elements(node: Node) -> Sequence[Expr]:
+    """The four results of `Unique`."""
     axis = node.attributes.get("axis")
     made = op.unique(
         node[0] if axis is not None or node.rank() == 1 else op.flatten(node[0]),

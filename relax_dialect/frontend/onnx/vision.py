@@ -94,9 +94,11 @@ def deform_conv(tensors: Sequence[te.Tensor], windows: WindowAttributes, groups:
     def element(n: te.Expr, o: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         channel = te.floordiv(o, filters // groups) * inner + c
         row, column = te.floordiv(tap, constant(columns)), te.floormod(tap, constant(columns))
-        return te.sum(samples[n, channel, tap, i, j] * w[o, c, row, column], [c, tap])
+        element = samples[n, channel, tap, i, j] * w[o, c, row, column]
+        return te.sum(element, [c, tap], accumulate="f64" if str(x.dtype) == "f64" else "f32")
 
-    return te.compute((x.shape[0], filters, *spatial), element, name="deform_conv")
+    sums = te.compute((x.shape[0], filters, *spatial), element, name="deform_conv")
+    return sums if sums.dtype == x.dtype else te.compute(sums.shape, lambda *i: te.cast(sums[i], x.dtype))
 
 
 def _position(at: te.Expr, tap: te.Expr, windows: WindowAttributes, axis: int, offset: te.Expr) -> te.Expr:

@@ -5,9 +5,13 @@ Operators that move elements, or are linear without factors, are applied to both
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
+
+from xdsl.dialects.builtin import i1
+from xdsl.ir import Attribute
 
 from relax_dialect.builder import op, tensor
 from relax_dialect.builder.expr import Expr
@@ -19,15 +23,21 @@ from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import find
 
 _ON_PARTS = """
-    _reshape_copy _unsafe_view alias cat chunk clone concat constant_pad_nd contiguous cumsum detach diagonal
-    empty empty_like expand expand_as expand_copy flatten flip gather index index_select lift_fresh_copy mean movedim
-    narrow neg new_empty new_zeros pad permute permute_copy repeat repeat_interleave reshape roll select select_copy
-    select_scatter slice slice_copy slice_scatter split split_with_sizes squeeze squeeze_copy stack sum t take tile
-    transpose tril triu unbind unflatten unfold unsqueeze unsqueeze_copy view view_copy zeros zeros_like
+    _reshape_copy _unsafe_index _unsafe_index_put _unsafe_view alias as_strided as_strided_copy as_strided_scatter
+    broadcast_to cat chunk clone concat constant_pad_nd contiguous copy cumsum detach diagonal diagonal_copy
+    diagonal_scatter empty empty_like expand expand_as expand_copy flatten flip fliplr flipud gather index index_add
+    index_copy index_put index_select lift_fresh_copy linspace masked_scatter masked_select mean meshgrid movedim
+    narrow narrow_copy neg new_empty new_zeros pad permute permute_copy put repeat repeat_interleave reshape roll
+    scatter scatter_add select select_copy select_scatter slice slice_copy slice_scatter split split_copy
+    split_with_sizes split_with_sizes_copy squeeze squeeze_copy stack sum t t_copy take tile transpose transpose_copy
+    tril triu unbind unbind_copy unflatten unfold unfold_copy unsqueeze unsqueeze_copy view view_copy zeros zeros_like
 """
 ON_PARTS = frozenset(_ON_PARTS.split())
 """The operators that do the same to the real and to the imaginary parts, by name without overload."""
 
+
+_DATA = frozenset({"self", "tensors", "src", "source", "value", "values"})
+"""The arguments of these that have an imaginary part, which is 0 if they are real; others say where and how many."""
 
 NO_COMPLEX = "complex numbers are not supported by this operator"
 
@@ -73,10 +83,7 @@ def convert(node: Node) -> Converted:
         return converter(node)
     if node.name not in ON_PARTS or (plain := find(node.operator)) is None:
         raise Refusal(NO_COMPLEX)
-    parts = [
-        plain(replace(node, arguments={name: _part(value, part) for name, value in node.arguments.items()}))
-        for part in ("real", "imag")
-    ]
+    parts = [plain(replace(node, arguments=_parts(node, part))) for part in ("real", "imag")]
     if isinstance(parts[0], Expr) or parts[0] is None:
         return _paired(*parts)
     return [_paired(*pair) for pair in zip(*cast("Any", parts), strict=True)]
@@ -86,10 +93,25 @@ def _paired(real: Any, imag: Any) -> Complex | None:
     return None if real is None else Complex(real, imag)
 
 
-def _part(value: Any, part: str) -> Any:
+def _parts(node: Node, part: str) -> dict[str, Any]:
+    """The arguments for the real or the imaginary part of the result."""
+    data = {"start", "end"} if node.name == "linspace" else _DATA
+    return {name: _part(value, part, is_data=name in data) for name, value in node.arguments.items()}
+
+
+def _part(value: Any, part: str, *, is_data: bool) -> Any:
     if isinstance(value, list | tuple):
-        return [_part(each, part) for each in cast("Sequence[Any]", value)]
-    return getattr(value, part) if isinstance(value, Complex | complex) else value
+        return [_part(each, part, is_data=is_data) for each in cast("Sequence[Any]", value)]
+    if isinstance(value, Complex | complex):
+        return getattr(value, part)
+    if is_data and part == "imag":
+        return _nothing(value) if isinstance(value, Expr) else 0.0 if isinstance(value, int | float) else value
+    return value
+
+
+def _nothing(x: Expr) -> Expr:
+    """Zeros like a tensor."""
+    return op.zeros_like(x) if x.ndim else op.multiply(x, op.zeros_like(x))
 
 
 # Arguments
@@ -97,13 +119,18 @@ def _part(value: Any, part: str) -> Any:
 
 def _complex(node: Node, name: str) -> Complex:
     """An argument as a complex tensor; real ones have imaginary parts of 0."""
-    value = node.value(name)
+    return _of(node, node.value(name), node.out_dtype())
+
+
+def _of(node: Node, value: Any, dtype: Attribute | None) -> Complex:
+    """A value as a complex tensor with parts of a dtype."""
     if isinstance(value, Complex):
         return value
     if isinstance(value, complex):
-        return Complex(*(node.const(part, node.out_dtype()) for part in (value.real, value.imag)))
-    real = node.tensor(name, node.out_dtype())
-    return Complex(real, op.multiply(real, node.like(0, real)) if real.ndim == 0 else op.zeros_like(real))
+        assert dtype is not None
+        return Complex(*(node.const(part, dtype) for part in (value.real, value.imag)))
+    real = node.graph.tensor(value, dtype)
+    return Complex(real, _nothing(real))
 
 
 def _real(node: Node, name: str) -> Expr | None:
@@ -127,12 +154,10 @@ def separated(x: Expr) -> Complex:
 # Arithmetic
 
 
-@_converts("add", "sub")
+@_converts("add", "sub", "rsub")
 def _sum(node: Node) -> Converted:
-    one, other = _complex(node, "self"), _complex(node, "other")
-    if node.value("alpha") not in (None, 1):
-        alpha = node.tensor("alpha", node.out_dtype())
-        other = Complex(op.multiply(other.real, alpha), op.multiply(other.imag, alpha))
+    names = ("other", "self") if node.name == "rsub" else ("self", "other")
+    one, other = _complex(node, names[0]), _scaled(node, _complex(node, names[1]), "alpha")
     function = op.add if node.name == "add" else op.subtract
     return Complex(function(one.real, other.real), function(one.imag, other.imag))
 
@@ -174,10 +199,75 @@ def _reciprocal(x: Complex) -> Complex:
     return Complex(op.where(wide, first, second), op.negative(op.where(wide, second, first)))
 
 
-@_converts("matmul", "mm", "bmm", "dot", "mv", "linalg_matmul")
+@_converts("matmul", "mm", "bmm", "dot", "mv", "linalg_matmul", "vdot")
 def _matmul(node: Node) -> Converted:
     other = next(name for name in ("other", "mat2", "vec", "tensor") if node.has(name))
-    return _times(_complex(node, "self"), _complex(node, other), op.matmul)
+    x = _complex(node, "self")
+    return _times(_conjugated(x) if node.name == "vdot" else x, _complex(node, other), op.matmul)
+
+
+@_converts("outer", "ger")
+def _outer(node: Node) -> Converted:
+    other = "vec2" if node.has("vec2") else "other"
+    x, y = _complex(node, "self"), _complex(node, other)
+    return _times(_on(x, lambda part: op.expand_dims(part, [1])), y, op.multiply)
+
+
+@_converts("addmm", "addmv", "baddbmm", "addbmm")
+def _plus_product(node: Node) -> Converted:
+    names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec")}.get(node.name, ("batch1", "batch2"))
+    product = _times(_complex(node, names[0]), _complex(node, names[1]), op.matmul)
+    if node.name == "addbmm":
+        product = _on(product, lambda part: op.sum(part, [0]))
+    return _plus(_scaled(node, product, "alpha"), _scaled(node, _complex(node, "self"), "beta"))
+
+
+@_converts("lerp")
+def _between(node: Node) -> Converted:
+    start, end, weight = (_complex(node, name) for name in ("self", "end", "weight"))
+    away = Complex(op.subtract(end.real, start.real), op.subtract(end.imag, start.imag))
+    return _plus(start, _times(weight, away, op.multiply))
+
+
+@_converts("addcmul", "addcdiv")
+def _plus_elements(node: Node) -> Converted:
+    other = _complex(node, "tensor2")
+    if node.name == "addcdiv":
+        other = _reciprocal(other)
+    return _plus(_complex(node, "self"), _scaled(node, _times(_complex(node, "tensor1"), other, op.multiply), "value"))
+
+
+def _plus(x: Complex, y: Complex) -> Complex:
+    return Complex(op.add(x.real, y.real), op.add(x.imag, y.imag))
+
+
+def _scaled(node: Node, x: Complex, factor: str) -> Complex:
+    """A tensor times a number that is given, or by itself if there is none."""
+    return _times(x, _complex(node, factor), op.multiply) if node.value(factor) not in (None, 1) else x
+
+
+def _on(x: Complex, function: Callable[[Expr], Expr]) -> Complex:
+    return Complex(function(x.real), function(x.imag))
+
+
+@_converts(
+    "linear", *(f"conv{rank}d" for rank in (1, 2, 3)), *(f"conv_transpose{rank}d" for rank in (1, 2, 3)), "convolution"
+)
+def _convolution(node: Node) -> Converted:
+    """What is linear in its data and in its weights, by the converter of real ones."""
+    plain = find(node.operator)
+    assert plain is not None
+
+    def product(x: Expr, weight: Expr) -> Expr:
+        made = plain(replace(node, arguments=dict(node.arguments) | {"input": x, "weight": weight, "bias": None}))
+        return cast("Expr", made)
+
+    weight = _complex(node, "weight")
+    made = _times(_complex(node, "input"), weight, product)
+    if not node.has("bias"):
+        return made
+    behind = [] if node.name == "linear" else list(range(1, (weight.real.ndim or 0) - 1))
+    return _plus(made, _on(_complex(node, "bias"), lambda part: op.expand_dims(part, behind) if behind else part))
 
 
 @_converts("einsum")
@@ -195,27 +285,180 @@ def _known(_: Node) -> Converted:
     return None
 
 
-@_converts("square")
-def _square(node: Node) -> Converted:
-    x = _complex(node, "self")
-    return _times(x, x, op.multiply)
-
-
-@_converts("pow")
+@_converts("pow", "square")
 def _power(node: Node) -> Converted:
-    exponent = node.integer("exponent")
-    if exponent < 1:
-        raise Refusal("powers of complex numbers other than 1, 2, 3, ... are not supported")
-    x = found = _complex(node, "self")
-    for _ in range(exponent - 1):
-        found = _times(found, x, op.multiply)
+    """A few factors, or `exp(exponent * log(x))`; the power 0 is 1."""
+    exponent = 2 if node.name == "square" else node.value("exponent")
+    if isinstance(exponent, int) and exponent > 0:
+        x = found = _complex(node, "self")
+        for _ in range(exponent - 1):
+            found = _times(found, x, op.multiply)
+        return found
+    x, y = _complex(node, "self"), _complex(node, "exponent")
+    made = _exponent(_times(_logarithm(x), y, op.multiply))
+    zero, one = node.const(0, node.out_dtype()), node.const(1, node.out_dtype())
+    is_one, is_zero = op.logical_not(_truth(y)), op.logical_not(_truth(x))
+    real = op.where(is_one, one, op.where(is_zero, zero, made.real))
+    return Complex(real, op.where(op.logical_or(is_one, is_zero), zero, made.imag))
+
+
+@_converts("exp", "exp2")
+def _exponential(node: Node) -> Converted:
+    x = _complex(node, "self")
+    return _exponent(x if node.name == "exp" else _on(x, lambda part: op.multiply(part, node.like(math.log(2), part))))
+
+
+def _exponent(x: Complex) -> Complex:
+    return _polar(op.exp(x.real), x.imag)
+
+
+@_converts("log", "log2", "log10", "log1p")
+def _logarithms(node: Node) -> Converted:
+    x = _complex(node, "self")
+    if node.name == "log1p":
+        return _logarithm(Complex(op.add(x.real, node.like(1, x.real)), x.imag))
+    base = {"log2": 2.0, "log10": 10.0}.get(node.name)
+    made = _logarithm(x)
+    return made if base is None else _on(made, lambda part: op.multiply(part, node.like(1 / math.log(base), part)))
+
+
+def _logarithm(x: Complex) -> Complex:
+    return Complex(op.log(_length(x)), op.atan2(x.imag, x.real))
+
+
+@_converts("sin", "cos", "sinh", "cosh", "tan", "tanh")
+def _trigonometry(node: Node) -> Converted:
+    """The functions of `i * x` are those of `x`, but for factors of `i`."""
+    x, name = _complex(node, "self"), node.name
+    if name in ("sin", "cos"):
+        return _sine(x) if name == "sin" else _cosine(x)
+    if name == "tan":
+        return _times(_sine(x), _reciprocal(_cosine(x)), op.multiply)
+    turned = Complex(op.negative(x.imag), x.real)  # i * x
+    if name == "cosh":
+        return _cosine(turned)
+    sine = _sine(turned)
+    if name == "tanh":
+        sine = _times(sine, _reciprocal(_cosine(turned)), op.multiply)
+    return Complex(sine.imag, op.negative(sine.real))
+
+
+def _sine(x: Complex) -> Complex:
+    return Complex(op.multiply(op.sin(x.real), op.cosh(x.imag)), op.multiply(op.cos(x.real), op.sinh(x.imag)))
+
+
+def _cosine(x: Complex) -> Complex:
+    imag = op.negative(op.multiply(op.sin(x.real), op.sinh(x.imag)))
+    return Complex(op.multiply(op.cos(x.real), op.cosh(x.imag)), imag)
+
+
+@_converts("sqrt", "rsqrt")
+def _root(node: Node) -> Converted:
+    """With a real part that is not negative, and the sign of the imaginary part."""
+    x = _complex(node, "self")
+    length, half = _length(x), node.like(0.5, x.real)
+    larger = op.sqrt(op.multiply(op.add(length, op.abs(x.real)), half))
+    zero, one = node.like(0, x.real), node.like(1, x.real)
+    other = op.divide(op.multiply(x.imag, half), op.where(op.equal(larger, zero), one, larger))
+    is_right = op.greater_equal(x.real, zero)
+    signed = op.where(op.less(x.imag, zero), op.negative(larger), larger)
+    made = Complex(op.where(is_right, larger, op.abs(other)), op.where(is_right, other, signed))
+    return _reciprocal(made) if node.name == "rsqrt" else made
+
+
+@_converts("sigmoid", "silu")
+def _logistic(node: Node) -> Converted:
+    x = _complex(node, "self")
+    growth = _exponent(_on(x, op.negative))
+    made = _reciprocal(Complex(op.add(growth.real, node.like(1, growth.real)), growth.imag))
+    return _times(x, made, op.multiply) if node.name == "silu" else made
+
+
+@_converts("sgn")
+def _direction(node: Node) -> Converted:
+    """Divided by the length; 0 stays."""
+    x = _complex(node, "self")
+    length = _length(x)
+    divisor = op.where(op.equal(length, node.like(0, length)), node.like(1, length), length)
+    return _on(x, lambda part: op.divide(part, divisor))
+
+
+# Comparisons
+
+
+def _truth(x: Complex) -> Expr:
+    """Whether a number is other than 0."""
+    return op.logical_or(*(op.not_equal(part, op.zeros_like(part)) for part in (x.real, x.imag)))
+
+
+@_converts("eq", "ne")
+def _equal(node: Node) -> Converted:
+    """In both parts; the other one may be real."""
+    dtype = next(each.real.dtype for each in node.arguments.values() if isinstance(each, Complex))
+    x, y = (_of(node, node.value(name), dtype) for name in ("self", "other"))
+    found = op.logical_and(op.equal(x.real, y.real), op.equal(x.imag, y.imag))
+    return found if node.name == "eq" else op.logical_not(found)
+
+
+@_converts("logical_and", "logical_or", "logical_xor", "logical_not")
+def _logical(node: Node) -> Converted:
+    truths = [
+        _truth(value) if isinstance(value, Complex) else op.astype(node.tensor(name), i1)
+        for name, value in node.arguments.items()
+        if name in ("self", "other")
+    ]
+    return getattr(op, node.name)(*truths)
+
+
+@_converts("isnan", "isinf", "isfinite")
+def _classified(node: Node) -> Converted:
+    x, function = _complex_operand(node), getattr(op, node.name)
+    return (op.logical_and if node.name == "isfinite" else op.logical_or)(function(x.real), function(x.imag))
+
+
+def _complex_operand(node: Node) -> Complex:
+    found = node.value("self")
+    assert isinstance(found, Complex)
     return found
 
 
-@_converts("exp")
-def _exponential(node: Node) -> Converted:
-    x = _complex(node, "self")
-    return _polar(op.exp(x.real), x.imag)
+@_converts("masked_fill")
+def _masked_fill(node: Node) -> Converted:
+    x, value, mask = _complex(node, "self"), _complex(node, "value"), node.tensor("mask")
+    return Complex(op.where(mask, value.real, x.real), op.where(mask, value.imag, x.imag))
+
+
+# Statistics
+
+
+@_converts("linalg_vector_norm", "norm", "dist")
+def _norm(node: Node) -> Converted:
+    """Of the lengths of the elements, or of the differences from others."""
+    plain = find(node.operator)
+    assert plain is not None
+    arguments = {name: None if name == "dtype" else value for name, value in node.arguments.items()}
+    if node.name != "dist":
+        return cast("Converted", plain(replace(node, arguments=arguments | {"self": _length(_complex_operand(node))})))
+    x, y = (_of(node, node.value(name), node.out_dtype()) for name in ("self", "other"))
+    lengths = _length(Complex(op.subtract(x.real, y.real), op.subtract(x.imag, y.imag)))
+    given = arguments | {"self": lengths, "other": op.zeros_like(lengths)}
+    return cast("Converted", plain(replace(node, arguments=given)))
+
+
+@_converts("var", "std", "var_mean", "std_mean")
+def _variance(node: Node) -> Converted:
+    """The sum of the variances of both parts, and the mean."""
+    x, operator = _complex_operand(node), node.operator.replace("std", "var")
+    plain = find(operator)
+    assert plain is not None
+    arguments = [dict(node.arguments) | {"self": part} for part in (x.real, x.imag)]
+    made = [plain(replace(node, operator=operator, arguments=each)) for each in arguments]
+    if node.name in ("var", "std"):
+        total = op.add(*cast("list[Expr]", made))
+        return total if node.name == "var" else op.sqrt(total)
+    (first, real), (second, imag) = cast("list[tuple[Expr, Expr]]", made)
+    total = op.add(first, second)
+    return [total if node.name == "var_mean" else op.sqrt(total), Complex(real, imag)]
 
 
 @_converts("where")
@@ -252,19 +495,18 @@ def _polar(length: Expr, angle: Expr) -> Complex:
     return Complex(op.multiply(length, op.cos(angle)), op.multiply(length, op.sin(angle)))
 
 
-@_converts("real")
-def _real_part(node: Node) -> Converted:
-    return _complex(node, "self").real
-
-
-@_converts("imag")
-def _imaginary_part(node: Node) -> Converted:
-    return _complex(node, "self").imag
-
-
-@_converts("_conj", "conj", "conj_physical", "_conj_copy")
-def _conjugate(node: Node) -> Converted:
+@_converts("real", "imag")
+def _component(node: Node) -> Converted:
     x = _complex(node, "self")
+    return x.real if node.name == "real" else x.imag
+
+
+@_converts("_conj", "conj", "conj_physical", "_conj_physical", "_conj_copy")
+def _conjugate(node: Node) -> Converted:
+    return _conjugated(_complex(node, "self"))
+
+
+def _conjugated(x: Complex) -> Complex:
     return Complex(x.real, op.negative(x.imag))
 
 
@@ -274,15 +516,18 @@ def _same(node: Node) -> Converted:
 
 
 @_converts("abs")
-def _length(node: Node) -> Converted:
+def _absolute(node: Node) -> Converted:
+    return _length(_complex(node, "self"))
+
+
+def _length(x: Complex) -> Expr:
     """Scaled by the greater part, so that squares do not overflow."""
-    x = _complex(node, "self")
     one, other = op.abs(x.real), op.abs(x.imag)
     greater = op.maximum(one, other)
-    zero = node.like(0, greater)
-    divisor = op.where(op.equal(greater, zero), node.like(1, greater), greater)
+    ones = op.ones_like(greater)
+    divisor = op.where(op.equal(greater, op.zeros_like(greater)), ones, greater)
     ratio = op.divide(op.minimum(one, other), divisor)
-    return op.multiply(greater, op.sqrt(op.add(op.square(ratio), node.like(1, ratio))))
+    return op.multiply(greater, op.sqrt(op.add(op.square(ratio), ones)))
 
 
 @_converts("angle")

@@ -129,6 +129,32 @@ def qr(node: Node) -> Result:
     return _made(node, kind, [node.tensor("A")], node.out_dims(), node.out_dims(1))
 
 
+@converts("aten.geqrf.default")
+def packed_reflections(node: Node) -> Result:
+    """The triangle of `qr`, below which are the vectors of reflections, and the factors of these."""
+    return _made(node, "geqrf", [node.tensor("self")], node.out_dims(), node.out_dims(1))
+
+
+@converts("aten.linalg_polar.default")
+def polar(node: Node) -> Result:
+    """A matrix with orthonormal columns and a symmetric one whose product each matrix is."""
+    *lead, rows, columns = node.shape("A")
+    least = minimum(rows, columns)
+    shapes = [[*lead, rows, least], [*lead, least], [*lead, least, columns]]
+    u, values, vh = _made(node, "svd", [node.tensor("A")], *shapes)
+    scaled = op.multiply(_adjoint(vh), op.expand_dims(values, [-2]))
+    return [op.matmul(u, vh), op.matmul(scaled, vh)]
+
+
+@converts("aten.linalg_matrix_sqrth.default")
+def symmetric_square_root(node: Node) -> Result:
+    """The symmetric matrix whose square each symmetric matrix is, of which the lower triangle is read."""
+    dims = node.out_dims()
+    values, vectors = _made(node, "eigh lower", [node.tensor("self")], dims[:-1], dims)
+    scaled = op.multiply(vectors, op.expand_dims(op.sqrt(values), [-2]))
+    return op.matmul(scaled, _adjoint(vectors))
+
+
 @converts("aten._linalg_eigh.default")
 def symmetric_eigenvalues(node: Node) -> Result:
     """Eigenvalues in ascending order and eigenvectors of symmetric matrices, of which one triangle is read."""
@@ -146,6 +172,8 @@ def pseudo_inverse(node: Node) -> Result:
         x = op.add(op.tril(x), _adjoint(op.tril(x, -1)))
     *lead, rows, columns = node.shape()
     least = minimum(rows, columns)
+    if least.constant_value == 0:
+        return op.zeros(node.out_dims(), node.out_dtype())
     u, values, vh = _made(node, "svd", [x], [*lead, rows, least], [*lead, least], [*lead, least, columns])
     largest = op.max(values, [-1], keepdims=True)
     least_kept = op.multiply(_relative_bound(node), largest)
@@ -246,15 +274,30 @@ def exponential(node: Node) -> Result:
 @converts("aten.linalg_householder_product.default")
 def reflections(node: Node) -> Result:
     """The first columns of the matrix of reflections, whose vectors are below the diagonal."""
-    vectors, factors = op.tril(node.tensor("input"), -1), node.tensor("tau")
     *_, rows, columns = node.shape("input")
-    count = node.shape("tau")[-1].constant_value
+    ones = op.broadcast_to(op.eye(rows, columns, dtype=node.out_dtype()), node.out_dims())
+    return _reflected(node, "input", "tau", ones, turned=False)
+
+
+@converts("aten.ormqr.default")
+def multiplied_by_reflections(node: Node) -> Result:
+    """A matrix multiplied by that of reflections, from the left or the right; that may be transposed."""
+    left, turned, x = node.flag("left"), node.flag("transpose"), node.tensor("input3")
+    if left:
+        return _reflected(node, "self", "input2", x, turned=turned)
+    return _adjoint(_reflected(node, "self", "input2", _adjoint(x), turned=not turned))
+
+
+def _reflected(node: Node, vectors: str, factors: str, x: Expr, *, turned: bool) -> Expr:
+    """A matrix multiplied from the left by that of reflections, whose vectors are below the diagonal of a matrix."""
+    below, tau = op.tril(node.tensor(vectors), -1), node.tensor(factors)
+    shape = list(node.shape(vectors))
+    count = node.shape(factors)[-1].constant_value
     if count is None:
         raise Refusal("a number of reflections that depends on sizes is not supported")
-    found = op.broadcast_to(op.eye(rows, columns, dtype=node.out_dtype()), node.out_dims())
-    whole = op.add(vectors, op.broadcast_to(op.eye(rows, columns, dtype=node.out_dtype()), node.out_dims()))
-    for at in reversed(range(count)):
+    whole = op.add(below, op.broadcast_to(op.eye(shape[-2], shape[-1], dtype=node.out_dtype()), shape))
+    for at in range(count) if turned else reversed(range(count)):
         v = op.strided_slice(whole, [-1], [at], [at + 1])
-        factor = op.expand_dims(op.strided_slice(factors, [-1], [at], [at + 1]), [-1])
-        found = op.subtract(found, op.multiply(factor, op.matmul(v, op.matmul(_adjoint(v), found))))
-    return found
+        factor = op.expand_dims(op.strided_slice(tau, [-1], [at], [at + 1]), [-1])
+        x = op.subtract(x, op.multiply(factor, op.matmul(v, op.matmul(_adjoint(v), x))))
+    return x

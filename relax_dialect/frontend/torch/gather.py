@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Attribute
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.range_checks import indices_within
+from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.indexing import indices
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
@@ -14,7 +18,10 @@ from relax_dialect.frontend.torch.sorting import scalar_as_vector
 from tir_dialect.dims import product
 from tir_dialect.dtypes import integer_limits, is_float
 
-_REDUCTIONS = {"add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min"}
+_REDUCTIONS = {
+    **{"add": "add", "sum": "add", "multiply": "mul", "prod": "mul"},
+    **{"amax": "max", "amin": "min", "max": "max", "min": "min"},
+}
 
 
 @converts("aten.gather.default")
@@ -63,7 +70,7 @@ def _combined(node: Node, index: Expr, source: Expr) -> Expr:
     x, axis, how = node.tensor("self"), node.axis(), node.text("reduce")
     reduction = "add" if how == "mean" else _REDUCTIONS[how]
     if not node.flag("include_self"):
-        neutral = op.full_like(source, node.const(_neutral(node, reduction), node.dtype()))
+        neutral = op.full_like(source, node.const(_neutral(node.dtype(), reduction), node.dtype()))
         x = op.scatter_elements(x, index, neutral, axis, "update")
     found = op.scatter_elements(x, index, source, axis, reduction)
     if how != "mean":
@@ -75,13 +82,13 @@ def _combined(node: Node, index: Expr, source: Expr) -> Expr:
     return (op.divide if is_float(node.dtype()) else op.floor_divide)(found, counts)
 
 
-def _neutral(node: Node, reduction: str) -> float:
+def _neutral(dtype: Attribute, reduction: str) -> float:
     """What changes nothing in a reduction."""
     if reduction in ("add", "mul"):
         return float(reduction == "mul")
-    if is_float(node.dtype()):
+    if is_float(dtype):
         return -math.inf if reduction == "max" else math.inf
-    least, most = integer_limits(node.dtype())
+    least, most = integer_limits(dtype)
     return least if reduction == "max" else most
 
 
@@ -127,6 +134,28 @@ def put(node: Node) -> Result:
     index = indices_within(node.bb, op.flatten(node.tensor("index")), [count], "'put' index", from_back=True)
     source = op.flatten(node.tensor("source", node.dtype()))
     return op.reshape(op.index_put(x, source, [index], accumulate=node.flag("accumulate")), node.out_dims())
+
+
+@converts("aten.segment_reduce.default")
+def segment_reduce(node: Node) -> Result:
+    """Slices of each segment along an axis combined, segments being given by their lengths or by where they begin."""
+    axis, dtype, how = node.axis(of="data"), node.dtype("data"), node.text("reduce")
+    given = node.tensor("offsets" if node.has("offsets") else "lengths", i64)
+    if given.ndim != 1 or axis:
+        raise Refusal("segments of other axes than the first are not supported")
+    ends = given if node.has("offsets") else op.concat([node.const([0], i64), op.cumsum(given, 0)], 0)
+    data, dims = node.tensor("data"), node.out_dims()
+    at = op.bucketize(op.arange(0, node.shape("data")[0], 1, i64), ends, right=True)
+    reduction = "add" if how == "mean" else _REDUCTIONS[how]
+    start = node.number("initial", _neutral(dtype, reduction))
+    rows = [dims[0] + 2, *dims[1:]]  # also for what is before the first segment, and after the last one
+    index = op.broadcast_to(op.expand_dims(at, list(range(1, len(dims)))), list(node.shape("data")))
+    found = op.scatter_elements(op.full(rows, node.const(start, dtype)), index, data, 0, reduction)
+    if how == "mean":
+        counts = op.scatter_elements(op.zeros(rows, dtype), index, op.ones_like(data), 0, "add")
+        nothing = node.const(node.number("initial", math.nan), dtype)
+        found = op.where(op.greater(counts, node.like(0, counts)), op.divide(found, counts), nothing)
+    return op.strided_slice(found, [0], [1], [dims[0] + 1])
 
 
 @converts("aten.embedding_renorm.default")

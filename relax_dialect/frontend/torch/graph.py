@@ -99,11 +99,11 @@ class GraphImporter(GraphScope):
                 raise Refusal(f"result {node.args[1]} of {node.args[0]} is not supported")
             return found
         converter, said = find(name), node.meta.get("val")
+        if converter is None and is_number(said):
+            return said
         arguments = self._arguments(node)
         if has_complex([*arguments.values()], said):
             return self.settled(convert_complex(Node(self, node, name, arguments)), said)
-        if converter is None and is_number(said):
-            return said
         if converter is None:
             raise Refusal(NO_CONVERTER)
         made = converter(Node(self, node, name, arguments))

@@ -134,6 +134,7 @@ class Importer:
         """The module; `nodes` are also those of inner graphs."""
         bb, problems = BlockBuilder(), Problems()
         bounds = bounds_of(self.program.range_constraints, _squeezed(nodes), _counted(nodes))
+        bounds |= {name: (bounds[name][0], None) for name in _selected(nodes) if name in bounds}
         bounds = without_marks(bounds, self._guards)
         importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
         params = self._parameters(nodes)
@@ -268,6 +269,17 @@ def _squeezed(nodes: Sequence[FxNode]) -> set[str]:
         shape = node.args[0].meta["val"].shape
         axes = node.args[1] if len(node.args) > 1 else range(len(shape))
         found |= symbols_in([shape[axis] for axis in ([axes] if isinstance(axes, int) else axes) if shape])
+    return found
+
+
+def _selected(nodes: Sequence[FxNode]) -> set[str]:
+    """The numbers of elements that masks of other shapes select: PyTorch bounds them by those of the tensor alone."""
+    found = set[str]()
+    for node in nodes:
+        if node.op == "call_function" and name_of(node.target) == "aten.masked_select.default":
+            x, mask = (each.meta["val"] for each in node.args)
+            if x.shape != mask.shape:
+                found |= symbols_in(node.meta["val"].shape)
     return found
 
 

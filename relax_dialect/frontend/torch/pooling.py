@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from xdsl.dialects.builtin import f64
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.range_checks import indices_within
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
@@ -125,7 +128,9 @@ def max_unpool(node: Node) -> Result:
     x, where = (
         op.reshape(node.tensor(name), [*dims[:lead], product(node.shape(name)[lead:])]) for name in ("self", "indices")
     )
-    flat = op.full([*dims[:lead], product(dims[lead:])], node.like(0, x))
+    count = product(dims[lead:])
+    where = indices_within(node.bb, where, [count], f"'{node.name}' indices", "the result", from_back=False)
+    flat = op.full([*dims[:lead], count], node.like(0, x))
     return op.reshape(op.scatter_elements(flat, where, x, lead), dims)
 
 
@@ -168,22 +173,100 @@ def _max_pool(node: Node) -> Expr:
 def avg_pool(node: Node) -> Result:
     """The mean of each window, or its sum divided by a number."""
     rank = _rank(node)
-    (sizes, strides), divisor = _windows(node), node.value("divisor_override")
-    if divisor is not None and node.flag("ceil_mode"):
-        raise Refusal("a divisor together with ceil_mode is not supported")
+    if node.has("divisor_override"):
+        return batched(node.tensor("self"), rank, lambda x: _divided_sums(node, x))
+    sizes, strides = _windows(node)
 
     def apply(x: Expr) -> Expr:
-        made = _AVERAGE[rank](
+        return _AVERAGE[rank](
             x,
             sizes,
             strides=strides,
             padding=padding(node, rank),
             ceil_mode=node.flag("ceil_mode"),
-            count_include_pad=node.flag("count_include_pad") or divisor is not None,
+            count_include_pad=node.flag("count_include_pad"),
         )
-        return made if divisor is None else op.multiply(made, node.like(math.prod(sizes) / divisor, made))
 
     return batched(node.tensor("self"), rank, apply)
+
+
+def _divided_sums(node: Node, x: Expr) -> Expr:
+    """The sum of each window, divided by a number; with `ceil_mode` zeros follow until the last window ends."""
+    rank = _rank(node)
+    sizes, before = each(node, "kernel_size", rank), padding(node, rank)[:rank]
+    strides = each(node, "stride", rank) if node.integers("stride") else sizes
+    after = list(before)
+    if node.flag("ceil_mode"):
+        lengths = [dim.constant_value for dim in (*node.shape()[-rank:], *node.out_dims()[-rank:])]
+        known = [length for length in lengths if length is not None]
+        if len(known) < 2 * rank:
+            raise Refusal("a divisor together with ceil_mode and dynamic sizes is not supported")
+        ends = [(count - 1) * stride + size for count, stride, size in zip(known[rank:], strides, sizes, strict=True)]
+        after = [max(end - length - pad, 0) for end, length, pad in zip(ends, known[:rank], before, strict=True)]
+    widths = [0] * 4 + [width for pair in zip(before, after, strict=True) for width in pair]
+    dtype, divisor = node.dtype(), node.number("divisor_override")
+    padded = op.nn.pad(x, widths) if any(widths) else x
+    if is_float(dtype):
+        means = _AVERAGE[rank](padded, sizes, strides=strides)
+        return op.multiply(means, node.like(math.prod(sizes) / divisor, means))
+    means = _AVERAGE[rank](op.astype(padded, f64), sizes, strides=strides)
+    sums = op.round(op.multiply(means, node.like(math.prod(sizes), means)))
+    return op.astype(op.trunc(op.divide(sums, node.like(divisor, sums))), dtype)
+
+
+@converts("aten.max_pool2d_with_indices_backward.default", "aten.max_pool3d_with_indices_backward.default")
+def max_pool_backward(node: Node) -> Result:
+    """Gradients added up at the element that was the greatest of each window."""
+    rank, dims = _rank(node), node.out_dims()
+    lead = len(dims) - rank
+    flat = [*dims[:lead], product(dims[lead:])]
+    few = [*dims[:lead], product(node.shape("indices")[lead:])]
+    where, gradients = (op.reshape(node.tensor(name), few) for name in ("indices", "grad_output"))
+    found = op.scatter_elements(op.zeros(flat, node.out_dtype()), where, gradients, lead, "add")
+    return op.reshape(found, dims)
+
+
+@converts("aten.fractional_max_pool2d.default", "aten.fractional_max_pool3d.default")
+def fractional_max_pool(node: Node) -> Result:
+    """The greatest elements, and their indices, of windows whose distances vary as samples between 0 and 1 say."""
+    rank, shape, dims = _rank(node), node.shape(), node.out_dims()
+    x, samples = node.tensor("self"), node.tensor("random_samples", node.dtype())
+    if len(shape) == rank + 1:
+        x, shape, dims = op.expand_dims(x, [0]), (to_dim(1), *shape), [to_dim(1), *dims]
+    sizes, lengths, counts = each(node, "kernel_size", rank), shape[2:], dims[2:]
+    order = [1, 0] if rank == 2 else [0, 1, 2]
+
+    def start(u: te.Tensor, i: Sequence[te.Expr], along: int) -> te.Expr:
+        """Where a window begins; the last one ends with the data. As PyTorch, in the dtype of the data."""
+        at, sample = i[2 + along], u[(*i[:2], order[along])]
+        last = te.cast(lengths[along], "index") - sizes[along]
+        steps = te.maximum(te.cast(counts[along], "index") - 1, 1)
+        ratio = te.cast(last, u.dtype) / te.cast(steps, u.dtype)
+        first = te.cast((te.cast(at, u.dtype) + sample) * ratio, "index") - te.cast(sample * ratio, "index")
+        return te.if_then_else(at == te.cast(counts[along], "index") - 1, last, first)
+
+    def inside(at: te.Expr) -> list[te.Expr]:
+        return _unraveled(at, [Windows(lambda i: i, to_dim(size), 1) for size in sizes])
+
+    def gathered(x: te.Tensor, u: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            position = [start(u, i, along) + by for along, by in enumerate(inside(i[-1]))]
+            return x[(*i[:2], *position)]
+
+        return te.compute((*dims, math.prod(sizes)), element, name="windows")
+
+    def flattened(which: te.Tensor, u: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            found: te.Expr = te.cast(to_dim(0), "index")
+            for along, by in enumerate(inside(te.cast(which[i], "index"))):
+                found = found * te.cast(lengths[along], "index") + start(u, i, along) + by
+            return te.cast(found, "i64")
+
+        return te.compute(dims, element, name="indices")
+
+    windows = node.te(gathered, x, samples, name="windows")
+    where = node.te(flattened, op.argmax(windows, -1), samples, name="indices")
+    return [op.reshape(op.max(windows, [-1]), node.out_dims()), op.reshape(where, node.out_dims(1))]
 
 
 @converts(

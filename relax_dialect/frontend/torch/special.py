@@ -1,16 +1,21 @@
-"""Special functions, computed in `f64` of each element: gamma and Bessel functions, the inverse of `erf`."""
+"""Special functions, computed in `f64` of each element: gamma, zeta and Bessel functions, what belongs to `erf`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import f64
 
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect import te
+from tir_dialect.dims import Dim
+from tir_dialect.te.nodes import IterKind
 
 
 def _polynomial(x: te.Expr, coefficients: Sequence[float]) -> te.Expr:
@@ -115,12 +120,26 @@ def _bessel(order: int, *, is_scaled: bool) -> Callable[[te.Expr], te.Expr]:
     return function
 
 
+def erfcx(x: te.Expr) -> te.Expr:
+    """`exp(x * x) * erfc(x)`: from 2 on a continued fraction."""
+    high = te.maximum(x, 2)
+    fraction: te.Expr = high
+    for at in range(60, 0, -1):
+        fraction = high + (0.5 * at) / fraction
+    far = te.select(te.isinf(x), te.const(0, "f64"), 1 / (fraction * math.sqrt(math.pi)))
+    low = te.minimum(x, 2)
+    return te.select(te.isnan(x), x, te.select(x < 2, te.exp(low * low) * (1 - te.erf(low)), far))
+
+
 _FUNCTIONS: dict[str, Callable[[te.Expr], te.Expr]] = {
     "aten.lgamma.default": lgamma,
     "aten.digamma.default": digamma,
     "aten.erfinv.default": erfinv,
     "aten.i0.default": _bessel(0, is_scaled=False),
     "aten.special_i0e.default": _bessel(0, is_scaled=True),
+    "aten.special_erfcx.default": erfcx,
+    "aten.special_modified_bessel_i0.default": _bessel(0, is_scaled=False),
+    "aten.special_modified_bessel_i1.default": _bessel(1, is_scaled=False),
     "aten.special_i1.default": _bessel(1, is_scaled=False),
     "aten.special_i1e.default": _bessel(1, is_scaled=True),
 }
@@ -137,3 +156,191 @@ def special(node: Node) -> Result:
         return te.compute(x.shape, lambda *i: te.cast(function(te.cast(x[i], f64)), x.dtype), name=node.name)
 
     return node.te(kernel, node.tensor("self", dtype), name=node.name)
+
+
+# Functions of two numbers, by loops that end when nothing changes
+
+Pair: TypeAlias = Callable[[te.ExternBuilder, te.Expr, te.Expr], te.Expr]
+"""Emits the statements that compute a function of two elements in `f64`, and gives its value."""
+
+_EULER_MACLAURIN = (
+    *(12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1307674368000 / 691, 74724249600.0),
+    *(-10670622842880000 / 3617, 5109094217170944000 / 43867, -802857662698291200000 / 174611),
+)
+"""`(2k)!` over the Bernoulli numbers of even index `2k`."""
+
+
+def _zeta(b: te.ExternBuilder, s: te.Expr, q: te.Expr) -> te.Expr:
+    """Hurwitz' zeta function, the sum of `(q + k) ** -s` over all `k`: ten terms, or until `q + k` is 10; then the
+    rest by the formula of Euler and Maclaurin.
+    """
+    found, at, count = (b.alloc((), "f64", name) for name in ("found", "at", "count"))
+    b.store(found, (), te.pow(q, -s))
+    b.store(at, (), q)
+    b.store(count, (), te.const(0, "f64"))
+    is_number = te.logical_and(s > 1, te.abs(q) < 1e8)
+    with b.while_(te.logical_and(is_number, te.logical_or(count[()] < 9, at[()] <= 9))):
+        b.store(at, (), at[()] + 1)
+        b.store(count, (), count[()] + 1)
+        b.store(found, (), found[()] + te.pow(at[()], -s))
+    last = te.pow(at[()], -s)
+    rest = last * at[()] / (s - 1) - 0.5 * last
+    rising, falling = s, last / at[()]
+    for k, divisor in enumerate(_EULER_MACLAURIN):
+        rest = rest + rising * falling / divisor
+        rising = rising * (s + (2 * k + 1)) * (s + (2 * k + 2))
+        falling = falling / (at[()] * at[()])
+    infinite, none = te.const(math.inf, "f64"), te.const(math.nan, "f64")
+    is_pole = te.logical_and(q <= 0, q == te.floor(q))
+    is_undefined = te.logical_or(s < 1, te.logical_and(q < 0, s != te.floor(s)))
+    whole = te.select(te.isinf(q), te.const(0, "f64"), found[()] + rest)
+    return te.select(s == 1, infinite, te.select(is_undefined, none, te.select(is_pole, infinite, whole)))
+
+
+_MOST_TERMS = 20000
+
+
+def _incomplete_gamma(b: te.ExternBuilder, a: te.Expr, x: te.Expr) -> tuple[te.Expr, te.Expr]:
+    """The regularised lower and upper incomplete gamma functions: below `a + 1` a series gives the lower one, else the
+    continued fraction of Lentz the upper one.
+    """
+    found, term, at, c, d = (b.alloc((), "f64", name) for name in ("found", "term", "at", "c", "d"))
+    is_low = x < a + 1
+    is_plain = te.logical_and(a > 0, x > 0, te.logical_not(te.isinf(a)), te.logical_not(te.isinf(x)))
+    b.store(at, (), te.const(0, "f64"))
+    b.store(term, (), te.select(is_plain, te.const(1, "f64"), te.const(0, "f64")))
+    with b.if_(is_low):
+        b.store(found, (), te.const(1, "f64"))
+        with b.while_(te.logical_and(te.abs(term[()]) > 1e-17 * found[()], at[()] < _MOST_TERMS)):
+            b.store(at, (), at[()] + 1)
+            b.store(term, (), term[()] * x / (a + at[()]))
+            b.store(found, (), found[()] + term[()])
+    with b.else_():
+        b.store(c, (), te.const(1e300, "f64"))
+        b.store(d, (), 1 / (x + 1 - a))
+        b.store(found, (), d[()])
+        with b.while_(te.logical_and(te.abs(term[()]) > 1e-16, at[()] < _MOST_TERMS)):
+            b.store(at, (), at[()] + 1)
+            by = at[()] * (a - at[()])
+            base = x + (2 * at[()] + 1 - a)
+            b.store(d, (), 1 / (by * d[()] + base))
+            b.store(c, (), base + by / c[()])
+            b.store(term, (), c[()] * d[()] - 1)
+            b.store(found, (), found[()] * c[()] * d[()])
+    scale = te.exp(a * te.log(x) - x - lgamma(a))
+    part = te.select(is_low, scale * found[()] / a, scale * found[()])
+    zero, one, none = (te.const(value, "f64") for value in (0, 1, math.nan))
+    lower = te.select(is_low, part, 1 - part)
+    undefined = te.logical_or(a < 0, x < 0, te.logical_and(a == 0, x == 0), te.logical_and(te.isinf(a), te.isinf(x)))
+    is_all, is_none = te.logical_or(a == 0, te.isinf(x)), te.logical_or(x == 0, te.isinf(a))
+    at_end = te.select(is_none, zero, te.select(is_all, one, lower))
+    return te.select(undefined, none, at_end), te.select(is_plain, te.select(is_low, 1 - part, part), 1 - at_end)
+
+
+_PAIRS: dict[str, Pair] = {
+    "special_zeta": _zeta,
+    "igamma": lambda b, a, x: _incomplete_gamma(b, a, x)[0],
+    "igammac": lambda b, a, x: te.select(
+        te.isnan(_incomplete_gamma(b, a, x)[0]), te.const(math.nan, "f64"), _incomplete_gamma(b, a, x)[1]
+    ),
+}
+
+
+def _spatial(shape: Sequence[Dim]) -> list[tuple[IterKind, Dim, str]]:
+    """The axes of a block over all elements."""
+    return [("spatial", extent, f"i{axis}") for axis, extent in enumerate(shape)]
+
+
+def _of_pairs(node: Node, function: Pair, x: Expr, y: Expr) -> Expr:
+    """A function of the elements of two tensors, which broadcast."""
+
+    def statements(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block(node.name, *_spatial(ins[0].shape)) as i:
+            made = function(b, *(te.cast(each[i], f64) for each in ins))
+            b.store(outs[0], i, te.cast(made, outs[0].dtype))
+
+    def kernel(one: te.Tensor, other: te.Tensor) -> te.Tensor:
+        return te.extern([(one.shape, one.dtype)], [one, other], statements, name=node.name)[0]
+
+    return node.te(kernel, *(op.broadcast_to(each, node.out_dims()) for each in (x, y)), name=node.name)
+
+
+@converts(
+    *("aten.special_zeta.default", "aten.special_zeta.other_scalar", "aten.special_zeta.self_scalar"),
+    *("aten.igamma.default", "aten.igammac.default"),
+)
+def special_of_two(node: Node) -> Result:
+    """A special function of two numbers."""
+    dtype = node.out_dtype()
+    return _of_pairs(node, _PAIRS[node.name], node.tensor("self", dtype), node.tensor("other", dtype))
+
+
+@converts("aten.polygamma.default")
+def polygamma(node: Node) -> Result:
+    """The derivative of some order of `digamma`: `zeta(order + 1, x)` times the factorial of the order."""
+    order, dtype = node.integer("n"), node.out_dtype()
+    x = node.tensor("self", dtype)
+    if order == 0:
+
+        def kernel(x: te.Tensor) -> te.Tensor:
+            return te.compute(x.shape, lambda *i: te.cast(digamma(te.cast(x[i], f64)), x.dtype), name="digamma")
+
+        return node.te(kernel, x, name="digamma")
+    factor = (-1.0) ** (order + 1) * math.factorial(order)
+    return _of_pairs(node, lambda b, s, q: factor * _zeta(b, s, q), node.like(order + 1, x), x)
+
+
+# Exponents, and common divisors
+
+
+@converts("aten.frexp.Tensor")
+def frexp(node: Node) -> Result:
+    """A number of at least one half and below 1, and the power of 2 by which it is multiplied."""
+
+    def exponent(x: te.Expr) -> te.Expr:
+        """Up to one too much or too little, where the logarithm is rounded."""
+        is_number = te.logical_and(x != 0, te.isfinite(x))
+        near = te.floor(te.log2(te.select(is_number, te.abs(x), te.const(1, "f64")))) + 1
+        rest = te.abs(te.ldexp(x, te.cast(-near, "i32")))
+        exact = te.select(rest >= 1, near + 1, te.select(rest < 0.5, near - 1, near))
+        return te.select(is_number, exact, te.const(0, "f64"))
+
+    def powers(x: te.Tensor) -> te.Tensor:
+        return te.compute(x.shape, lambda *i: te.cast(exponent(te.cast(x[i], f64)), "i32"), name="exponent")
+
+    def fractions(x: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            wide = te.cast(x[i], f64)
+            return te.cast(te.ldexp(wide, te.cast(-exponent(wide), "i32")), x.dtype)
+
+        return te.compute(x.shape, element, name="mantissa")
+
+    x = node.tensor("self")
+    return [node.te(fractions, x, name="mantissa"), node.te(powers, x, name="exponent")]
+
+
+@converts("aten.gcd.default", "aten.lcm.default")
+def common_divisor(node: Node) -> Result:
+    """The greatest common divisor, or the least common multiple, which is 0 of 0."""
+    dtype = str(node.out_dtype())
+
+    def euclid(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block(node.name, *_spatial(ins[0].shape)) as i:
+            x, y, rest = (b.alloc((), dtype, name) for name in ("x", "y", "rest"))
+            b.store(x, (), te.abs(ins[0][i]))
+            b.store(y, (), te.abs(ins[1][i]))
+            with b.while_(y[()] != 0):
+                b.store(rest, (), te.truncmod(x[()], y[()]))
+                b.store(x, (), y[()])
+                b.store(y, (), rest[()])
+            found: te.Expr = te.abs(x[()])
+            if node.name == "lcm":
+                divisor = te.select(found == 0, te.const(1, dtype), found)
+                found = te.abs(te.truncdiv(ins[0][i], divisor) * ins[1][i])
+            b.store(outs[0], i, found)
+
+    def kernel(x: te.Tensor, y: te.Tensor) -> te.Tensor:
+        return te.extern([(x.shape, dtype)], [x, y], euclid, name=node.name)[0]
+
+    both = (op.broadcast_to(node.tensor(name, node.out_dtype()), node.out_dims()) for name in ("self", "other"))
+    return node.te(kernel, *both, name=node.name)

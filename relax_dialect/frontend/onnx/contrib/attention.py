@@ -69,8 +69,7 @@ def _within(ends: te.Tensor, batch: Dim, keys: Dim, *, has_starts: bool) -> te.T
 
 def attend(node: Node, q: Expr, k: Expr, v: Expr, bias: Expr | None, *, causal: bool) -> Expr:
     """Attention of operands by batch, head, place and feature; the result by batch and place, heads side by side."""
-    given = node.number("scale")
-    scale, mask = given or None, "BottomRight" if causal else None
+    scale, mask = node.number("scale") or None, "BottomRight" if causal else None
     order = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
     if bias is None:
         made = op.nn.attention(q, k, v, scale=scale, causal_mask=mask, **order)
@@ -222,8 +221,25 @@ def multi_head_attention(node: Node) -> Result:
     q, k, v = _with_heads(node)
     if node.has(6):
         k, v = op.concat([node[6], k], 2), op.concat([node[7], v], 2)
-    bias = scores_bias(node, 4, 5, k)
-    return [attend(node, q, k, v, bias, causal=bool(node.integer("unidirectional"))), k, v]
+    bias, causal = scores_bias(node, 4, 5, k), bool(node.integer("unidirectional"))
+    queries, keys = dims_of(q, 4)[2], dims_of(k, 4)[2]
+    if causal and not node.has(6) and queries is not keys:
+        unseen = _unseen(node, queries, keys)
+        return [attend(node, q, k, v, unseen if bias is None else op.add(bias, unseen), causal=False), k, v]
+    return [attend(node, q, k, v, bias, causal=causal), k, v]
+
+
+def _unseen(node: Node, queries: Dim, keys: Dim) -> Expr:
+    """What is added to the scores of later keys where no cache tells where the queries are: as ONNX Runtime has it, the
+    first query is at the first key, and the last query sees all keys.
+    """
+    dtype = str(node.dtype())
+
+    def element(_b: te.Expr, _h: te.Expr, query: te.Expr, key: te.Expr) -> te.Expr:
+        is_seen = te.logical_or(key <= query, query == te.cast(queries, "index") - 1)
+        return te.select(is_seen, te.const(0, dtype), te.const(-math.inf, dtype))
+
+    return node.te(lambda: te.compute((1, 1, queries, keys), element, name="unseen"), name="unseen")
 
 
 def _with_heads(node: Node) -> Sequence[Expr]:

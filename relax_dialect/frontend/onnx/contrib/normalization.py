@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import f32, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.integer_arithmetic import scalar
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
@@ -85,16 +86,36 @@ SEGMENTS, MASK, POSITIONS = 1, 7, 8
 @converts("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_norm(node: Node) -> Result:
     """The sum of the embeddings of words, places and segments, normalised; the lengths of sequences; and the sum."""
-    _, length = node.shape()
     total = op.take(node[2], node[0], 0)
     if node.has(POSITIONS):
         total = op.add(total, op.take(node[3], node[POSITIONS], 0))
     else:
-        total = op.add(total, op.strided_slice(node[3], [0], [0], [length], assume_inbound=True))
+        total = op.add(total, _first_rows(node, 3))
     if node.has(SEGMENTS):
         total = op.add(total, op.take(node[4], node[SEGMENTS], 0))
     result = layer_norm(total, node[5], node[6], node.number("epsilon", 1e-12))
     return [result, _lengths(node), total]
+
+
+@converts("QEmbedLayerNormalization", domain=MICROSOFT)
+def quantised_embed_layer_norm(node: Node) -> Result:
+    """The same of tables and parameters that are bytes: each has a scale, six operands on, and then a zero point."""
+
+    def numbers(x: Expr, index: int) -> Expr:
+        exact = op.subtract(op.astype(x, i32), op.astype(scalar(node[index + 11]), i32))
+        return op.multiply(op.astype(exact, f32), scalar(node[index + 6]))
+
+    total = op.add(numbers(op.take(node[2], node[0], 0), 2), numbers(_first_rows(node, 3), 3))
+    if node.has(SEGMENTS):
+        total = op.add(total, numbers(op.take(node[4], node[SEGMENTS], 0), 4))
+    result = layer_norm(total, numbers(node[5], 5), numbers(node[6], 6), node.number("epsilon", 1e-12))
+    return [result, _lengths(node)]
+
+
+def _first_rows(node: Node, table: int) -> Expr:
+    """The first rows of a table, one for each token of a sequence."""
+    _, length = node.shape()
+    return op.strided_slice(node[table], [0], [0], [length], assume_inbound=True)
 
 
 def _lengths(node: Node) -> Expr:

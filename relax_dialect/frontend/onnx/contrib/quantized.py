@@ -140,19 +140,22 @@ NF4 = (
 @converts("MatMulNBits", domain=MICROSOFT)
 def matmul_nbits(node: Node) -> Result:
     """The product with a matrix whose rows, one for each column of the result, are integers in blocks."""
-    if node.has(4) or node.integer("weight_prepacked"):
-        raise Refusal("permuted groups, and weights packed for one machine, are not supported")
+    if node.integer("weight_prepacked"):
+        raise Refusal("weights packed for one machine are not supported")
     bits, size, k, n = (node.integer(name) for name in ("bits", "block_size", "K", "N"))
     bits = bits or 4
     blocks = -(-k // size)
     dtype = node.dtype()
-    known = _known_blocks(node, bits, (n, blocks, size), k)
+    known = None if node.has(4) else _known_blocks(node, bits, (n, blocks, size), k)
     if known is not None:
         product = op.matmul(node[0], op.permute_dims(known, [1, 0]))
         return op.add(product, node[5]) if node.has(5) else product
-    integers = op.reshape(unpacked(node, node[1], bits), (n, blocks, size))
-    weights = op.subtract(op.astype(integers, dtype), _zero_points(node, (n, blocks), bits, dtype))
-    scaled = op.multiply(weights, op.astype(op.reshape(node[2], (n, blocks, 1)), dtype))
+    integers = op.astype(op.reshape(unpacked(node, node[1], bits), (n, blocks, size)), dtype)
+    zero, scale = _zero_points(node, (n, blocks), bits, dtype), op.astype(op.reshape(node[2], (n, blocks, 1)), dtype)
+    if node.has(4):  # the block of each element
+        integers = op.reshape(integers, (n, blocks * size, 1))
+        zero, scale = (op.take(each, node[4], 1) if each.ndim else each for each in (zero, scale))
+    scaled = op.multiply(op.subtract(integers, zero), scale)
     rows = op.strided_slice(op.reshape(scaled, (n, blocks * size)), [1], [0], [k])
     product = op.matmul(node[0], op.permute_dims(rows, [1, 0]))
     return op.add(product, node[5]) if node.has(5) else product

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from relax_dialect.builder import op
 from relax_dialect.frontend.onnx.creation import arange, trilu
 from relax_dialect.frontend.onnx.errors import Refusal
@@ -14,6 +16,10 @@ from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.padding import pad
 from relax_dialect.frontend.onnx.quantization import dequantize_linear, quantize_linear
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.search import unique_elements
+from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dtypes import is_float
 
 _SAME = {
     "DequantizeLinear": dequantize_linear,
@@ -30,7 +36,10 @@ MEANING = 21
 
 @converts(*_SAME, domain=MICROSOFT)
 def as_standard(node: Node) -> Result:
-    """What the standard's operator of that name says."""
+    """What the standard's operator of that name says; the step of a range is 1 unless it is given."""
+    if node.op_type == "Range" and not node.has(2):
+        one = Value(node.const(1, node.dtype())) if is_float(node.dtype()) else Value.of(np.array(1), node.dtype())
+        return arange(replace(node, version=MEANING, inputs=[*node.inputs[:2], one]))
     return _SAME[node.op_type](replace(node, version=MEANING))
 
 
@@ -41,6 +50,19 @@ def expand_dims(node: Node) -> Result:
     if axis is None:
         raise Refusal("the axis is not known while importing")
     return op.expand_dims(node[0], [from_front(axis[0], node.rank() + 1)])
+
+
+@converts("Unique", domain=MICROSOFT)
+def unique_in_order(node: Node) -> Result:
+    """Different elements in the order in which they occur, which of them each element is, and how often each is."""
+    values, _, which, counts = unique_elements(replace(node, attributes={"sorted": 0}, version=MEANING))
+    return [values, which, counts]
+
+
+@converts("Inverse", domain=MICROSOFT)
+def inverse(node: Node) -> Result:
+    """The inverse of each matrix, which the run-time library computes by LAPACK."""
+    return node.bb.call_dps_packed("relax.linalg", [op.string("inv"), node[0]], TensorType(node.shape(), node.dtype()))
 
 
 @converts("ComplexMul", "ComplexMulConj", domain=MICROSOFT)

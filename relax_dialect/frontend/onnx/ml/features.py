@@ -9,7 +9,7 @@ from math import isnan
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f32, i64
+from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -197,8 +197,9 @@ def normalizer(node: Node) -> Result:
 @converts("Binarizer", domain=ML)
 def binarizer(node: Node) -> Result:
     """1 for what is more than a threshold, 0 for the rest."""
-    x = node[0]
-    return op.where(op.greater(x, op.full_like(x, node.number("threshold"))), op.full_like(x, 1), op.full_like(x, 0))
+    x = node[0] if is_float(node.dtype()) else op.astype(node[0], f64)
+    found = op.greater(x, node.const(node.number("threshold"), x.dtype or f64))
+    return op.where(found, op.full_like(node[0], 1), op.full_like(node[0], 0))
 
 
 @converts("Imputer", domain=ML)

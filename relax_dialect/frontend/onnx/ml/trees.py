@@ -322,4 +322,7 @@ def tree_ensemble(node: Node) -> Result:
     dtype = np.float64 if x.dtype == f64 else np.float32
     aggregate = _AGGREGATES_BY_NUMBER[node.integer("aggregate_function", 1)]
     scores = _sums(node, x, _of_tables(node), node.integer("n_targets", 1), aggregate, dtype)
-    return transformed(scores, _POSTS_BY_NUMBER[node.integer("post_transform")])
+    transform = node.integer("post_transform")
+    if not 0 <= transform < len(_POSTS_BY_NUMBER):
+        raise Refusal(f"the post_transform {transform} does not exist")
+    return transformed(scores, _POSTS_BY_NUMBER[transform])

@@ -73,6 +73,17 @@ def quantised(x: Array, scale: Array, zero: Array) -> Array:
     return np.clip(np.round(x / scale) + zero, 0, 255).astype(np.uint8)
 
 
+def nibbles(x: Array) -> Array:
+    return np.stack([x & 15, x >> 4], -1).reshape(x.shape[0], -1).astype(np.float32)
+
+
+def embedded(words: Array, segments: Array, *others: Array) -> Array:
+    """The sum of rows of three tables, normalised; tables and parameters are bytes."""
+    numbers = [scaled(each, others[at + 6], others[at + 11]) for at, each in enumerate(others[:5])]
+    table, places, kinds, scale, shift = numbers
+    return normal(table[words] + places[: words.shape[1]] + kinds[segments], scale, shift)
+
+
 def bits(x: Array, scale: Array) -> Array:
     nibbles = np.stack([x & 15, x >> 4], -1).reshape(x.shape[0], -1).astype(np.float32)
     return (nibbles - 8) * np.repeat(scale.reshape(x.shape[0], -1), 16, 1)
@@ -83,6 +94,9 @@ MASK = np.array([[1, 1, 1], [1, 1, 0]], np.int32)
 FAR = np.where(MASK > 0, 0, -10000.0)[:, None, None].astype(np.float32)
 ANGLES = f(8, D // 2)
 Q = (np.float32(0.1), np.uint8(5))
+WORDS = RNG.integers(0, 9, (B, S)).astype(np.int32)
+SCALES = [np.float32(0.01 * each) for each in range(1, 6)]
+ZEROS = [np.uint8(each) for each in (120, 130, 125, 9, 128)]
 CACHE = [
     f(B, 1, 4, D),
     f(B, 1, 4, D),
@@ -128,6 +142,25 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], Callable[..., Array]]] = 
         *("MatMulNBits", [X, u8(5, 1, 32), f(5), u8(5)], {"K": 32, "N": 5, "bits": 8, "block_size": 32}),
         lambda x, w, s, z: x @ ((w.reshape(5, 32) - z[:, None].astype(np.float32)) * s[:, None]).T,
     ),
+    "groups of four bits that are permuted": (
+        "MatMulNBits",
+        [X, u8(5, 2, 8), f(10), u8(5, 1), np.argsort(f(H)).astype(np.int32) % 2],
+        {"K": 32, "N": 5, "bits": 4, "block_size": 16},
+        lambda x, w, s, z, g: x @ ((nibbles(w) - nibbles(z)[:, g]) * s.reshape(5, 2)[:, g]).T,
+    ),
+    "causal over other keys": (
+        *("MultiHeadAttention", [f(B, 4, H), f(B, 5, H), f(B, 5, H)], {"num_heads": N, "unidirectional": 1}),
+        lambda q, k, v: attended(*map(heads, (q, k, v)), np.where(np.tri(4, 5) + np.eye(4)[:, 3:] > 0, 0, -np.inf)),
+    ),
+    "table of bytes": (
+        "QEmbedLayerNormalization",
+        [WORDS, WORDS % 2, u8(9, H), u8(8, H), u8(2, H), u8(H), u8(H), MASK, *SCALES, *ZEROS],
+        {"epsilon": 1e-5},
+        embedded,
+    ),
+    "inverse": ("Inverse", [f(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)], {}, np.linalg.inv),
+    "in order": ("Unique", [np.array([3, 1, 3, 2, 1], np.float32)], {}, lambda _: np.array([3, 1, 2], np.float32)),
+    "by one": ("Range", [np.float32(2), np.float32(6.5)], {}, np.arange),
     "rows of four bits": (
         *("GatherBlockQuantized", [u8(6, 20), np.array([1, 5]), f(6, 3)], {"bits": 4, "block_size": 16}),
         lambda w, i, s: (bits(np.pad(w, ((0, 0), (0, 4))), s)[:, :40])[i],

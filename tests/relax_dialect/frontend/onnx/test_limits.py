@@ -130,6 +130,9 @@ def test_indices_out_of_range(mode: str, index: int):
     for operator, inputs in {"GatherND": [XX, pair], "ScatterND": [XX, pair, X[:2]]}.items():
         with pytest.raises(ValueError, match=message.format(operator, ", coordinate 1")):
             run(mode, operator, inputs)
+    image, places = np.ones((1, 1, 1, 2), np.float32), i64(0, index * 2).reshape(1, 1, 1, 2)
+    with pytest.raises(ValueError, match="main: 'MaxUnpool' indices: expected each within the result"):
+        run(mode, "MaxUnpool", [image, places], kernel_shape=[1, 2], strides=[1, 2])
     np.testing.assert_array_equal(run(mode, "Gather", [X, i64(0, near)]), X[[0, near]])
     np.testing.assert_array_equal(run(mode, "GatherND", [XX, fine]), XX[[0, 1], [near, 0]])
     assert run(mode, "Gather", [X, i64()]).shape == (0,)

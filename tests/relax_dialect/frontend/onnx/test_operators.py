@@ -13,6 +13,7 @@ from onnx import helper
 
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from relax_dialect.interpreter import run as interpret
 from tests.relax_dialect.frontend.onnx.models import assert_same, info, model, reference, results, run, unknown
 from tests.support.sweeps import in_turn
 from vm_dialect import VirtualMachine
@@ -278,3 +279,54 @@ def test_resizes_at_run_time_share_their_kernels():
     for mode in ("bytecode", "native"):
         found = results(VirtualMachine(build(module, mode=mode))["main"], *feeds.values())
         assert_same(found, reference(proto, feeds))
+
+
+def test_forms_that_the_tests_of_the_package_lack():
+    """Parameters of other shapes and dtypes, 16 bits, powers that round to integers."""
+    byte = np.abs(IMAGE * 60).astype(np.uint8)
+    half, whole = IMAGE.astype(np.float16), np.abs(X * 9).astype(np.int64)
+    statistics = np.abs(IMAGE[0, :, 0, 0]).astype(np.float16)
+    mask = RNG.standard_normal((6, 6)).astype(np.float64)
+    constants = {
+        **{"scale": X[0, :, :1].copy(), "rows": X, "far": X[0], "threes": f(3, 2, 0.5, 0), "twice": f(1, 1, 2, 2)},
+        **{"ones": np.ones(4, np.float32), "stats": statistics, "mask": mask},
+    }
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "scale"], ["n0"]),
+        helper.make_node("LayerNormalization", ["x", "rows", "far"], ["n1", "mean", "inverse"], axis=1),
+        helper.make_node("LayerNormalization", ["half", "half"], ["n2"]),
+        helper.make_node("LRN", ["half"], ["around"], size=3),
+        helper.make_node("Pow", ["whole", "threes"], ["powers"]),
+        helper.make_node(
+            *("BatchNormalization", ["image", "ones", "ones", "stats", "stats"], ["b", "m", "v"]), training_mode=1
+        ),
+        helper.make_node("Resize", ["byte", "", "twice"], ["resized"], mode="linear"),
+        helper.make_node("Resize", ["byte", "", "", "sizes"], ["resized at run time"], mode="linear"),
+        helper.make_node("Shrink", ["byte"], ["shrunk"], lambd=9.5, bias=1.0),
+        helper.make_node("Unsqueeze", ["x", "no axes"], ["same"]),
+        helper.make_node("Attention", ["image", "image", "image", "mask"], ["attended"]),
+    ]
+    made = [name for node in nodes for name in node.output]
+    arrays = {
+        "x": X,
+        "half": half,
+        "whole": whole,
+        "image": IMAGE,
+        "byte": byte,
+        "sizes": i(1, 4, 12, 10),
+        "no axes": i(),
+    }
+    described = [info(name, array) for name, array in arrays.items()]
+    proto = model(nodes, described, [helper.make_tensor_value_info(name, 0, None) for name in made], constants, 23)
+    expected = dict(zip(made, reference(proto, arrays), strict=True))
+    np.testing.assert_array_equal(expected["powers"], np.trunc(whole ** np.float64(constants["threes"])))
+    exact = model([nodes[6]], [info("byte", IMAGE)], unknown(["resized"], 4), constants)
+    (resized,) = reference(exact, {"byte": byte.astype(np.float32)})
+    expected |= {name: resized.astype(np.uint8) for name in made if name.startswith("resized")}  # as ONNX Runtime
+    expected |= {name: expected[name].astype(np.float16) for name in ("m", "v")}  # as the standard says
+    interpreted = interpret(import_model(proto), "main", list(arrays.values()))
+    for found in (run(proto, *arrays.values()), interpreted):
+        for name, ours, theirs in zip(made, found, expected.values(), strict=True):
+            assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), name
+            tolerance = 1e-2 if theirs.dtype == np.float16 else 2e-5
+            np.testing.assert_allclose(ours, theirs, tolerance, tolerance, err_msg=name)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch.export import Dim
+from torch.nn import functional as F
 
 from tests.relax_dialect.frontend.torch.programs import assert_same
 
@@ -83,6 +84,55 @@ def test_complex_parameters_and_results_are_pairs():
     assert header == str(from_exported_program(export(Complex(), (z,)))).splitlines()[1]
 
 
+def functions(pairs: Tensor, x: Tensor, mask: Tensor, weights: Tensor) -> Any:
+    """Elementary functions, what is linear, and what takes complex and real operands together."""
+    z, y, k = torch.view_as_complex(pairs), torch.complex(x, x.sin()), torch.view_as_complex(weights)
+    made = [
+        *(z**0.5, z**y, z**-2, (z * 0) ** 0, z.log(), z.log2(), z.log10(), torch.log1p(z), z.sgn(), (z * 0).sgn()),
+        *(z.sin(), z.cos(), z.tan(), z.sinh(), z.cosh(), z.tanh(), z.sqrt(), (0j - z.real).sqrt(), z.rsqrt()),
+        *(
+            z.exp2(),
+            torch.lerp(z, y, 0.25),
+            torch.lerp(z, y, z),
+            z.sigmoid(),
+            F.silu(z),
+            torch.addcmul(z, y, z, value=2j),
+            torch.addcdiv(z, y, y + 3),
+        ),
+        *(torch.addmm(z[:, :1], z, y.mT, beta=2, alpha=1 - 2j), torch.addr(z[:, :3], z[:, 0], y[:, 1])),
+        *(torch.baddbmm(z[None], z[None], y.mT[None] @ y[None]), torch.outer(z[0], y[1]), torch.vdot(z[0], y[0])),
+        *(
+            F.linear(z, y, z[:, 0]),
+            F.conv1d(z[None], k),
+            F.conv1d(z[None], k, z[0, :3]),
+            F.conv2d(z[None], k[:, :1, None], z[0, :3]),
+        ),
+        F.conv_transpose1d(z[None], k.transpose(0, 1), z[0, :3]),
+        *(F.pad(z, (1, 1), value=2.0), torch.cat([z, x]), z.masked_fill(mask, 3.0), z.masked_fill(mask, 3j)),
+        *(torch.slice_scatter(z, y[:, :1], 1, 0, 1), z.index_put((torch.tensor([0]),), y[:1]), torch.diff(z)),
+        *(z.index_add(0, torch.tensor([1]), y[:1]), torch.linspace(0, 1 + 2j, 5), z.fliplr()),
+        *(torch.gather(z, 0, mask.long()), z.masked_select(mask), torch.var_mean(z, 1)[1], torch.std_mean(z, 0)[1]),
+    ]
+    real = [
+        *(z == y, z != z, z.real == z, torch.logical_not(z * 0), torch.logical_and(z, mask), z.isnan(), z.isfinite()),
+        *(
+            torch.linalg.vector_norm(z),
+            torch.linalg.vector_norm(z, 1, 1),
+            torch.dist(z, y),
+            z.norm(dim=1),
+            torch.var(z, 1),
+            z.std(),
+        ),
+        *(torch.var_mean(z, 1)[0], torch.std_mean(z, 0)[0], F.normalize(z).abs()),
+    ]
+    return [*(torch.view_as_real(each.resolve_conj()) for each in made), *real]
+
+
+def test_functions():
+    torch.manual_seed(0)
+    assert_same(functions, (torch.randn(3, 4, 2), torch.randn(3, 4), torch.rand(3, 4) > 0.5, torch.randn(3, 3, 2, 2)))
+
+
 def transforms(x: Tensor) -> Any:
     n, fft = x.shape[-1], torch.fft
     z = fft.fft(x)
@@ -95,6 +145,7 @@ def transforms(x: Tensor) -> Any:
             fft.ifft(z, norm="ortho"),
         ),
         *(fft.rfft(x, dim=0), fft.ifft2(z), fft.rfft(x, n=8), fft.fftshift(z), fft.ihfft(x)),
+        *(fft.ihfft2(x), fft.ihfftn(x), z.conj_physical()),
     ]
     return [
         *(torch.view_as_real(each.resolve_conj()) for each in spectra),

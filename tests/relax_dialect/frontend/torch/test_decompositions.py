@@ -59,6 +59,16 @@ def inverted(x: Tensor, a: Tensor, b: Tensor) -> Any:
     ]
 
 
+def reflected(a: Tensor, c: Tensor) -> Any:
+    """Matrices of reflections, and what `svd` and `eigh` give."""
+    packed, factors = torch.geqrf(a)
+    products = [
+        torch.ormqr(packed, factors, c, left, transpose) for left in (False, True) for transpose in (False, True)
+    ]
+    roots = [linalg.matrix_sqrth(c @ c.mT), linalg.pinv(a[..., :0]), linalg.pinv(a[:, :0])]
+    return [packed, factors, *products, *linalg.polar(a), *roots]
+
+
 def eigenvalues(x: Tensor) -> Any:
     """Vectors are unique up to a factor, and the order of values is free."""
     values, vectors = linalg.eig(x)
@@ -74,6 +84,7 @@ def test_values():
     assert_same(factored, sizes[0])  # PyTorch fixes the sizes
     three = [(x, torch.randn(len(x), 4, 4), b) for x, b in sizes[:2]]
     assert_same(inverted, three[0], ({0: Dim.AUTO},) * 3, three[1])
+    assert_same(reflected, (torch.randn(2, 4, 3), torch.randn(2, 4, 4)))
     assert_same(eigenvalues, sizes[0][:1], ({0: Dim.AUTO},), sizes[1][:1])
 
 

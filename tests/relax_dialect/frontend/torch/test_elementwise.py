@@ -125,6 +125,20 @@ def special_functions(x: Tensor, i: Tensor) -> Any:
     ]
 
 
+def functions_of_pairs(x: Tensor, a: Tensor, i: Tensor, j: Tensor) -> Any:
+    """Zeta and incomplete gamma functions; derivatives of `digamma` (PyTorch's are no numbers at infinity)."""
+    return [
+        *(torch.special.erfcx(x), *torch.frexp(x), *torch.frexp(x.double() * 1e300), *torch.frexp(x * 1e-40)),
+        *(torch.polygamma(0, x), torch.polygamma(1, x[5:-3]), torch.polygamma(2, x[5:-3]), torch.polygamma(4, x[8:-3])),
+        *(torch.special.zeta(a[:9], x[8:-3][:, None]), torch.special.zeta(2.5, x[8:-3])),
+        *(torch.special.modified_bessel_i0(x[:-3]), torch.special.modified_bessel_i1(x[:-3])),
+        *(torch.igamma(a[:, None], a.abs() * 1.1), torch.igammac(a[:, None], a.abs() * 1.1)),
+        *(torch.gcd(i[:, None], j), torch.lcm(i[:, None], j), torch.gcd(i.to(torch.int8), i.flip(0).to(torch.int8))),
+    ]
+
+
+ORDERS = torch.tensor([0.0, 1e-3, 0.5, 1.0, 2.5, 9.0, 30.0, 200.0, 5000.0, -1.0, inf])
+
 POINTS = [-100.0, -7.0, -3.5, -2.0, -1.0, -0.7, -1e-5, -0.0, 0.0, 1e-6, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0, 9.9, 10.0, 30.0]
 
 CASES = [
@@ -137,6 +151,13 @@ CASES = [
     (reductions, (X, INTS)),
     (conversions, (X, INTS, MASK)),
     (special_functions, (torch.tensor([*POINTS, 80.0, inf, -inf, nan]), torch.arange(-3, 5))),
+    (
+        functions_of_pairs,
+        (
+            *(torch.tensor([*POINTS, 80.0, inf, -inf, nan]), ORDERS, torch.tensor([0, -4, 12, 7, 2**40])),
+            torch.tensor([0, 6, -9, 3]),
+        ),
+    ),
 ]
 
 

@@ -70,6 +70,20 @@ def pooling(image: Tensor, line: Tensor, space: Tensor) -> Any:
     ]
 
 
+def divided_and_spread(image: Tensor, integers: Tensor, samples: Tensor) -> Any:
+    """Sums over a divisor, windows that samples move, and gradients of the greatest elements."""
+    rows, columns = (image.shape[-2] + 1) // 2, (image.shape[-1] + 1) // 2
+    gradients = torch.ones(*image.shape[:2], rows, columns)
+    where = torch.arange(gradients.numel()).reshape(gradients.shape) % (image.shape[-1] * image.shape[-2])
+    return [
+        *(F.avg_pool2d(image, 3, 2, 1, ceil_mode=True, divisor_override=4), F.avg_pool2d(integers, 3, 2, 1)),
+        *(F.avg_pool2d(image, (3, 2), 2, (1, 0), True, False, 5), F.avg_pool2d(integers, (3, 2), 2, 1, True, True, 4)),
+        *F.fractional_max_pool2d(image, (3, 2), (3, 4), return_indices=True, _random_samples=samples),
+        F.fractional_max_pool2d(image[0], (3, 2), (3, 1), _random_samples=samples[:1]),
+        torch.ops.aten.max_pool2d_with_indices_backward(gradients, image, 3, 2, 1, 1, False, where),
+    ]
+
+
 def places_of_the_greatest(image: Tensor, line: Tensor, space: Tensor) -> Any:
     low = torch.full_like(image, float("-inf"))
     low[0, 0, 3, 2] = float("nan")
@@ -194,6 +208,7 @@ CASES = [
     (normalisation, (IMAGE, X, torch.rand(4), torch.randn(4), torch.rand(4))),
     (convolutions, (IMAGE, LINE, SPACE)),
     (pooling, (IMAGE, LINE, SPACE)),
+    (divided_and_spread, (IMAGE, (IMAGE * 9).long(), torch.rand(*IMAGE.shape[:2], 2))),
     (places_of_the_greatest, (IMAGE, LINE, SPACE)),
     (distances, (torch.randn(2, 5, 3), torch.randn(2, 4, 3))),
     (bags, (torch.randint(0, 4, (3, 3)), torch.randn(4, 5), torch.randn(3, 3))),

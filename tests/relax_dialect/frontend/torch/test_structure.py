@@ -69,6 +69,7 @@ def index_tensors(x: Tensor, k: Tensor, b: Tensor, y: Tensor) -> Any:
             x[b[:, :, 0]],
             x.masked_select(b),
             x.masked_select(b[:, :1]),
+            x[:1, :1].masked_select(b),
             b.nonzero(),
             torch.argwhere(b),
         ),
@@ -97,6 +98,23 @@ def gathering(x: Tensor, k: Tensor) -> Any:
         x.index_add(1, torch.tensor([0, 2]), x[:, :2], alpha=2),
         x.index_copy(2, torch.tensor([3, 0]), x[:, :, :2]),
         x.index_fill(1, torch.tensor([1]), 9.0),
+    ]
+
+
+def segments(x: Tensor, lengths: Tensor, starts: Tensor) -> Any:
+    """Segments that do not cover the data, some of which are empty."""
+    kinds = ("sum", "mean", "max", "min", "prod")
+    by_lengths = [torch.segment_reduce(x, kind, lengths=lengths, axis=0, unsafe=True) for kind in kinds]
+    return by_lengths + [torch.segment_reduce(x, kind, offsets=starts, axis=0, initial=3) for kind in kinds]
+
+
+def boxes(x: Tensor, edges: Tensor) -> Any:
+    """Histograms of all elements, and of several columns."""
+    return [
+        *(*torch.histogram(x, 5), *torch.histogram(x, 3, range=(-1.0, 2.0)), *torch.histogram(x * 0, 2)),
+        *torch.histogram(x, edges, weight=x.exp(), density=True),
+        *(torch.histogramdd(x, [2, 3]).hist, *torch.histogramdd(x, [2, 3], range=[0.0, 1, -1, 2]).bin_edges),
+        torch.histogramdd(x, [edges, edges + 1], weight=x[:, 0].exp(), density=True).hist,
     ]
 
 
@@ -160,6 +178,8 @@ CASES = [
     (assignments, (X, INTS, PLACES, MASK, Y)),
     (gathering, (X, ALONG)),
     (sorting, (X, INTS)),
+    (segments, (torch.randn(6, 2), torch.tensor([2, 0, 3]), torch.tensor([1, 3, 3, 6]))),
+    (boxes, (torch.randn(20, 2), torch.tensor([-1.0, 0.0, 0.2, 1.0]))),
     (scalars, (X, INTS)),
     (flattened, (X, INTS)),
     (modes, (X, INTS)),
