@@ -16,9 +16,6 @@ from lowering.compiler.debug import Debug, debug_level, show
 from lowering.index import INDEX
 from lowering.passes import Pass
 from lowering.registry import available_passes, steps_before
-from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.types import PrimType, ShapeType
 from tir_dialect.target import Target
 
 
@@ -107,6 +104,11 @@ class Contents:
 
 def _has_known_operands(op: Operation) -> bool:
     """Whether an op is an operator on constants, or on values whose types may say what they are."""
+    # Not at the top: the pipelines of kernels see no operators.
+    from relax_dialect.ops.operator import Operator
+    from relax_dialect.ops.values import ConstantOp
+    from relax_dialect.struct_info.types import PrimType, ShapeType
+
     return isinstance(op, Operator) and all(
         isinstance(value.owner, ConstantOp) or isinstance(value.type, ShapeType | PrimType) for value in op.operands
     )
