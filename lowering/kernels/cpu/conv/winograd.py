@@ -185,7 +185,7 @@ class WinogradConvolution:
             there, back = (
                 self._memory(name, rows, width) for width, name in zip(widths, ("transformed", "sums"), strict=True)
             )
-            with code.loop(upper, "unit", lower=lower) as unit:
+            with code.loop(upper, "unit", lower=lower, plain=True) as unit:
                 block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))
                 first, last = self._range(block, code.dim(self.count), code.dim(blocks))
                 low, high = self._range(split, code.index(self.panels), code.dim(splits))

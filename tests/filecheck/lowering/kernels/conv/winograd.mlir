@@ -9,7 +9,7 @@
 // CHECK:         tir.for parallel (%task)
 // CHECK:           %transformed = tir.alloc_buffer : !tir.buffer<[48512], f32, align = 64>
 // CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[37760], f32, align = 64>
-// CHECK:           tir.for (%unit)
+// CHECK:           tir.for (%unit) {{.*}}relax.loop.plain_addresses
 
 // Patches are transformed where they lie in the data; those at the border are copied with zeros first.
 // CHECK:             %patch = tir.alloc_buffer : !tir.buffer<[128], f32, align = 64>
