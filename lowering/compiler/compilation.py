@@ -28,7 +28,6 @@ from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
-from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
 from lowering.relax_to_vm.types import declared_types
 from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
@@ -229,6 +228,9 @@ class _Build:
 
     def bytecode(self) -> Executable:
         """Functions as instructions, kernels as machine code after wrappers that check their arguments."""
+        # Not at the top: native code has no registers of the virtual machine.
+        from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
+
         native = self._objects() if self.kernels.symbols else []
         AllocateRegistersPass().apply(Context(), self.module)
         return emit_executable(
