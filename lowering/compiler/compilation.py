@@ -34,7 +34,6 @@ from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
 from tir_dialect.dtypes import dtype_name
-from tir_dialect.garbage import collect_young
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
@@ -115,7 +114,6 @@ def compile_program(
         # After a kernel: what lowers functions is loaded while LLVM is at work.
         functions = once(lambda: background.submit(_functions(lowered, mode, plan, instrument)))
         kernels = plan.start(background, progress=progress, after_first=functions)
-        collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions(), types, notes)
         executable = made.native() if mode == "native" else made.bytecode()
         if validation is not None and target.code_key() == Target.host().code_key():
