@@ -49,6 +49,9 @@ LEAST_TILES, MOST_TILES = 28, 112
 """Tiles of a block: each panel of weights is read once for a block, from L3 or memory."""
 K_BLOCK = 512
 """Steps of an accumulator at most."""
+ROW_LENGTHS = (K_BLOCK // 4, K_BLOCK)
+"""Channels for which a tile has memory: code has how far tiles are apart, and convolutions of few channels are no faster
+with less."""
 MOST_ADDRESSES = 8
 """Rows of a register tile, each of which has an address of its own in a register, at most."""
 
@@ -132,6 +135,13 @@ class Memory:
     """Elements from a point to the next."""
 
 
+def _row_length(channels: int) -> int:
+    """The elements from a tile to the next, but for a vector that keeps tiles out of one set of the cache: of a few
+    lengths, so that convolutions of several numbers of channels have the same register tiles.
+    """
+    return next((length for length in ROW_LENGTHS if channels <= length), channels)
+
+
 @dataclass(frozen=True)
 class WeightPanels:
     """The panel of a register tile and the next one, by their first elements."""
@@ -180,7 +190,7 @@ class WinogradConvolution:
         threads = self._threads
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         rows = self._rows_of_block
-        widths = self.channels + self.lanes, self.group * self.tiles.nr + self.lanes
+        widths = _row_length(self.channels) + self.lanes, self.group * self.tiles.nr + self.lanes
         with shared_units(code, units, tasks) as (lower, upper):
             there, back = (
                 self._memory(name, rows, width) for width, name in zip(widths, ("transformed", "sums"), strict=True)
