@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass, PassPipeline
 
 from lowering.compiler.debug import Debug, debug_level, show
 from lowering.index import INDEX
+from lowering.pass_context import PassContext
 from lowering.passes import Pass
 from lowering.registry import available_passes, steps_before
 from tir_dialect.target import Target
@@ -52,20 +53,30 @@ class PipelinePass(ModulePass, ABC):
     ) -> None:
         """Applies the passes, for a machine if one is given; else those that depend on one take this one.
 
-        What a pass has nothing to do with is left out, before its code is loaded. `after` gets the name of each pass
-        that is done.
+        Passes that the `PassContext` around disables, or that have nothing to do, are left out before their code is
+        loaded. `after` gets the name of each pass that is done.
         """
-        contents = Contents(op)
+        contents, context = Contents(op), PassContext.entered()
         for step in cls.all_steps():
-            if not contents.concern(step.partition("{")[0]):
+            name = step.partition("{")[0]
+            if (context is not None and name in context.disabled) or not contents.concern(name):
                 continue
             for each in _parsed(step):
                 if isinstance(each, PipelinePass):
                     each.run(ctx, op, target, after=after)
                     continue
+                if context is not None:
+                    context.before(each.name, op)
                 (each if target is None else for_target(each, target)).apply(ctx, op)
                 if debug_level() >= Debug.STAGES:
                     show(Debug.STAGES, f"IR after {each.name}", str(op))
+                if context is not None:
+                    if context.verify:
+                        # Not at the top: the pipelines of kernels are loaded without graphs, and builds verify once.
+                        from lowering.verify.module import verify_module
+
+                        verify_module(op)
+                    context.after(each.name, op)
                 after(each.name)
             contents.forget()
 

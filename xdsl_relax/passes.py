@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol, Self, TextIO
+from typing import TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -15,22 +14,12 @@ from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
 from lowering.context import make_context
+from lowering.pass_context import PassContext
 from lowering.pipelines import expand, for_target
 from lowering.registry import available_passes, find_pass_factory, pass_factories
 from lowering.verify.module import verify_module
 from tir_dialect.garbage import few_collections
-from tir_dialect.target import Target
 from xdsl_relax.errors import bad_options, pass_failure, unknown_pass
-
-
-class Instrument(Protocol):
-    """Is told of every pass that runs."""
-
-    def before_pass(self, name: str, module: ModuleOp) -> None:
-        """The pass is about to run."""
-
-    def after_pass(self, name: str, module: ModuleOp) -> None:
-        """The pass has run."""
 
 
 @dataclass
@@ -72,34 +61,6 @@ class PrintIR:
             print(f"// -----// IR after {name} //----- //", module, sep="\n", file=self.file or sys.stderr)
 
 
-@dataclass(frozen=True)
-class PassContext:
-    """How pipelines run: `with PassContext(instruments=[PassTiming()]): run_passes(module, "legalize-ops")`."""
-
-    instruments: Sequence[Instrument] = ()
-    disabled: Sequence[str] = ()
-    """Passes that are left out."""
-    verify: bool = True
-    """Whether the module is verified before the first pass and after each."""
-    target: Target | str | None = None
-    """The machine for passes that depend on one; this machine if it is not said."""
-
-    def __enter__(self) -> Self:
-        _STACK.set((*_STACK.get(), self))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        _STACK.set(_STACK.get()[:-1])
-
-    @staticmethod
-    def current() -> PassContext:
-        """That of the innermost `with` block."""
-        return (PassContext(), *_STACK.get())[-1]
-
-
-_STACK: ContextVar[tuple[PassContext, ...]] = ContextVar("pass contexts", default=())
-
-
 def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> ModuleOp:
     """What a pipeline makes of a module, which is left as it is.
 
@@ -108,22 +69,19 @@ def run_passes(module: ModuleOp, passes: str | Iterable[str | ModulePass]) -> Mo
     """
     context = PassContext.current()
     steps = [each for each in parsed_passes(passes) if each.name not in context.disabled]
-    target = Target.parse(context.target) if isinstance(context.target, str) else context.target
     if context.verify:
         verify_module(module)
-    result, xdsl_context = module.clone(), make_context()
+    target, result, xdsl_context = context.machine, module.clone(), make_context()
     with few_collections():
         for each in steps:
-            for instrument in context.instruments:
-                instrument.before_pass(each.name, result)
+            context.before(each.name, result)
             try:
                 (each if target is None else for_target(each, target)).apply(xdsl_context, result)
                 if context.verify:
                     verify_module(result)
             except Exception as error:
                 raise pass_failure(error, each.name) from error
-            for instrument in context.instruments:
-                instrument.after_pass(each.name, result)
+            context.after(each.name, result)
     return result
 
 

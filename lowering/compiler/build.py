@@ -14,6 +14,7 @@ from lowering.cache.module_digest import ModuleDigest
 from lowering.cache.program_cache import FilePrograms, ProgramCache
 from lowering.compiler.debug import Debug, debug_level
 from lowering.compiler.modules import require_module
+from lowering.pass_context import PassContext
 from lowering.tune.stamp import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
@@ -51,6 +52,8 @@ def build(
     inputs drawn from their signatures, and raises `ValueChanged`, which names the first pass that changes what they
     compute; packed functions are called as often. `instrument` makes native code tell whoever watches of its calls
     (`VirtualMachine.profile`, `instrumented`), and takes note of how much kernels compute.
+    A `PassContext` around the call holds for the passes of the graph and of its functions; of the passes of kernels,
+    `schedule-cpu` can be disabled. Its target is used if none is given.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not, `TypeError` for what is no module, target or mapping of weights.
@@ -68,10 +71,15 @@ def build(
         return _compiled(module, mode, machine, opt_level, store, weights=given, **watched)
 
     # Who asks to see the compiler's work wants it done.
-    if validate or store.directory is None or debug_level() > Debug.NOTHING:
+    if validate or store.directory is None or debug_level() > Debug.NOTHING or _changes_passes(PassContext.current()):
         return compiled().executable
     how = _options(mode, opt_level, *(["instrument"] if instrument else []))
     return _found_or_compiled(ProgramCache.of(store, ModuleDigest(module), given, machine, how), compiled)
+
+
+def _changes_passes(context: PassContext) -> bool:
+    """Whether passes are left out or watched. What comes of them is no program for the cache."""
+    return bool(context.disabled or context.instruments)
 
 
 def build_file(
@@ -81,7 +89,7 @@ def build_file(
     not in the cache for this very file. Its weights are in the file, and other files beside it do not matter.
     """
     store, machine, how = _cache(cache), Target.host(), _options("native", 3)
-    if store.directory is None or debug_level() > Debug.NOTHING:
+    if store.directory is None or debug_level() > Debug.NOTHING or PassContext.entered() is not None:
         return build(module(), cache=store)
     known = FilePrograms.of(store, file, machine, [options, *how])
     found = known.load()
@@ -120,7 +128,7 @@ def _compiled(
         from lowering.compiler.kernels.kernel_lowering import KernelOptions
 
     with few_collections():  # passes are imported when they are needed
-        kernels = KernelOptions(opt_level=opt_level)
+        kernels = KernelOptions(opt_level=opt_level, schedule="schedule-cpu" not in PassContext.current().disabled)
         return compile_program(module, mode, target, options=kernels, cache=cache, **options)
 
 
@@ -158,7 +166,7 @@ def _tensors(weights: object) -> dict[str, tvm_ffi.Tensor]:
 
 def _target(target: object) -> Target:
     if target is None:
-        return Target.host()
+        return PassContext.current().machine or Target.host()
     if isinstance(target, str):
         return Target.parse(target)
     if not isinstance(target, Target):

@@ -193,8 +193,7 @@ class _Steps:
         self.units, self.width = self.r.shape[1], self.r.shape[2]
         self.products = b.alloc((self.batch, self.width), self.SUMS or wide, "products", "global")
         self.scaled = b.alloc((self.batch, self.units), wide, "scaled", "global") if self.kind == "gru" else None
-        clip = None if op.clip is None else op.clip.value.data
-        self.functions = [function(*each, clip) for each in op.functions(self.kind)]
+        self.functions = [function(*each) for each in op.functions(self.kind)]
 
     def f(self, direction: int, number: int, x: te.Expr) -> te.Expr:
         """A function of gates of a direction."""

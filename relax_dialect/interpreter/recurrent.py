@@ -141,9 +141,9 @@ def _direction(
 
 def cell_of(op: RecurrentOp, kind: str, d: int, multiply: Function, b: Array, peephole: Array | None) -> Cell:
     """One step of a direction; `multiply` gives the product of states with its weights."""
-    functions, clip = op.functions(kind), None if op.clip is None else op.clip.value.data
+    functions = op.functions(kind)
     count = len(functions) // len(op.directions)
-    f = [function(*each, clip) for each in functions[d * count : (d + 1) * count]]
+    f = [function(*each) for each in functions[d * count : (d + 1) * count]]
     units = len(b) // CELLS[kind][0]
     if kind == "rnn":
         return lambda x, s: [f[0](x + multiply(s[0]) + b)]

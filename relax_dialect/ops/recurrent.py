@@ -56,8 +56,9 @@ class RecurrentOp(Operator, ABC):
     `direction` is `forward`, `reverse` or `bidirectional`; a sequence shorter than the longest ends with its length,
     where a reverse one begins, and gives zeros after it. `activations` names the functions of the gates, for each
     direction in turn, separated by blanks; `alphas` and `betas` have one number for each of them. `clip` bounds what
-    goes into them. `input_forget` makes the forget gate of an LSTM the complement of the input gate; with
-    `linear_before_reset` the reset gate of a GRU multiplies the product with the recurrence weights.
+    goes into them, but not the cell state that an LSTM's last function takes, as ONNX Runtime has it. `input_forget`
+    makes the forget gate of an LSTM the complement of the input gate; with `linear_before_reset` the reset gate of a
+    GRU multiplies the product with the recurrence weights.
 
     C1: the dtypes are equal and floating-point; lengths are integers.
     C2: the direction is one of the three.
@@ -80,14 +81,16 @@ class RecurrentOp(Operator, ABC):
         """For each direction whether it is the reverse one."""
         return {"forward": (False,), "reverse": (True,)}.get(self.direction.data, (False, True))
 
-    def functions(self, kind: str) -> list[tuple[str, float, float]]:
-        """The functions of the gates with their numbers, for all directions in turn."""
+    def functions(self, kind: str) -> list[tuple[str, float, float, float | None]]:
+        """The functions of the gates for all directions in turn: name, numbers, and the bound of arguments."""
         default = " ".join([CELLS[kind][1]] * len(self.directions))
         names = (default if self.activations is None else self.activations.data).split()
         plain = [ACTIVATIONS[name] for name in names]
         alphas = [pair[0] for pair in plain] if self.alphas is None else self.alphas.get_values()
         betas = [pair[1] for pair in plain] if self.betas is None else self.betas.get_values()
-        return list(zip(names, alphas, betas, strict=True))
+        gates, clip = len(CELLS[kind][1].split()), None if self.clip is None else self.clip.value.data
+        clips = [None if kind == "lstm" and at % gates == 2 else clip for at in range(len(names))]
+        return list(zip(names, alphas, betas, clips, strict=True))
 
     @classmethod
     def require_functions(cls, inference: Inference, kind: str) -> int:

@@ -62,7 +62,9 @@ def test_the_same_seed_makes_the_same_text():
     assert len(made) > 10
 
 
-@pytest.mark.parametrize(("name", "count"), [("texts", 6), ("passes", 2), ("arguments", 3), ("onnx_graphs", 3)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("texts", 6), ("passes", 2), ("arguments", 3), ("onnx_graphs", 3), ("convolutions", 2)]
+)
 def test_a_few_inputs(name: str, count: int):
     (fuzzer,) = [each for each in fuzzers() if each.name == name]
     for seed in range(count):

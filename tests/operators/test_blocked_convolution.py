@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.operators.support import Programs, Tolerance, random, wide
+from tests.support.programs import run_everywhere
 
 
 def cut(x: np.ndarray, axis: int, size: int, end: int | None = None) -> np.ndarray:
@@ -123,3 +124,21 @@ def test_blocks_of_a_transposed_line():
         expected[..., k : k + 5] += np.einsum("ncw,co->now", wide(x), wide(w)[..., k])
     kernel = cut(cut(w, 0, 4, 3), 1, 4)
     PROGRAMS.check("back", [cut(x, 1, 4), kernel], cut(expected.astype(np.float32), 1, 4), NEAR)
+
+
+@pytest.mark.parametrize("groups", [16, 4, 1])
+@pytest.mark.parametrize("shape", [(1, 9, 20), (2, 2, 3)], ids=str)
+def test_windows_of_one_row_or_column(groups: int, shape: tuple[int, int, int]):
+    """Rows of the window may be out of bounds, though the pixels of a row never are, and the other way round."""
+    x = random("f32", shape[0], 1, *shape[1:], 16, low=-1, high=1)
+    tall, wide = (random("f32", 1, 16 // groups, *size, 16, low=-1, high=1) for size in ((5, 1), (1, 5)))
+    layouts = f'groups = {groups} data_layout = "NCHW16c" kernel_layout = "OIHW16o"'
+    kernels = [f"%{name}: !relax.tensor<{list(each.shape)}, f32>" for name, each in (("a", tall), ("b", wide))]
+    parameters = ", ".join(["%x: !relax.tensor<[n, 1, h, w, 16], f32>", *kernels])
+    program = f"""relax.func @main[%n, %h, %w]({parameters}) -> !relax.object {{
+  %0 = relax.nn.conv2d %x, %a padding = [2, 0, 1, 0] strides = [1, 2] {layouts}
+  %1 = relax.nn.conv2d %0, %b padding = [0, 2, 0, 3] {layouts}
+  %2 = relax.nn.conv2d %1, %a padding = [3, 0, 3, 0] strides = [2, 1] {layouts}
+  relax.return %2
+}}"""
+    run_everywhere(program, "main", [x, tall, wide], NEAR)

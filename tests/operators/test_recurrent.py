@@ -212,7 +212,9 @@ def test_functions():
         lambda x: 0.9 * np.tanh(0.8 * x),
     ]
     args = _arguments("lstm", 2, (4, 2, 3, 5))
-    expected = _expected("lstm", "bidirectional", args, functions=[_clipped(f) for f in many])
+    expected = _expected(
+        "lstm", "bidirectional", args, functions=[f if at % 3 == 2 else _clipped(f) for at, f in enumerate(many)]
+    )
     PROGRAMS.check("lstm_many", args, expected, WIDE)
     args = _arguments("gru", 1, (4, 2, 3, 5))
     others = [lambda x: np.logaddexp(x, 0), lambda x: np.where(x > 1, x, 0)]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from xdsl.dialects.builtin import ModuleOp
 
 import xdsl_relax as xr
@@ -53,6 +55,28 @@ def test_pipelines_are_taken_apart():
     names = [name for name, _ in timing.seconds]
     assert "optimize-graph" not in names
     assert {"fold-constants", "legalize-ops", "plan-memory"} <= set(names)
+
+
+MULTIPLY = """
+relax.func @main(%x: !relax.tensor<[4, 4], f32>) -> !relax.tensor<[4, 4], f32> {
+  %0 = relax.matmul %x, %x
+  %1 = relax.nn.relu %0
+  relax.return %1
+}
+"""
+
+
+def test_a_context_holds_for_compile():
+    module, x = xr.parse(MULTIPLY), np.eye(4, dtype="f4")
+    for disabled in ([], ["fuse-ops", "schedule-cpu"]):
+        with xr.PassContext([timing := xr.PassTiming()], disabled=disabled, verify=not disabled):
+            model = xr.compile(module)
+        names = {name for name, _ in timing.seconds}
+        assert ("fuse-ops" in names) == (not disabled)
+        assert "legalize-ops" in names
+        assert_array_equal(model(x), x)
+    with xr.PassContext(target="x86-64-v3"):
+        assert xr.compile(module).executable.metadata.target.split()[1] == "x86-64-v3"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.integer_arithmetic import dequantized_convolution
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.windows import WindowAttributes, convolution, kernel_sizes
+from relax_dialect.frontend.onnx.windows import WindowAttributes, convolution, kernel_sizes, of_known_size
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, floordiv, maximum
 
@@ -55,7 +55,7 @@ def conv_transpose(node: Node) -> Result:
 def _transposed(node: Node, windows: WindowAttributes, pads: Sequence[int], extra: Sequence[int]) -> Expr:
     return _TRANSPOSED[len(windows.sizes)](
         node[0],
-        node[1],
+        of_known_size(node, node[1], windows.sizes),
         strides=windows.strides,
         padding=pads,
         output_padding=extra,

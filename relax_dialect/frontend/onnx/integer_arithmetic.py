@@ -19,7 +19,8 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import integer_limits
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.values import Array, Dequantized, Value
-from relax_dialect.frontend.onnx.windows import convolution, kernel_sizes, window_attributes
+from relax_dialect.frontend.onnx.windows import convolution, kernel_sizes, padded_data
+from tir_dialect import te
 from tir_dialect.dims import constant
 
 FIRST_INEXACT = 1 << 24
@@ -124,10 +125,11 @@ def convolution_of_bytes(node: Node, data: tuple[int, int], kernel: tuple[int, i
     if points is None or points.size != 1:
         return None
     zero = int(points.reshape(-1)[0])
-    lengths = node.shape(data[0])[2:]
-    windows = window_attributes(node, lengths, kernel_sizes(node, kernel[0]))
+    x, windows, _ = padded_data(
+        node, node[data[0]], kernel_sizes(node, kernel[0]), lambda x: te.const(zero, x.dtype), data[0]
+    )
     total = _CONVOLUTIONS[rank](
-        _padded(node[data[0]], windows.pads, zero),
+        _padded(x, windows.pads, zero),
         weights,
         strides=windows.strides,
         dilation=windows.dilations,

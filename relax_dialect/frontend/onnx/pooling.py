@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.manipulation import spatial
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.windows import WindowAttributes, window_attributes
+from relax_dialect.frontend.onnx.windows import WindowAttributes, padded_data
 from relax_dialect.ops.windows import make_windows
+from relax_dialect.padding import Width
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import is_float
 
 
-def _position(windows: WindowAttributes, at: Sequence[te.Expr], r: Sequence[te.Expr]) -> list[te.Expr]:
-    """The place in the data, perhaps outside, of a place of a window."""
-    return [
-        i * windows.strides[axis] + r[axis] * windows.dilations[axis] - windows.pads[axis] for axis, i in enumerate(at)
-    ]
+def _position(
+    windows: WindowAttributes, before: Sequence[Width], at: Sequence[te.Expr], r: Sequence[te.Expr]
+) -> list[te.Expr]:
+    """The place in the data, perhaps outside, of a place of a window; `before` is the padding."""
+    return [i * windows.strides[axis] + r[axis] * windows.dilations[axis] - before[axis] for axis, i in enumerate(at)]
 
 
 def _inside(position: Sequence[te.Expr], lengths: Sequence[Dim]) -> te.Expr:
@@ -38,7 +40,7 @@ def power_pool(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], 
     lengths, wide = x.shape[2:], "f64" if str(x.dtype) == "f64" else "f32"
 
     def total(n: te.Expr, c: te.Expr, *at: te.Expr) -> te.Expr:
-        position = _position(windows, at, over)
+        position = _position(windows, windows.pads, at, over)
         element = te.abs(te.cast(x[(n, c, *_clamped(position, lengths))], wide))
         return te.sum(
             te.select(_inside(position, lengths), te.pow(element, te.const(p, wide)), te.const(0, wide)), over
@@ -49,17 +51,26 @@ def power_pool(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], 
     return te.compute(shape, lambda *i: te.cast(te.pow(totals[i], te.const(1 / p, wide)), x.dtype), name="lp_pool")
 
 
-def max_pool_indices(x: te.Tensor, windows: WindowAttributes, extents: Sequence[Dim], by_column: bool) -> te.Tensor:
-    """The index of the greatest element of each window in the flattened data; `by_column` counts columns first."""
+def lowest(x: te.Tensor) -> te.Expr:
+    """What is no greater than any element."""
+    return te.const(float("-inf"), x.dtype) if is_float(x.dtype) else te.min_value(x.dtype)
+
+
+def max_pool_indices(
+    x: te.Tensor, windows: WindowAttributes, before: Sequence[Width], extents: Sequence[Dim], by_column: bool
+) -> te.Tensor:
+    """The index of the greatest element of each window in the flattened data; `by_column` counts columns first.
+
+    `before` is the padding before each spatial dimension.
+    """
     shape = (*x.shape[:2], *extents)
-    lowest = te.min_value(x.dtype) if not is_float(x.dtype) else te.const(float("-inf"), x.dtype)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("max_pool_indices", *spatial(shape)) as index:
             best, found = b.alloc((), x.dtype, "best"), b.alloc((), "i64", "found")
-            b.store(best, (), lowest)
+            b.store(best, (), lowest(x))
             b.store(found, (), -1)
-            _search(b, x, windows, index, (best, found), by_column)
+            _search(b, x, windows, before, index, (best, found), by_column)
             b.store(outs[0], index, found[()])
 
     return te.extern([(shape, "i64")], [x], body, name="max_pool_indices")[0]
@@ -69,6 +80,7 @@ def _search(
     b: te.ExternBuilder,
     x: te.Tensor,
     windows: WindowAttributes,
+    before: Sequence[Width],
     index: Sequence[te.Expr],
     state: tuple[te.Tensor, te.Tensor],
     by_column: bool,
@@ -79,7 +91,7 @@ def _search(
     (best, found), lengths = state, x.shape[2:]
     with ExitStack() as stack:
         r = [stack.enter_context(b.for_range(0, size, f"r{at}")) for at, size in enumerate(windows.sizes)]
-        position = _position(windows, index[2:], r)
+        position = _position(windows, before, index[2:], r)
         stack.enter_context(b.if_(_inside(position, lengths)))
         element = x[(*index[:2], *_clamped(position, lengths))]
         stack.enter_context(b.if_(te.logical_or(element > best[()], found[()] < 0)))
@@ -98,28 +110,27 @@ _MAX = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
 _AVERAGE = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
 
 
-def _windows(node: Node) -> WindowAttributes:
-    return window_attributes(node, node.shape()[2:], node.integers("kernel_shape") or ())
+def _sizes(node: Node) -> Sequence[int]:
+    return node.integers("kernel_shape") or ()
 
 
-def _extents(node: Node, windows: WindowAttributes) -> list[Dim]:
+def _extents(node: Node, windows: WindowAttributes, x: Expr) -> list[Dim]:
     """The spatial dimensions of the result."""
     made = make_windows(len(windows.sizes), windows.strides, windows.pads, windows.dilations)
-    ceil = bool(node.integer("ceil_mode"))
-    counts = [
-        made.count(axis, length, constant(windows.sizes[axis]), ceil) for axis, length in enumerate(node.shape()[2:])
-    ]
+    ceil, lengths = bool(node.integer("ceil_mode")), (x.shape or ())[2:]
+    counts = [made.count(axis, length, constant(windows.sizes[axis]), ceil) for axis, length in enumerate(lengths)]
     return [count for count in counts if count is not None]
 
 
 @converts("MaxPool")
 def max_pool(node: Node) -> Result:
     """The greatest element of each window; as second output its place in the data."""
-    windows, rank = _windows(node), node.rank() - 2
+    x, windows, before = padded_data(node, node[0], _sizes(node), lowest)
+    rank = node.rank() - 2
     if rank not in _MAX:
         raise Refusal(f"pooling over {rank} dimensions is not supported")
     pooled = _MAX[rank](
-        node[0],
+        x,
         windows.sizes,
         strides=windows.strides,
         padding=windows.pads,
@@ -128,33 +139,54 @@ def max_pool(node: Node) -> Result:
     )
     if len(node.outputs) < 2 or not node.outputs[1]:
         return pooled
-    extents, by_column = _extents(node, windows), bool(node.integer("storage_order"))
-    return pooled, node.te(lambda x: max_pool_indices(x, windows, extents, by_column), node[0], name="max_pool_indices")
+    extents, by_column = _extents(node, windows, x), bool(node.integer("storage_order"))
+    return pooled, node.te(
+        lambda x: max_pool_indices(x, windows, before or windows.pads, extents, by_column),
+        node[0],
+        name="max_pool_indices",
+    )
 
 
 @converts("AveragePool")
 def average_pool(node: Node) -> Result:
     """The mean of each window."""
-    windows, rank = _windows(node), node.rank() - 2
+    x, windows, before = padded_data(node, node[0], _sizes(node))
+    rank, counts_padding = node.rank() - 2, bool(node.integer("count_include_pad"))
     if rank not in _AVERAGE:
         raise Refusal(f"pooling over {rank} dimensions is not supported")
-    return _AVERAGE[rank](
-        node[0],
-        windows.sizes,
-        strides=windows.strides,
-        padding=windows.pads,
-        dilation=windows.dilations,
-        ceil_mode=bool(node.integer("ceil_mode")),
-        count_include_pad=bool(node.integer("count_include_pad")),
-    )
+
+    def mean(x: Expr) -> Expr:
+        return _AVERAGE[rank](
+            x,
+            windows.sizes,
+            strides=windows.strides,
+            padding=windows.pads,
+            dilation=windows.dilations,
+            ceil_mode=bool(node.integer("ceil_mode")),
+            count_include_pad=counts_padding,
+        )
+
+    if before is None or counts_padding:
+        return mean(x)
+    # What part of each window is data: the padding is part of `x`.
+    lengths = node.shape()[2:]
+
+    def inside(data: te.Tensor) -> te.Tensor:
+        def is_data(n: te.Expr, c: te.Expr, *at: te.Expr) -> te.Expr:
+            position = [i - low for i, low in zip(at, before, strict=True)]
+            return te.cast(_inside(position, lengths), data.dtype)
+
+        return te.compute((1, 1, *data.shape[2:]), is_data, name="inside")
+
+    return op.divide(mean(x), mean(node.te(inside, x, name="inside")))
 
 
 @converts("LpPool")
 def lp_pool(node: Node) -> Result:
     """The `p`-norm of each window."""
-    windows = _windows(node)
-    extents, p = _extents(node, windows), node.integer("p", 2)
-    return node.te(lambda x: power_pool(x, windows, extents, p), node[0], name="lp_pool")
+    x, windows, _ = padded_data(node, node[0], _sizes(node))
+    extents, p = _extents(node, windows, x), node.integer("p", 2)
+    return node.te(lambda x: power_pool(x, windows, extents, p), x, name="lp_pool")
 
 
 @converts("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")

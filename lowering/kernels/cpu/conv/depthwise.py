@@ -56,8 +56,10 @@ class Depthwise:
     pixel: int
     row_axes: tuple[int, ...]
     """The other axes of the output; each of their values is one row of pixels."""
-    reduced: tuple[int, ...]
-    """The axes of the window; the one that moves with the pixels is last."""
+    windows: tuple[int, ...]
+    """The axes of the window that a loop runs over, within the bounds of the data."""
+    unrolled: int | None
+    """The axis of the window that is unrolled: all its taps are in bounds at interior pixels."""
     data: PaddedData
 
     def padded_axis(self, axis: int) -> PaddedAxis | None:
@@ -85,7 +87,10 @@ def find_depthwise(gemm: Gemm, padding: Padding | None) -> Depthwise | None:
     row_axes = tuple(
         axis for axis in sorted((*contraction.batch, *contraction.row)) if axis not in (*lanes.axes, pixel)
     )
-    return Depthwise(lanes, pixel, row_axes, tuple(windows), data)
+    # A padded row axis bounds the taps of its window, however far the pixel is from the edge.
+    bounded = [each.window for each in data.padded_axes if each.axis != pixel]
+    unrolled = windows.pop() if windows and windows[-1] not in bounded else None
+    return Depthwise(lanes, pixel, row_axes, tuple(windows), unrolled, data)
 
 
 def _find_channels(gemm: Gemm) -> ChannelBlock | None:
@@ -180,11 +185,11 @@ class DepthwiseConvolution:
         self.weights_memory = gemm.kernel.flat[load_of(gemm.contraction.columns)[0]]
         extents = gemm.contraction.stage.extents
         self.length = extents[depthwise.pixel]
-        last, padded_axis = depthwise.reduced[-1:], depthwise.padded_axis(depthwise.pixel)
+        padded_axis = depthwise.padded_axis(depthwise.pixel)
         self.interior = (constant(0), self.length)
         if padded_axis is not None:
             self.interior = padded_axis.interior(extents[padded_axis.window], self.length)
-        self.window = extents[last[0]].constant_value if last else 1
+        self.window = 1 if depthwise.unrolled is None else extents[depthwise.unrolled].constant_value
         self.mr = self._choose_mr()
 
     def _choose_mr(self) -> int:
@@ -259,12 +264,13 @@ class DepthwiseConvolution:
         self, accumulators: SSAValue, here: Coords, data: SSAValue, weights: SSAValue, member: int, mr: int
     ) -> None:
         """Accumulates the contribution of one member of each group."""
-        windows = self.depthwise.reduced
-        along = windows[-1] if windows and mr > 1 else None
+        windows, unrolled = self.depthwise.windows, self.depthwise.unrolled
+        if mr == 1 and unrolled is not None:
+            windows, unrolled = (*windows, unrolled), None
         with ExitStack() as loops:
-            for axis in windows if along is None else windows[:-1]:
+            for axis in windows:
                 data, weights = self._loop(loops, axis, here, data, weights)
-            self._window_row(accumulators, data, weights, along, member, mr)
+            self._window_row(accumulators, data, weights, unrolled, member, mr)
 
     def _loop(
         self, loops: ExitStack, axis: int, here: Coords, data: SSAValue, weights: SSAValue

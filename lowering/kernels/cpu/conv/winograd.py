@@ -50,8 +50,7 @@ LEAST_TILES, MOST_TILES = 28, 112
 K_BLOCK = 512
 """Steps of an accumulator at most."""
 ROW_LENGTHS = (K_BLOCK // 4, K_BLOCK)
-"""Channels for which a tile has memory: code has how far tiles are apart, and convolutions of few channels are no faster
-with less."""
+"""Channels for which a tile has memory: how far tiles are apart is a constant in code, and less memory is no faster."""
 MOST_ADDRESSES = 8
 """Rows of a register tile, each of which has an address of its own in a register, at most."""
 

@@ -84,6 +84,61 @@ def test_a_transposed_convolution_that_is_too_short():
         main(np.ones((1, 3, 2), np.float32))
 
 
+WINDOWS: dict[str, dict[str, Any]] = {
+    "Conv": {},
+    "ConvInteger": {},
+    "MaxPool": {},
+    "AveragePool": {},
+    "AveragePool, padding counts": {"count_include_pad": 1},
+    "LpPool": {},
+}
+
+
+@pytest.mark.sampled(7)
+@pytest.mark.parametrize("sizes", [(3, 2), (2, 3), (5, 2)], ids=lambda sizes: f"{sizes[0]} by {sizes[1]}")
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("name", WINDOWS)
+def test_padding_that_depends_on_symbols(name: str, auto_pad: str, sizes: tuple[int, int]):
+    """`auto_pad` with a stride gives each image what it gives images of constant sizes."""
+    (kind, *_), (size, stride), rng = name.split(","), sizes, np.random.default_rng(0)
+    attributes = {"kernel_shape": [size, size], "strides": [stride, 1], "auto_pad": auto_pad, **WINDOWS[name]}
+    dtype = np.uint8 if kind == "ConvInteger" else np.float32
+    constants: dict[str, Array] = {
+        "Conv": {"w": rng.normal(size=(3, 2, size, size)).astype(np.float32)},
+        "ConvInteger": {"w": rng.integers(-9, 9, (3, 2, size, size)).astype(np.int8), "z": np.array(7, np.uint8)},
+    }.get(kind, {})
+    outputs = ["y", "i"] if kind == "MaxPool" else ["y"]
+    nodes = [helper.make_node(kind, ["x", *constants], outputs, **attributes)]
+
+    def of(height: int | str, width: int | str) -> ModelProto:
+        shape = [
+            helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [1, 2, height, width])
+        ]
+        return model(nodes, shape, unknown(outputs, *(4 for _ in outputs)), constants)
+
+    module = import_model(of("h", "w"))
+    functions = [VirtualMachine(build(module, mode=mode))["main"] for mode in ("bytecode", "native")]
+    for height, width in ((1, 1), (4, 5), (5, 4), (7, 2)):
+        x = (rng.normal(size=(1, 2, height, width)) * 20 + 30).astype(dtype)
+        wanted = interpret(import_model(of(height, width)), "main", [x])
+        wanted = [np.asarray(each) for each in (wanted if isinstance(wanted, tuple) else (wanted,))]
+        found = interpret(module, "main", [x])
+        assert_same([np.asarray(each) for each in (found if isinstance(found, tuple) else (found,))], wanted)
+        for function in functions:
+            assert_same(results(function, x), wanted)
+
+
+def test_kernels_whose_sizes_only_an_attribute_says():
+    w = np.random.default_rng(0).normal(size=(3, 2, 3)).astype(np.float32)
+    inputs = [info("x", X.reshape(2, 2, 6)), helper.make_tensor_value_info("w", TensorProto.FLOAT, ["o", "i", "k"])]
+    for kind in ("Conv", "ConvTranspose"):
+        filters = w if kind == "Conv" else w.transpose(1, 0, 2).copy()
+        proto = model([helper.make_node(kind, ["x", "w"], ["y"], kernel_shape=[3])], inputs, unknown(["y"], 3))
+        everywhere(proto, [X.reshape(2, 2, 6), filters])
+        with pytest.raises(ValueError, match=r"expected 3, got 2"):
+            VirtualMachine(build(import_model(proto)))["main"](X.reshape(2, 2, 6), filters[..., :2].copy())
+
+
 def max_roi_pool(x: Array, regions: Array, parts: tuple[int, int], scale: float) -> Array:
     """As Fast R-CNN has it, element by element."""
     made = np.zeros((len(regions), x.shape[1], *parts), x.dtype)

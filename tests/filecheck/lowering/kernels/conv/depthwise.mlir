@@ -29,3 +29,21 @@ relax.func @each(%x: !relax.tensor<[1, 4, 28, 28, 16], f32>, %w: !relax.tensor<[
   %0 = relax.nn.conv2d %x, %w padding = [1, 1, 1, 1] groups = 64 data_layout = "NCHW16c" kernel_layout = "OIHW16o"
   relax.return %0
 }
+
+// All pixels of a row are in bounds where the window is one pixel wide. Its rows may not be: a loop runs over those that
+// are, and nothing is unrolled.
+
+// CHECK-LABEL: tir.prim_func @nn_conv2d_1(
+// CHECK-NOT:     %padded
+// CHECK:         tir.for (%tile)
+// CHECK:           [[FIRST:%[0-9]+]] = arith.minsi
+// CHECK:           [[END:%[0-9]+]] = arith.minsi
+// CHECK:           tir.for (%r) in ([[FIRST]] to [[END]])
+// CHECK:             tir.load %w_1[{{.*}}] : vector<8xf32>
+// CHECK-NOT:         tir.load %w_1
+// CHECK:         tir.for (%pixel)
+
+relax.func @tall(%x: !relax.tensor<[1, 4, 28, 28, 16], f32>, %w: !relax.tensor<[4, 1, 5, 1, 16], f32>) -> !relax.tensor<[1, 4, 28, 28, 16], f32> {
+  %0 = relax.nn.conv2d %x, %w padding = [2, 0, 2, 0] groups = 64 data_layout = "NCHW16c" kernel_layout = "OIHW16o"
+  relax.return %0
+}
