@@ -17,6 +17,7 @@ from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.lookup import LookupOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.misalignment import MisalignmentOp
@@ -70,6 +71,7 @@ TIR = Dialect(
         FirstLaneOp,
         ConvertOp,
         DotOp,
+        LookupOp,
         GreaterOp,
         ScaledExpOp,
         FmodOp,

@@ -71,7 +71,7 @@ KIB = 1024
 LINE_BYTES = 64
 """A line of the caches; Apple's are twice as long."""
 
-EXTENSIONS = ("fma", "avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
+EXTENSIONS = ("fma", "avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm", "neon")
 """The instruction set extensions that generated code depends on, by LLVM's names."""
 
 IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
@@ -88,7 +88,9 @@ IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
     "neoverse-v2": ("i8mm",),
     "neoverse-n2": ("i8mm",),
 }
-"""The extensions of processors that are named without features; fused multiply-add comes with NEON and AVX2."""
+"""The extensions of processors that are named without features. Fused multiply-add comes with NEON and AVX2, and NEON
+with AArch64.
+"""
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,8 @@ class Target:
         implied = IMPLIED_EXTENSIONS.get(self.cpu, ())
         if not self.arch.startswith("x86") or NAMED_TARGETS.get(self.cpu, ("", 0, 0))[1] >= 256:
             implied = (*implied, "fma")
+        if self.arch == "aarch64":
+            implied = (*implied, "neon")
         return frozenset(name for name in EXTENSIONS if named.get(name, name in implied))
 
     @staticmethod

@@ -100,6 +100,22 @@ def numbers_at_most(bb: BlockBuilder, numbers: Expr, limit: Dim, message: str) -
     return dim_at_most(bb, numbers, most, limit, message)
 
 
+def none_zero(bb: BlockBuilder, steps: Expr, where: str) -> Expr:
+    """Steps of which none is 0."""
+
+    def zeros(x: te.Tensor) -> te.Tensor:
+        axes = [te.reduce_axis(extent, "r") for extent in x.shape]
+
+        def element(_: te.Expr) -> te.Expr:
+            is_zero = te.cast(x[tuple(axes)] == 0, "i64")
+            return te.sum(is_zero, axes) if axes else is_zero
+
+        return te.compute((1,), element, name="zero_steps")
+
+    (count,) = _numbers(bb, zeros, steps, 1, "zeros")
+    return dim_at_most(bb, steps, count, constant(0), f"{where} steps: expected none of 0, got as many")
+
+
 def distinct_axes(bb: BlockBuilder, axes: Expr, rank: int, where: str) -> Expr:
     """Axes of a tensor of that rank, each named once and within the rank."""
 

@@ -22,6 +22,7 @@ from tir_dialect.interpreter.numerics import SIGMOID
 from tir_dialect.interpreter.widths import bits_of, holds_integers, numpy_type, scalar_value
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.dot import DotOp
+from tir_dialect.ops.lookup import LookupOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.ops.scalars import DimOp, RampOp
@@ -397,6 +398,11 @@ def _emit_dot(emitter: Emitter, op: DotOp) -> None:
     emitter.assign(op.result, f"dot_words({operands}, {left}, {right})")
 
 
+def _emit_lookup(emitter: Emitter, op: LookupOp) -> None:
+    table = emitter.constant(np.array(op.entries, np.int8))
+    emitter.assign(op.result, f"look_up_bytes({emitter.name(op.bytes)}, {table})")
+
+
 def _emit_first_lane(emitter: Emitter, op: FirstLaneOp) -> None:
     emitter.assign(op.result, f"int(np.argmax(np.append({emitter.name(op.mask)}, True)))")
 
@@ -416,6 +422,7 @@ VECTOR_RULES: dict[type[Operation], Rule] = {
     vector.ReductionOp: _emit_reduction,
     vector.BitcastOp: _emit_bitcast,
     DotOp: _emit_dot,
+    LookupOp: _emit_lookup,
     FirstLaneOp: _emit_first_lane,
 }
 """How to write the ops of this file."""

@@ -153,6 +153,7 @@ NAMESPACE: dict[str, Any] = {
     "count_trailing_zeros": numerics.count_trailing_zeros,
     "divide_towards_zero": numerics.divide_towards_zero,
     "dot_words": numerics.dot_words,
+    "look_up_bytes": numerics.look_up_bytes,
     "fail_access": fail_access,
     "fail_assertion": fail_assertion,
     "fail_iterator": fail_iterator,

@@ -142,6 +142,11 @@ def dot_words(lhs: Any, rhs: Any, total: Any, left: Any, right: Any) -> Any:
     return (total.astype(wide) + (parts[0] * parts[1]).sum(1)).astype(total.dtype)
 
 
+def look_up_bytes(value: Any, table: Any) -> Any:
+    """The entries of a table of 16 bytes that the lower four bits of each byte of a vector select."""
+    return table[value.view(np.uint8) & 15].view(value.dtype)
+
+
 def _round(exact: Fraction, kind: Any) -> Any:
     """`exact` in a NumPy type, rounded once: `float` rounds correctly, and odd intermediate results do not tie."""
     try:

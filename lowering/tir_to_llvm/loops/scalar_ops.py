@@ -18,6 +18,7 @@ from lowering.rewriting import IndexedPattern, op_rewrite_pattern
 from lowering.tir_to_llvm.arithmetic.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.avx512_ops import REGISTER_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.dot_ops import DOT_LOWERINGS
+from lowering.tir_to_llvm.arithmetic.lookup_ops import LOOKUP_LOWERINGS
 from lowering.tir_to_llvm.arithmetic.math_ops import MATH_LOWERINGS, ROW_LOWERINGS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.loops.lane_values import (
@@ -42,6 +43,7 @@ SCALAR_LOWERINGS = {
     **MATH_LOWERINGS,
     **REGISTER_LOWERINGS,
     **DOT_LOWERINGS,
+    **LOOKUP_LOWERINGS,
     **ROW_LOWERINGS,
 }
 """Ops that are lowered by a function over operands."""

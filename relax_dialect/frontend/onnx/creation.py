@@ -14,6 +14,7 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Array, Value, as_strings
+from relax_dialect.frontend.range_checks import none_zero
 from relax_dialect.ranges import range_length
 from tir_dialect import te
 from tir_dialect.dtypes import from_numpy, is_float
@@ -68,12 +69,15 @@ def arange(node: Node) -> Result:
     start, limit, step = (each[0] if each else None for each in known)
     if start is not None and limit is not None and step is not None and step.constant_value:
         return op.astype(op.arange(start, limit, step), node.dtype())
-    length = node.run_time_dims(node.te(_range_length, *_scalars(node), name="range_length"), node.hinted_dims(1))
+    first, last, delta = _scalars(node)
+    if node.floats(2) is None:
+        delta = none_zero(node.bb, delta, "'Range'")
+    length = node.run_time_dims(node.te(_range_length, first, last, delta, name="range_length"), node.hinted_dims(1))
     dtype = str(node.dtype())
     return node.te(
         lambda start, step: te.compute(length, lambda *i: start[()] + te.cast(i[0], dtype) * step[()], name="range"),
-        _scalars(node)[0],
-        _scalars(node)[2],
+        first,
+        delta,
     )
 
 

@@ -9,7 +9,14 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.range_checks import at_least_0, dim_at_most, distinct_axes, indices_within, numbers_at_most
+from relax_dialect.frontend.range_checks import (
+    at_least_0,
+    dim_at_most,
+    distinct_axes,
+    indices_within,
+    none_zero,
+    numbers_at_most,
+)
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum
@@ -61,7 +68,9 @@ def _at_run_time(node: Node) -> Expr:
     rank, shape = node.rank(), node.shape()
     given = [node[index] for index in (1, 2)]
     axes = distinct_axes(node.bb, node[3], rank, "'Slice'") if node.has(3) else node.te(_counting, node[1])
-    steps = node[4] if node.has(4) else op.full(list(node.shape(1)), node.bb.const(1, "i64"))
+    steps = (
+        none_zero(node.bb, node[4], "'Slice'") if node.has(4) else op.full(list(node.shape(1)), node.bb.const(1, "i64"))
+    )
 
     def positions(starts: te.Tensor, ends: te.Tensor, axes: te.Tensor, steps: te.Tensor) -> Sequence[te.Tensor]:
         return te.extern([((rank,), "i64")] * 3, [starts, ends, axes, steps], _fill(shape), name="slice_places")

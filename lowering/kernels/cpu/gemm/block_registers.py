@@ -16,10 +16,11 @@ from xdsl.ir import Operation, SSAValue
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import buffer_type
 from lowering.kernels.cpu.emit.shuffles import element_of, shuffle
-from tir_dialect.block_formats import BlockFormat
+from tir_dialect.block_formats import DOUBLED_FLOATS, NON_LINEAR, BlockFormat
 from tir_dialect.dims import constant, floordiv
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.lookup import LookupOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
@@ -137,26 +138,9 @@ class Block:
         """An integer, or each lane, less a number."""
         return self._value(arith.SubiOp(value, self._like(value, number)))
 
-    def doubled_f4(self, numbers: SSAValue) -> SSAValue:
-        """Twice the values of numbers of `f4E2M1FN`, as integers: `m` below 4, else `4 | 2 * (m & 1)`, twice that above
-        5, and its negative with a sign.
-        """
-        magnitude, low = self.bits(numbers, 0, 7), self.bits(numbers, 0, 1)
-        large = self.joined(self._value(arith.AddiOp(low, low)), self._like(numbers, 4), 0)
-        more = self._value(arith.AndIOp(large, self._flags(numbers, 1)))
-        chosen = self._flags(numbers, 2)
-        below = self._value(arith.XOrIOp(chosen, self._like(numbers, -1)))
-        found = self.joined(
-            self._value(arith.AndIOp(self._value(arith.AddiOp(large, more)), chosen)),
-            self._value(arith.AndIOp(magnitude, below)),
-            0,
-        )
-        sign = self._flags(numbers, 3)
-        return self._value(arith.SubiOp(self._value(arith.XOrIOp(found, sign)), sign))
-
-    def _flags(self, value: SSAValue, bit: int) -> SSAValue:
-        """All bits set in the lanes that have one bit, none in others."""
-        return self._value(arith.SubiOp(self._like(value, 0), self.bits(value, bit, 1)))
+    def entries(self, table: Sequence[int], at: int) -> list[SSAValue]:
+        """The entries of a table that the halves of 16 bytes select."""
+        return [self._value(LookupOp(numbers, table)) for numbers in self.nibbles(at, 16)]
 
     def half_power(self, exponent: SSAValue) -> SSAValue:
         """`2 ** (exponent - 128)`, an `f32` that is subnormal for exponents below 2."""
@@ -283,8 +267,20 @@ def _q6_k(block: Block, number: int) -> Group:
     return Group(16 * number, block.floats(integers, signed=True), block.splat(scale))
 
 
+def _iq4_nl(block: Block, number: int) -> Group:
+    return Group(0, block.floats(block.entries(NON_LINEAR, 2), signed=True), block.splat(block.half(0)))
+
+
+def _iq4_xs(block: Block, number: int) -> Group:
+    low = block.bits(block.byte(4 + number // 2), number % 2 * 4, 15)
+    high = block.bits(block.byte(2 + number // 4), number % 4 * 2, 3)
+    scale = block.scaled(block.half(0), block.less(block.joined(low, high, 4), 32))
+    integers = block.entries(NON_LINEAR, 8 + 16 * number)
+    return Group(32 * number, block.floats(integers, signed=True), block.splat(scale))
+
+
 def _mxfp4(block: Block, number: int) -> Group:
-    integers = [block.doubled_f4(each) for each in block.nibbles(1, 16)]
+    integers = block.entries(DOUBLED_FLOATS, 1)
     return Group(0, block.floats(integers, signed=True), block.splat(block.half_power(block.byte(0))))
 
 
@@ -305,6 +301,8 @@ GROUPS: Mapping[str, tuple[int, Callable[[Block, int], Group]]] = {
     "q4_k": (8, _q4_k),
     "q5_k": (8, _q5_k),
     "q6_k": (16, _q6_k),
+    "iq4_nl": (1, _iq4_nl),
+    "iq4_xs": (8, _iq4_xs),
     "mxfp4": (1, _mxfp4),
     "u4_f32": (1, _u4_f32),
     "u8_f32": (1, _u8_f32),

@@ -17,8 +17,9 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.shuffles import bits_as, element_of, shuffle
-from tir_dialect.block_formats import BlockFormat
+from tir_dialect.block_formats import DOUBLED_FLOATS, NON_LINEAR, BlockFormat
 from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.lookup import LookupOp
 from tir_dialect.ops.memory import lanes_of
 
 LOADED = 16
@@ -261,35 +262,31 @@ def _q6_k(blocks: Blocks, number: int) -> WordGroup:
     return WordGroup(words, blocks.scaled(blocks.half(blocks.header(208)), scale))
 
 
-def _mask(blocks: Blocks, word: SSAValue, bit: int) -> SSAValue:
-    """All bits of the bytes that have one bit set, none of the others."""
-    flags = blocks.bits(word, bit, 0x01010101)
-    return blocks.value(arith.SubiOp(blocks.value(arith.ShLIOp(flags, blocks.constant(8))), flags))
-
-
 def _chosen(blocks: Blocks, mask: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
     """The bits of one of two vectors."""
     rest = blocks.value(arith.XOrIOp(mask, blocks.constant(-1)))
     return blocks.joined(blocks.value(arith.AndIOp(then, mask)), blocks.value(arith.AndIOp(otherwise, rest)))
 
 
-_MOST_DOUBLED = 12
-"""The greatest magnitude of twice a number of `f4E2M1FN`."""
+MIDDLE = 128
+"""What is added to entries of tables, so that they have no sign."""
 
 
-def _doubled_f4(blocks: Blocks, word: SSAValue) -> SSAValue:
-    """Twice the numbers of `f4E2M1FN` in the bytes, plus `_MOST_DOUBLED`.
+def _entries(blocks: Blocks, at: int, table: Sequence[int]) -> list[SSAValue]:
+    """The entries that the halves of 16 bytes select, plus `MIDDLE`."""
+    shifted = [entry + MIDDLE if entry < 0 else entry - MIDDLE for entry in table]  # the same bits, as `i8`
+    return [blocks.value(LookupOp(word, shifted)) for word in _nibbles(blocks, at)]
 
-    A magnitude `m` is itself below 4, else `4 | 2 * (m & 1)`, twice that above 5. No byte is carried into the next.
-    """
-    low = blocks.bits(word, 0, 0x01010101)
-    large = blocks.joined(blocks.value(arith.AddiOp(low, low)), blocks.constant(0x04040404))
-    more = blocks.value(arith.AndIOp(large, _mask(blocks, word, 1)))
-    doubled = blocks.value(arith.AddiOp(large, more))
-    magnitude = _chosen(blocks, _mask(blocks, word, 2), doubled, blocks.bits(word, 0, 0x07070707))
-    middle = blocks.constant(_MOST_DOUBLED * 0x01010101)
-    below, above = (blocks.value(kind(middle, magnitude)) for kind in (arith.SubiOp, arith.AddiOp))
-    return _chosen(blocks, _mask(blocks, word, 3), below, above)
+
+def _iq4_nl(blocks: Blocks, number: int) -> WordGroup:
+    return WordGroup(_entries(blocks, 2, NON_LINEAR), blocks.half(blocks.words(0, 4)[0]))
+
+
+def _iq4_xs(blocks: Blocks, number: int) -> WordGroup:
+    first, low, *_ = blocks.words(0, 4)
+    scale = blocks.joined(blocks.bits(low, 4 * number, 15), blocks.bits(first, 12 + 2 * number, 48))
+    scale = blocks.value(arith.SubiOp(scale, blocks.constant(32)))
+    return WordGroup(_entries(blocks, 8 + 16 * number, NON_LINEAR), blocks.scaled(blocks.half(first), scale))
 
 
 def _mxfp4(blocks: Blocks, number: int) -> WordGroup:
@@ -300,8 +297,7 @@ def _mxfp4(blocks: Blocks, number: int) -> WordGroup:
     is_small = blocks.value(
         arith.ShRSIOp(blocks.value(arith.SubiOp(exponent, blocks.constant(2))), blocks.constant(31))
     )
-    words = [_doubled_f4(blocks, word) for word in _nibbles(blocks, 1)]
-    return WordGroup(words, blocks.single(_chosen(blocks, is_small, subnormal, normal)))
+    return WordGroup(_entries(blocks, 1, DOUBLED_FLOATS), blocks.single(_chosen(blocks, is_small, subnormal, normal)))
 
 
 def _q2_k(blocks: Blocks, number: int) -> WordGroup:
@@ -350,7 +346,9 @@ LANE_FORMATS: Mapping[str, LaneFormat] = {
     "q4_k": LaneFormat(8, _q4_k),
     "q5_k": LaneFormat(8, _q5_k),
     "q6_k": LaneFormat(16, _q6_k, ((208, i16),), 32),
-    "mxfp4": LaneFormat(1, _mxfp4, offset=_MOST_DOUBLED),
+    "iq4_nl": LaneFormat(1, _iq4_nl, (), MIDDLE),
+    "iq4_xs": LaneFormat(8, _iq4_xs, (), MIDDLE),
+    "mxfp4": LaneFormat(1, _mxfp4, (), MIDDLE),
     "u4_f32": LaneFormat(1, _u4_f32),
     "u8_f32": LaneFormat(1, _u8_f32),
 }

@@ -221,7 +221,7 @@ def test_rows_are_quantised_where_that_suits(target: str, blocks: int, bits: int
     assert explained == f"{kind if bits else 'dot products with q8_0 blocks decoded in registers'} since M <= 2"
 
 
-@pytest.mark.parametrize("name", ["iq4_nl", "q2_k"])
+@pytest.mark.parametrize("name", ["q2_k", "q3_k"])
 def test_formats_without_code_of_their_own_are_decoded_once(name: str):
     (explained,) = _explained(_program(name, 2))
     assert explained is not None

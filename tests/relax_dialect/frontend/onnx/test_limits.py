@@ -93,6 +93,16 @@ def test_slices(mode: str, start: int, end: int, step: int, expected: list[int])
 
 
 @pytest.mark.parametrize("mode", MODES)
+def test_steps_of_0(mode: str):
+    message = "main: '{}' steps: expected none of 0, got as many.*: zeros = 1, 0"
+    with pytest.raises(ValueError, match=message.format("Slice")):
+        run(mode, "Slice", [XX, i64(0, 0), i64(2, 2), i64(0, 1), i64(1, 0)])
+    for number in (np.float32, np.int64):
+        with pytest.raises(ValueError, match=message.format("Range")):
+            run(mode, "Range", [number(0), number(4), number(0)])
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_a_condition_may_be_longer_than_its_axis(mode: str):
     condition = np.array([True, False, True, True, True])
     np.testing.assert_array_equal(run(mode, "Compress", [XX, condition], axis=1), XX[:, [0, 2]])

@@ -78,3 +78,20 @@ relax.func @decoded[%n](%x: !relax.tensor<[n, 256], f32>, %w: !relax.tensor<[64,
   %2 = relax.matmul %x, %1
   relax.return %2
 }
+
+// Four bits that select one of 16 numbers are looked up, in bytes and in words. Words have no sign: 128 is added to each.
+
+// CHECK-LABEL: tir.prim_func @fused_dequantize_blocks_permute_dims_matmul_1(
+// CHECK-COUNT-4:       tir.lookup {{.*}}, [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113] : vector<8xi8>
+// CHECK-COUNT-4:       tir.convert sitofp {{.*}} : vector<8xi32> to vector<8xf32>
+
+// VNNI-LABEL: tir.prim_func @fused_dequantize_blocks_permute_dims_matmul_1(
+// VNNI-COUNT-8:         tir.lookup {{.*}}, [1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15] : vector<16xi32>
+// VNNI:                 tir.dot ui8
+
+relax.func @looked_up(%x: !relax.tensor<[1, 256], f32>, %w: !relax.tensor<[64, 144], ui8>) -> !relax.tensor<[1, 64], f32> {
+  %0 = relax.dequantize_blocks %w format = "iq4_nl"
+  %1 = relax.permute_dims %0
+  %2 = relax.matmul %x, %1
+  relax.return %2
+}
