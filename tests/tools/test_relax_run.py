@@ -187,6 +187,14 @@ def test_errors(program: str, mode: str, arguments: list[str], expected: str, ca
     assert "Traceback" not in err
 
 
+def test_threads_of_the_process(program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("RELAX_NUM_THREADS", "2")
+    assert main([program, "--random", "f32[2]", "f32[2]", "--threads", "3"]) == 0
+    assert os.environ["RELAX_NUM_THREADS"] == "3"
+    assert main([program, "--threads", "257"]) == 1
+    assert "--threads: num_threads expected a number from 1 to 256, got 257" in capsys.readouterr().err
+
+
 def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "p.txt").write_text(PROGRAM)
     (tmp_path / "p.rvm").write_bytes(b"not an executable")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
+from vm_dialect.thread_limits import checked_threads
 from xdsl_relax.cli.arguments import build_options
 from xdsl_relax.cli.failures import ToolError, run_tool, with_traceback
 from xdsl_relax.cli.programs import (
@@ -96,6 +98,11 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 def _run(argv: Sequence[str] | None) -> None:
     args = command_line(__doc__).read(argv)
+    if args.threads is not None:
+        try:
+            os.environ["RELAX_NUM_THREADS"] = str(checked_threads(args.threads))  # for all that this process runs
+        except ValueError as error:
+            raise ToolError(f"--threads: {error}") from error
     if args.signature:
         load_python_files(args.load)
         print(signatures_text(args.file, replace(build_options(args, "native"), trust=args.trust)))

@@ -33,6 +33,12 @@ def command_line(description: str | None) -> ToolParser:
         help="run an executable (.rvm) with machine code that you have not made yourself, as you would run a program",
     )
     parser.add_argument(
+        "--threads",
+        type=_positive,
+        metavar="N",
+        help="threads of parallel loops, 1 to 256 (default: RELAX_NUM_THREADS, or one for each processor)",
+    )
+    parser.add_argument(
         "--mesh",
         metavar="SIZES",
         help="run a sharded program on the processes that mpiexec has started: 4, or x=2,y=2",
