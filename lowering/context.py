@@ -59,7 +59,7 @@ class CompilerContext(Context):
         if (known := self._loaded_ops.get(name)) is not None:  # for nearly every op of a text
             return known
         names = (name, *(f"{dialect}.{name}" for dialect in dialect_stack))
-        self._load_relax([each for each in names if each in op_classes()], ())
+        self._load_relax([each for each in names if self._may_be_relax(each) and each in op_classes()], ())
         return self._known(lambda: super(CompilerContext, self).get_optional_op(name, dialect_stack=dialect_stack))
 
     @override
@@ -71,6 +71,11 @@ class CompilerContext(Context):
     def get_optional_attr(self, name: str) -> type[Attribute] | None:
         self._load_relax((), [name] if name in ATTRIBUTES else ())
         return self._known(lambda: super(CompilerContext, self).get_optional_attr(name))
+
+    def _may_be_relax(self, name: str) -> bool:
+        """Whether an op may be of the relax dialect, or of none that the context knows: an extension may have it."""
+        dialect = name.partition(".")[0]
+        return dialect == "relax" or dialect not in self._registered_dialects
 
     def _load_relax(self, ops: Iterable[str], attributes: Iterable[str]) -> None:
         """Loads those of these ops, attributes and types that have not been loaded."""

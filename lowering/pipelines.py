@@ -17,10 +17,6 @@ from lowering.index import INDEX
 from lowering.pass_context import PassContext
 from lowering.passes import Pass
 from lowering.registry import available_passes, steps_before
-from lowering.verify.module import verify_module
-from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.values import ConstantOp
-from relax_dialect.struct_info.types import PrimType, ShapeType
 from tir_dialect.target import Target
 
 
@@ -76,6 +72,9 @@ class PipelinePass(ModulePass, ABC):
                     show(Debug.STAGES, f"IR after {each.name}", str(op))
                 if context is not None:
                     if context.verify:
+                        # Not at the top: the pipelines of kernels are loaded without graphs, and builds verify once.
+                        from lowering.verify.module import verify_module
+
                         verify_module(op)
                     context.after(each.name, op)
                 after(each.name)
@@ -116,6 +115,11 @@ class Contents:
 
 def _has_known_operands(op: Operation) -> bool:
     """Whether an op is an operator on constants, or on values whose types may say what they are."""
+    # Not at the top: the pipelines of kernels see no operators.
+    from relax_dialect.ops.operator import Operator
+    from relax_dialect.ops.values import ConstantOp
+    from relax_dialect.struct_info.types import PrimType, ShapeType
+
     return isinstance(op, Operator) and all(
         isinstance(value.owner, ConstantOp) or isinstance(value.type, ShapeType | PrimType) for value in op.operands
     )

@@ -137,3 +137,10 @@ def test_the_universe_is_a_list_of_names():
 def test_the_driver_starts_without_numerics():
     loaded = _loaded_by("import xdsl_relax.cli.relax_opt")
     assert not loaded & {"numpy", "llvmlite", "tvm_ffi", "vm_dialect.machine", "lowering.pipelines"}
+
+
+def test_the_worker_process_loads_what_makes_kernels():
+    """No graphs, no executables, no arrays: it would take longer than most kernels until it is there."""
+    loaded = _loaded_by("from lowering.compiler.kernels.distant_kernels import load; load()")
+    assert not loaded & {"numpy", "tvm_ffi", "importlib.metadata", "relax_dialect.ops.operator", "tir_dialect.te"}
+    assert "vm_dialect.executable.executable" not in loaded

@@ -27,12 +27,6 @@ def few_collections() -> Generator[None]:
         gc.set_threshold(*before)
 
 
-def collect_young() -> None:
-    """Collects the objects made since the last collection, unless the collector is disabled."""
-    if gc.isenabled():
-        gc.collect(0)
-
-
 @contextmanager
 def importing() -> Generator[None]:
     """As `few_collections`, for imports: what is there then is left to full collections.

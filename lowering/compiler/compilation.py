@@ -28,14 +28,12 @@ from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
-from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
 from lowering.relax_to_vm.types import declared_types
 from lowering.runtime.kernel.support import prepare_support
 from lowering.verify.module import verify_program
 from lowering.vm_to_llvm.objects import common_runtime
 from relax_dialect.ops.operator import Operator
 from tir_dialect.dtypes import dtype_name
-from tir_dialect.garbage import collect_young
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
@@ -116,7 +114,6 @@ def compile_program(
         # After a kernel: what lowers functions is loaded while LLVM is at work.
         functions = once(lambda: background.submit(_functions(lowered, mode, plan, instrument)))
         kernels = plan.start(background, progress=progress, after_first=functions)
-        collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions(), types, notes)
         executable = made.native() if mode == "native" else made.bytecode()
         if validation is not None and target.code_key() == Target.host().code_key():
@@ -229,6 +226,9 @@ class _Build:
 
     def bytecode(self) -> Executable:
         """Functions as instructions, kernels as machine code after wrappers that check their arguments."""
+        # Not at the top: native code has no registers of the virtual machine.
+        from lowering.relax_to_vm.allocate_registers import AllocateRegistersPass
+
         native = self._objects() if self.kernels.symbols else []
         AllocateRegistersPass().apply(Context(), self.module)
         return emit_executable(

@@ -34,7 +34,7 @@ from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType, ShapeType
 from relax_dialect.symbols import find_function
 from relax_dialect.traits import AliasesOperand, MayBeImpure, OnlyReadsTensors
-from tir_dialect.analysis.written import written_buffers
+from tir_dialect.analysis.written import is_written
 
 _READERS = (Operator, CallTIROp, CallDPSPackedOp, AssertOp, PrintOp)
 """Ops that look at elements and keep nothing, and whose results are new memory unless they are views."""
@@ -84,7 +84,7 @@ def access_of(use: Use, summaries: Summaries | None = None) -> Access:
         return Access.WRITE if use.index in op.targets else Access.READ
     if isinstance(op, CallKernelOp):
         func = find_prim_func(op, op.callee)
-        is_read = func is not None and func.params[use.index] not in written_buffers(func)
+        is_read = func is not None and not is_written(func.params[use.index])
         return Access.READ if is_read else Access.WRITE
     if isinstance(op, ReturnOp):
         return Access.PASS if isinstance(op.parent_op(), ClosureOp) else Access.RETURN

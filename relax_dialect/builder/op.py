@@ -24,10 +24,11 @@ class Namespace:
         """The function of the op `prefix.name`, or a namespace; `AttributeError` with near misses."""
         full = f"{self._prefix}.{name.removesuffix('_')}"
         classes = operator_classes()
-        if full in classes:
-            found: Any = function_of(classes[full])
-        elif any(other.startswith(f"{full}.") for other in classes):
-            found = Namespace(full)
+        # No op has the name of a namespace, which is looked for first: a name that is not known is one of an extension.
+        if any(other.startswith(f"{full}.") for other in classes):
+            found: Any = Namespace(full)
+        elif full in classes:
+            found = function_of(classes[full])
         else:
             close = get_close_matches(full, classes, n=2)
             advice = f"; did you mean {' or '.join(close)}" if close else ""

@@ -9,7 +9,7 @@ import pytest
 from xdsl.ir import Block, Operation
 
 from lowering.parsing import parse_module
-from tir_dialect.garbage import collect_young, few_collections, importing, release
+from tir_dialect.garbage import few_collections, importing, release
 
 
 def test_thresholds_are_put_back():
@@ -76,30 +76,6 @@ def test_what_was_frozen_stays_so(monkeypatch: pytest.MonkeyPatch):
         assert gc.get_freeze_count() == frozen > 0
     finally:
         gc.unfreeze()
-
-
-class _Knot:
-    """Garbage that only a collection frees."""
-
-    itself: object
-
-
-def _young_garbage() -> weakref.ref[_Knot]:
-    knot = _Knot()
-    knot.itself = knot
-    return weakref.ref(knot)
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-def test_young_garbage_goes_where_garbage_is_collected(enabled: bool):
-    if not enabled:
-        gc.disable()
-    try:
-        knot = _young_garbage()
-        collect_young()
-        assert (knot() is None) is enabled
-    finally:
-        gc.enable()
 
 
 PROGRAM = """

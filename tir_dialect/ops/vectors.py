@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
 from xdsl.ir import Operation, SSAValue
@@ -13,7 +15,9 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.assembly_format import Directive, op_definition
+from tir_dialect.ops.convert import KIND_OF, ConvertOp
 from tir_dialect.ops.directives import SameType, TypeOf, Word, value_of
 from tir_dialect.ops.memory import lanes_of
 
@@ -177,3 +181,19 @@ class FirstLaneOp(IRDLOperation):
             raise VerifyException(
                 f"'tir.first_lane' op expected a vector of i1 with one fixed dimension, got {self.mask.type}"
             )  # C1
+
+
+def by_lane(op: Operation, operands: Sequence[SSAValue], lanes: int) -> Operation:
+    """What `op` of arith or math does with scalars, for vectors; arith compares, chooses and converts scalars only."""
+    kind = VectorType(op.results[0].type, [lanes])
+    match op:
+        case arith.CmpfOp():
+            return CompareOp(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], *operands)
+        case arith.CmpiOp():
+            return CompareOp(arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], *operands)
+        case arith.SelectOp() if lanes_of(operands[0].type) is not None:
+            return SelectOp(*operands)
+        case _ if type(op) in KIND_OF:
+            return ConvertOp(KIND_OF[type(op)], operands[0], kind)
+        case _:
+            return new_op(type(op), operands, (kind,), op.properties)

@@ -1,4 +1,7 @@
-"""Kernels with contractions: GEMM, convolution and attention, with their elementwise prologues and epilogues."""
+"""Kernels with contractions: GEMM, convolution and attention, with their elementwise prologues and epilogues.
+
+Generators that few programs need are loaded by the first kernel that has such code.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,9 @@ from typing import TypeAlias
 from xdsl.ir import Block, Region, SSAValue
 
 from lowering.kernels.cpu.attention.pattern import Attention, find_attention
-from lowering.kernels.cpu.attention.streamed import emit_attention
 from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_of, elide_padding
 from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
-from lowering.kernels.cpu.conv.winograd import WinogradConvolution, suits
 from lowering.kernels.cpu.emit.code import Code
 from lowering.kernels.cpu.emit.kernel import Kernel
 from lowering.kernels.cpu.emit.routines import routines_for
@@ -117,9 +118,13 @@ class _Emitter:
             elif isinstance(item, BlockGemm):
                 explained.append(emit_block_gemm(item))
             elif isinstance(item, Winograd):
+                from lowering.kernels.cpu.conv.winograd import WinogradConvolution
+
                 WinogradConvolution(kernel, item, with_tiles(item.contraction, kernel.target)[1]).emit()
                 explained.append("Winograd since transforms are around products of the same points")
             elif isinstance(item, Attention):
+                from lowering.kernels.cpu.attention.streamed import emit_attention
+
                 emit_attention(kernel, item)
                 explained.append("attention since a GEMM takes the rows of another one after reductions along them")
             else:
@@ -164,6 +169,8 @@ class _Emitter:
         found = find_winograd(stages, self.contractions, own)
         if found is None:
             return None
+        from lowering.kernels.cpu.conv.winograd import suits
+
         contraction, tiles = with_tiles(found.contraction, self.kernel.target)
         found = replace(found, contraction=contraction)
         return found if suits(found, tiles) else None

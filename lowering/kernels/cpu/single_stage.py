@@ -15,7 +15,6 @@ from lowering.kernels.cpu.elementwise.interleaving import (
 from lowering.kernels.cpu.elementwise.padding import emit_padding
 from lowering.kernels.cpu.elementwise.transposition import emit_transposition, find_transposition
 from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.reduce.reductions import emit_full_reduction, emit_kept_axes_reduction
 from lowering.kernels.cpu.structure.padding import find_padding
 from lowering.kernels.cpu.structure.reduction import Reduction, find_reduction
 from lowering.kernels.cpu.structure.stages import Stage, work_of
@@ -62,7 +61,11 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
     """Generates an elementwise stage or a reduction."""
     if reduction is None:
         _emit_elementwise(kernel, stage)
-    elif not stage.of_kind(IteratorKind.SPATIAL):
+        return
+    # Not at the top: many programs reduce nothing but by contractions.
+    from lowering.kernels.cpu.reduce.reductions import emit_full_reduction, emit_kept_axes_reduction
+
+    if not stage.of_kind(IteratorKind.SPATIAL):
         emit_full_reduction(kernel, stage, reduction)
     else:
         emit_kept_axes_reduction(kernel, stage, reduction)

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from lowering.relax.deferred.outline import RUN
 from tir_dialect.target import Target
 from vm_dialect.ops.calls import CallPackedOp
 from vm_dialect.ops.constants import StrOp
+
+RUN = "vm.builtin.run_deferred"
+"""The function that is called with the text of a deferred function and its arguments."""
 
 _HEAD = "// built with "
 

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from lowering.locations import inherit_location
+from lowering.relax.deferred.options import RUN
 from lowering.verify.stages import RELAX_CALLS, RELAX_CORE
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.call_packed import CallPurePackedOp
@@ -106,10 +107,6 @@ def is_literal(value: SSAValue) -> bool:
 
 
 _LITERALS = frozenset({"relax.prim", "relax.shape"})
-
-
-RUN = "vm.builtin.run_deferred"
-"""The function that is called with the text and the arguments."""
 
 
 @dataclass(frozen=True)

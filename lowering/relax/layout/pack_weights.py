@@ -30,15 +30,19 @@ from relax_dialect.symbols import called_functions, symbol_name
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.target import Target
-from tir_dialect.types import BufferType, buffer_type
+from tir_dialect.types import BufferType, IteratorKind, buffer_type
 from tir_dialect.weights import WeightAttr
 from vm_dialect.tensors import aligned_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+WORD_BYTES = 4
+"""The size of what dot products of several numbers at once add to."""
 
 
 def is_transposed(groups: DotGroupContraction, load: LoadOp) -> bool | None:
@@ -143,6 +147,8 @@ class PanelLayout:
 
 def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
     """The parameters that a PrimFunc reads as the columns of a product, and nowhere else, by their numbers."""
+    if not _may_have_panels(func):
+        return {}
     found: dict[BlockArgument, list[PanelLayout | None]] = {}
     stages, are_inner = _stages(func)
     for contraction in filter(None, map(find_contraction, stages)):
@@ -156,6 +162,26 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
         for parameter, layouts in found.items()
         if layouts[0] is not None and layouts == [layouts[0]] * len(list(parameter.uses))
     }
+
+
+def _may_have_panels(func: PrimFuncOp) -> bool:
+    """Whether it adds up along one axis, or has numbers of which a word has several. Convolutions do neither, and to
+    find their stages would take a hundred times as long.
+    """
+    kinds = [param.type for param in func.params]
+    if any(isinstance(kind, BufferType) and byte_size(kind.dtype) < WORD_BYTES for kind in kinds):
+        return True
+    return any(isinstance(op, BlockOp) and _adds_along_one_axis(op) for op in func.body.walk())
+
+
+def _adds_along_one_axis(block: BlockOp) -> bool:
+    reduced = [axis.extent for axis in block.iterators if axis.kind is IteratorKind.REDUCE]
+    return len(reduced) > 0 and sum(not _is_one(extent) for extent in reduced) <= 1
+
+
+def _is_one(value: SSAValue) -> bool:
+    known = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+    return isinstance(known, IntegerAttr) and known.value.data == 1
 
 
 def _stages(func: PrimFuncOp) -> tuple[Sequence[Stage], bool]:

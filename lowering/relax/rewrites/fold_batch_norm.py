@@ -23,7 +23,8 @@ from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.normalization import BatchNormOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.elements import tensor_attr
+from tir_dialect.elements import TensorAttr, tensor_attr
+from tir_dialect.weights import Weight, WeightAttr
 
 Array = NDArray[Any]
 
@@ -214,11 +215,18 @@ def _scaled(affine: _Affine, new: list[Operation]) -> Operation | None:
     if weights.dtype != affine.scale.dtype:
         return None
     shape = [affine.scale.size if at == axis else 1 for at in range(weights.ndim)]
-    constant = ConstantOp(tensor_attr(weights * affine.scale.reshape(shape)))
+    constant = ConstantOp(_product(op.operands[1], weights, affine.scale.reshape(shape)))
     constant.result.name_hint = op.operands[1].name_hint
     product = op.clone({op.operands[1]: constant.result})
     new += [constant, product]
     return product
+
+
+def _product(value: SSAValue, weights: Array, scale: Array) -> TensorAttr:
+    """Scaled weights. A name of theirs is that of the weights with a digest of the scale, which has fewer elements."""
+    weight = value.owner.value if isinstance(value.owner, ConstantOp) else None
+    name = f"{weight.weight_name}.{Weight.of_content(scale).name}" if isinstance(weight, WeightAttr) else None
+    return tensor_attr(weights * scale, name)
 
 
 def _output_axis(op: ForwardConvolutionOp | MatmulOp, affine: _Affine, weights: Array) -> int | None:

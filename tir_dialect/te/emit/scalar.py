@@ -14,7 +14,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    VectorType,
     f32,
     f64,
     i1,
@@ -25,14 +24,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import scalar_type
 from tir_dialect.name_hints import as_name_hint
-from tir_dialect.new_ops import new_op
 from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
-from tir_dialect.ops.convert import KIND_OF, ConvertOp
-from tir_dialect.ops.memory import LoadOp, lanes_of
+from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.remainder import FmodOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.ops.vectors import CompareOp, SelectOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.expr import DType, Expr
@@ -345,22 +341,6 @@ def emit_constant(insert: Insert, value: float | bool, dtype: DType) -> SSAValue
     if is_unsigned(dtype) and isinstance(kind, IntegerType) and number >= 2 ** (kind.width.data - 1):
         number -= 2**kind.width.data
     return insert(arith.ConstantOp(IntegerAttr(number, kind)))
-
-
-def by_lane(op: Operation, operands: Sequence[SSAValue], lanes: int) -> Operation:
-    """What `op` of arith or math does with scalars, for vectors; arith compares, chooses and converts scalars only."""
-    kind = VectorType(op.results[0].type, [lanes])
-    match op:
-        case arith.CmpfOp():
-            return CompareOp(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], *operands)
-        case arith.CmpiOp():
-            return CompareOp(arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], *operands)
-        case arith.SelectOp() if lanes_of(operands[0].type) is not None:
-            return SelectOp(*operands)
-        case _ if type(op) in KIND_OF:
-            return ConvertOp(KIND_OF[type(op)], operands[0], kind)
-        case _:
-            return new_op(type(op), operands, (kind,), op.properties)
 
 
 _UNSIGNED_DIVISION = {"floordiv": arith.DivUIOp, "floormod": arith.RemUIOp}

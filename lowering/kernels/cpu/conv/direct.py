@@ -312,7 +312,11 @@ class DirectConvolution:
         units = gemm.size(gemm.contraction.batch) * groups * chunks
         threads = gemm.threads(PRODUCTS_PER_TASK, self._work)
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
-        with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
+        # The micro-kernel, which would say so, may be a routine outside.
+        with (
+            shared_units(code, units, tasks) as (lower, upper),
+            code.loop(upper, "unit", lower=lower, plain=True) as unit,
+        ):
             batch, group, chunk = self._unit_indices(unit, groups, chunks)
             coords = coords_of(gemm, gemm.contraction.batch, batch)
             first = code.divide(code.mul(chunk, positions), code.dim(chunks))

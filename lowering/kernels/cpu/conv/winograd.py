@@ -49,6 +49,8 @@ LEAST_TILES, MOST_TILES = 28, 112
 """Tiles of a block: each panel of weights is read once for a block, from L3 or memory."""
 K_BLOCK = 512
 """Steps of an accumulator at most."""
+ROW_LENGTHS = (K_BLOCK // 4, K_BLOCK)
+"""Channels for which a tile has memory: how far tiles are apart is a constant in code, and less memory is no faster."""
 MOST_ADDRESSES = 8
 """Rows of a register tile, each of which has an address of its own in a register, at most."""
 
@@ -132,6 +134,13 @@ class Memory:
     """Elements from a point to the next."""
 
 
+def _row_length(channels: int) -> int:
+    """The elements from a tile to the next, but for a vector that keeps tiles out of one set of the cache: of a few
+    lengths, so that convolutions of several numbers of channels have the same register tiles.
+    """
+    return next((length for length in ROW_LENGTHS if channels <= length), channels)
+
+
 @dataclass(frozen=True)
 class WeightPanels:
     """The panel of a register tile and the next one, by their first elements."""
@@ -180,12 +189,12 @@ class WinogradConvolution:
         threads = self._threads
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         rows = self._rows_of_block
-        widths = self.channels + self.lanes, self.group * self.tiles.nr + self.lanes
+        widths = _row_length(self.channels) + self.lanes, self.group * self.tiles.nr + self.lanes
         with shared_units(code, units, tasks) as (lower, upper):
             there, back = (
                 self._memory(name, rows, width) for width, name in zip(widths, ("transformed", "sums"), strict=True)
             )
-            with code.loop(upper, "unit", lower=lower) as unit:
+            with code.loop(upper, "unit", lower=lower, plain=True) as unit:
                 block, split = code.divide(unit, code.dim(splits)), code.remainder(unit, code.dim(splits))
                 first, last = self._range(block, code.dim(self.count), code.dim(blocks))
                 low, high = self._range(split, code.index(self.panels), code.dim(splits))

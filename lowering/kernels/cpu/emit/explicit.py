@@ -20,7 +20,7 @@ from tir_dialect.new_ops import new_op
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
 from tir_dialect.ops.scalars import DimOp, RampOp
-from tir_dialect.te.emit.scalar import by_lane
+from tir_dialect.ops.vectors import by_lane
 
 
 @dataclass(frozen=True)

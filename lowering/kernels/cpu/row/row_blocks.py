@@ -29,7 +29,7 @@ from lowering.kernels.cpu.traversal.accumulators import accumulator
 from lowering.kernels.cpu.traversal.loop_nest import LoopNest
 from tir_dialect.dims import Dim, maximum, product
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.te.emit.scalar import by_lane
+from tir_dialect.ops.vectors import by_lane
 from tir_dialect.types import BufferType, IteratorKind
 
 

@@ -67,7 +67,7 @@ def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] 
     strides = tuple(
         dim.substitute({**zeros, name: constant(1)}) - base if name in zeros else constant(0) for name in names
     )
-    again = total([base, *(stride * symbol(name) for stride, name in zip(strides, names, strict=True))])
+    again = total([base, *(stride * symbol(name) for stride, name in zip(strides, names, strict=True) if stride.terms)])
     return (base, strides) if again is dim else None
 
 
@@ -80,7 +80,8 @@ def affine_access(indices: IndexTuple, steps: Sequence[Dim], count: int) -> Affi
             computed.append((index.value, step))
             continue
         base = base + index.base * step
-        strides = tuple(old + new * step for old, new in zip(strides, index.strides, strict=True))
+        # Most indices follow one axis.
+        strides = tuple(old + new * step if new.terms else old for old, new in zip(strides, index.strides, strict=True))
     return AffineAccess(base, strides, tuple(computed))
 
 

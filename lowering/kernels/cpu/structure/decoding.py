@@ -9,10 +9,8 @@ from functools import cache
 from xdsl.dialects.builtin import f32
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tir_dialect import te
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import block_of
-from tir_dialect.block_expressions import decoded
 from tir_dialect.block_formats import FORMATS, BlockFormat
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size, is_unsigned
@@ -140,6 +138,10 @@ def _names() -> dict[int, BlockFormat]:
 @cache
 def _prototype(block_format: BlockFormat) -> tuple[BlockOp, StoreOp]:
     """The block of a kernel that decodes a matrix of any number of rows, of two blocks each, and its store."""
+    # Not at the top: expressions are for programs with such weights.
+    from tir_dialect import te
+    from tir_dialect.block_expressions import decoded
+
     rows = te.var("rows")
     packed = te.placeholder((rows, 2 * block_format.bytes), "ui8", "packed")
     numbers = decoded(packed, (rows, constant(2 * block_format.elements)), block_format)

@@ -7,7 +7,9 @@ from xdsl.dialects.builtin import ModuleOp
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.ops.values import ConstantOp
 from tests.support.programs import Tolerance, check_pass
+from tir_dialect.weights import WeightAttr
 
 
 def _network(kind: str) -> tuple[ModuleOp, np.ndarray]:
@@ -76,3 +78,23 @@ def test_a_value_that_is_used_elsewhere_keeps_its_scale():
         builder.emit_func_output([y, z])
     folded = check_pass(builder.get(), "fold-batch-norm", [[np.ones((1, 2, 5, 5), np.float32)]])
     assert "relax.multiply" in [each.name for each in folded.walk()]
+
+
+def test_scaled_weights_are_named_after_their_scale():
+    rng = np.random.default_rng(0)
+    weights, statistics = rng.random((4, 2, 3, 3), dtype=np.float32), rng.random((2, 4, 4), dtype=np.float32) + 0.5
+    builder = BlockBuilder()
+    with builder.function("main", {"x": ("n", 2, 5, 5)}) as (data,):
+        made = [
+            op.nn.batch_norm(
+                op.nn.conv2d(data, builder.const(weights, name="w")), *map(builder.const, statistics[which])
+            )
+            for which in (0, 1, 1)
+        ]
+        builder.emit_func_output(made)
+    x = rng.random((2, 2, 5, 5), dtype=np.float32)
+    folded = check_pass(builder.get(), "fold-batch-norm", [[x]], tolerance=Tolerance(1e-5, 1e-5))
+    constants = [each.value for each in folded.walk() if isinstance(each, ConstantOp)]
+    first, second, third = [each.weight_name for each in constants if isinstance(each, WeightAttr)]
+    assert first != second == third
+    assert first.startswith("w.")

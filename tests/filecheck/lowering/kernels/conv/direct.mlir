@@ -10,7 +10,8 @@
 // CHECK:           tir.store {{.*}}, %padded_1
 // CHECK-NOT:     %packed
 // CHECK:         tir.for (%task)
-// CHECK:           tir.for (%set)
+// CHECK:           tir.for (%unit) {{.*}}relax.loop.plain_addresses
+// CHECK:             tir.for (%set)
 // CHECK:             tir.for (%part, %position)
 // CHECK:               %sums = tir.alloc_buffer : !tir.buffer<[6, 16], f32, scope = "local", align = 64>
 // CHECK:               tir.for (%r)
