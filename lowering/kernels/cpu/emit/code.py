@@ -272,10 +272,13 @@ class Code(IndexCode):
         """Prefetches the cache line of an element, which need not be in the buffer."""
         self.emit(PrefetchOp(buffer, indices, level))
 
-    def zeros(self, dtype: AnyFloat, lanes: int) -> SSAValue:
+    def zeros(self, dtype: AnyFloat | IntegerType, lanes: int) -> SSAValue:
         """A vector of zeros."""
-        kind = VectorType(dtype, [lanes])
-        return self.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [0.0])))
+        if isinstance(dtype, IntegerType):
+            zeros = DenseIntOrFPElementsAttr.from_list(VectorType(dtype, [lanes]), [0])
+        else:
+            zeros = DenseIntOrFPElementsAttr.from_list(VectorType(dtype, [lanes]), [0.0])
+        return self.value(arith.ConstantOp(zeros))
 
     def number(self, value: float, dtype: AnyFloat) -> SSAValue:
         """A constant."""

@@ -146,14 +146,14 @@ class EpilogueEmitter:
         assert self.first is not None  # the reduction is split
         if on is None:
             old = code.load(self.gemm.accumulators, [index], lanes)
-            zeros = code.value(arith.SubiOp(old, old)) if self.gemm.contraction.is_integer else self._zeros
-            return code.select(self.first, zeros, old)
+            return code.select(self.first, self._zeros, old)
         some = code.leading(code.select(self.first, code.index(0), on), lanes)
         return code.load(self.gemm.accumulators, [index], lanes, some)
 
     @property
     def _zeros(self) -> SSAValue:
-        return self.code.zeros(self.gemm.contraction.element, self.gemm.tiles.lanes)
+        contraction = self.gemm.contraction
+        return self.code.zeros(i32 if contraction.is_integer else contraction.element, self.gemm.tiles.lanes)
 
     def _keep(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         mask = None if on is None else self.code.leading(on, self.gemm.tiles.lanes)

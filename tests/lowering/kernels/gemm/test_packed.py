@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import vector
 
+from lowering import build
 from lowering.kernels.cpu.gemm.tiling import tiling
 from lowering.kernels.cpu.structure.contraction import find_contraction
 from lowering.kernels.cpu.structure.stages import find_program, find_stages
@@ -32,6 +33,8 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
+from vm_dialect import VirtualMachine
+from vm_dialect.tensors import to_numpy
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -242,3 +245,21 @@ def test_no_function_is_called_where_nothing_fuses(name: str, product: str) -> N
     text = compile_to_text(kernel(SUMS[name].text), Target.parse("x86-64-v2"))
     assert text.count(product) >= 12
     assert not re.search(r"\bfmaf?\b", text)
+
+
+@pytest.mark.parametrize("machine", ["x86-64-v3 cores=1", "x86-64-v4 cores=2"])
+@pytest.mark.parametrize("k", [33, 300])
+def test_sums_of_integers_begin_with_zeros(k: int, machine: str) -> None:
+    """What is in memory before the first K block is not part of any sum, whatever follows a matmul."""
+    module = parse_module(f"""relax.func @main(
+  %x: !relax.tensor<[5, {k}], i8>, %w: !relax.tensor<[{k}, 8], i8>, %z: !relax.tensor<[1, 8], i32>
+) -> !relax.tensor<[5, 8], i32> {{
+  %0 = relax.matmul %x, %w out_dtype = i32
+  %1 = relax.subtract %0, %z
+  relax.return %1
+}}""")
+    rng = np.random.default_rng(k)
+    x, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((5, k), (k, 8)))
+    z = rng.integers(-99, 99, (1, 8)).astype(np.int32)
+    found = VirtualMachine(build(module, target=machine, cache=False))["main"](x, w, z)
+    np.testing.assert_array_equal(to_numpy(found), x.astype(np.int32) @ w.astype(np.int32) - z)

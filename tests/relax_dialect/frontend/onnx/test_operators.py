@@ -52,6 +52,12 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "pad edge": ("Pad", [X, i(1, 1), None, i(1)], {"mode": "edge"}, 1),
     "topk": ("TopK", [X, i(2)], {"axis": 1}, 2),
     "cumsum": ("CumSum", [X, np.array(1, np.int64)], {"reverse": 1, "exclusive": 1}, 1),
+    "mean and variance, of one element": (
+        "MeanVarianceNormalization",
+        [np.full((1, 7), 0.3, np.float32)],
+        {"axes": [0]},
+        1,
+    ),
     "one hot": ("OneHot", [i(0, -1, 2), np.array(3, np.int64), f(0, 1)], {"axis": 0}, 1),
     "range": ("Range", [np.array(2.0, np.float32), np.array(9.0, np.float32), np.array(3.0, np.float32)], {}, 1),
     "range that f32 would end early": (
