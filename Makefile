@@ -7,7 +7,7 @@ JOBS ?= 2
 # Tests start many processes, each of which would compile all sources.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo minilm test test-llm test-all static lint filecheck pytest test-onnx fuzz test-torch bench docs site clean
+.PHONY: demo minilm test test-llm test-all test-avx2 static lint filecheck pytest test-onnx fuzz test-torch bench docs site clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -45,6 +45,10 @@ test: static pytest  ## everything that has to pass
 
 test-all: static $(VENV)/.models $(VENV)/.llm  ## with the long sweeps
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=thorough -m "slow or not slow"
+	$(MAKE) --no-print-directory test-avx2
+
+test-avx2: $(VENV)/.installed  ## values of native code for x86-64 with AVX2
+	RELAX_TARGET=x86-64-v3 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests/operators tests/programs tests/relax_dialect/frontend/onnx
 
 static: $(VENV)/.installed
 	@# The type checker has one thread: the tests of lit run beside it.

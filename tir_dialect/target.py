@@ -199,7 +199,7 @@ class Target:
 
     @staticmethod
     def host() -> Target:
-        """The host machine; `cores` is the number of processors that this process may use."""
+        """The host machine, or what `RELAX_TARGET` says of it; `cores` is how many processors this process may use."""
         return _host()
 
     @staticmethod
@@ -282,6 +282,10 @@ def _setting(text: str) -> tuple[str, Any]:
     return key, int(value)
 
 
+HOST_VARIABLE = "RELAX_TARGET"
+"""The environment variable with the processor that this machine is taken for, such as `x86-64-v3`."""
+
+
 @cache
 def _host() -> Target:
     binding: Any = import_module("llvmlite.binding")
@@ -289,7 +293,7 @@ def _host() -> Target:
     features = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(enabled.items()))
     bits, registers = _vector_registers({name for name, on in enabled.items() if on})
     caches = _host_caches(Path("/sys/devices/system/cpu/cpu0/cache"))
-    return Target(
+    host = Target(
         triple=str(binding.get_process_triple()),
         cpu=str(binding.get_host_cpu_name()),
         features=features,
@@ -300,6 +304,13 @@ def _host() -> Target:
         l3_bytes=caches.get(3, 8192 * KIB),
         cores=usable_cores(),
     )
+    if not (name := os.environ.get(HOST_VARIABLE)):
+        return host
+    named = Target.parse(name)
+    if named.arch != host.arch:
+        raise ValueError(f"{HOST_VARIABLE} expected a processor of {host.arch}, got {name}")
+    kept = {setting: getattr(named, setting) for setting in ("cpu", "features", "vector_bits", "vector_registers")}
+    return replace(host, **kept)
 
 
 def usable_cores() -> int:

@@ -1,9 +1,9 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
 
-from tir_dialect.target import NAMED_TARGETS, PROCESSORS, ScheduleOptions, Target
+from tir_dialect.target import NAMED_TARGETS, PROCESSORS, ScheduleOptions, Target, _host
 
 
 def test_host_is_usable():
@@ -12,6 +12,23 @@ def test_host_is_usable():
     assert host.cores >= 1
     assert host.lanes(32) * 32 == host.vector_bits
     assert min(host.l1_bytes, host.l2_bytes, host.l3_bytes) > 0
+
+
+def test_the_host_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch):
+    host, named = Target.host(), "x86-64-v2" if Target.host().arch == "x86_64" else "neoverse-n1"
+    other = "neoverse-n1" if named == "x86-64-v2" else "x86-64-v2"
+    _host.cache_clear()
+    try:
+        monkeypatch.setenv("RELAX_TARGET", named)
+        found = Target.host()
+        assert found.code_key() == replace(Target.parse(named), triple=host.triple).code_key()
+        assert (found.cores, found.l2_bytes) == (host.cores, host.l2_bytes)
+        _host.cache_clear()
+        monkeypatch.setenv("RELAX_TARGET", other)
+        with pytest.raises(ValueError, match=f"RELAX_TARGET expected a processor of {host.arch}, got {other}"):
+            Target.host()
+    finally:
+        _host.cache_clear()
 
 
 @pytest.mark.parametrize("name", NAMED_TARGETS)
