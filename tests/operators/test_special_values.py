@@ -106,7 +106,7 @@ def _differing(name: str, dtype: str, got: np.ndarray, want: np.ndarray, args: S
     sizes = [np.where(np.isfinite(each), abs(each), 0) for each in (b, *(arg.astype(np.float64) for arg in args))]
     size = np.maximum.reduce(sizes) if name.rpartition(".")[2] in CANCELS else sizes[0]
     with np.errstate(all="ignore"):
-        near = (a == b) | (abs(a - b) <= 8 * float(limits.eps) * size + 2 * float(limits.smallest_subnormal))
+        near = (a == b) | (abs(a - b) <= 16 * float(limits.eps) * size + 2 * float(limits.smallest_subnormal))
     same = near & (np.signbit(a) == np.signbit(b))
     return np.flatnonzero(~(same | (np.isnan(a) & np.isnan(b))))
 
