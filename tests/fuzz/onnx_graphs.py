@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from lowering import build
 from relax_dialect.frontend.onnx import import_model
 from relax_dialect.interpreter import run as interpret
+from tests.support.onnx_runtime import of_onnx_runtime
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import to_numpy
 
@@ -237,25 +237,6 @@ def made(seed: int) -> tuple[ModelProto, Array, list[Array]]:
     return _model(graph.nodes, {"x": x}, graph.constants, outputs, dims), x, [graph.values[name] for name in outputs]
 
 
-def of_onnx_runtime(proto: ModelProto, x: Array) -> list[Array] | None:
-    """What ONNX Runtime computes; `None` if it is not installed, or refuses the model."""
-    if find_spec("onnxruntime") is None:
-        return None
-    import onnxruntime
-
-    bare = ModelProto()
-    bare.CopyFrom(proto)
-    for output in bare.graph.output:
-        output.ClearField("type")
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    try:
-        session = onnxruntime.InferenceSession(bare.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        return [np.asarray(each) for each in session.run(None, {"x": x})]
-    except Exception:
-        return None
-
-
 def same(ours: Array, theirs: Array) -> bool:
     """Whether two results are equal, up to rounding."""
     if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
@@ -279,7 +260,7 @@ def run(seed: int) -> None:
         for at, (ours, wanted) in enumerate(zip(outputs, expected, strict=True)):
             if same(ours, wanted):
                 continue
-            theirs = of_onnx_runtime(proto, x) or [] if theirs is None else theirs
+            theirs = of_onnx_runtime(proto, {"x": x}) or [] if theirs is None else theirs
             if at >= len(theirs) or not same(ours, theirs[at]):
                 nodes = "; ".join(f"{node.op_type}({', '.join(node.input)})" for node in proto.graph.node)
                 raise AssertionError(f"{way}, {proto.graph.output[at].name}: {ours!r}, expected {wanted!r} of {nodes}")

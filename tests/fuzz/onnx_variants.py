@@ -37,6 +37,7 @@ from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from relax_dialect.interpreter import run as interpret
 from tests.fuzz.isolation import outcome
+from tests.support.onnx_runtime import of_onnx_runtime
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import to_numpy
 
@@ -246,28 +247,6 @@ def model(variant: Variant) -> tuple[ModelProto, dict[str, Array]]:
     if node.domain:
         opsets.append(helper.make_opsetid("", 21))
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
-
-
-def of_onnx_runtime(proto: ModelProto, feeds: dict[str, Array]) -> list[Array] | None:
-    """What ONNX Runtime computes; `None` if it is not installed, or refuses the model."""
-    if find_spec("onnxruntime") is None:
-        return None
-    import onnxruntime
-
-    bare = ModelProto()
-    bare.CopyFrom(proto)
-    for output in bare.graph.output:
-        output.ClearField("type")
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    try:
-        session = onnxruntime.InferenceSession(bare.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        found: Any = session.run(None, feeds)
-        return [np.asarray(each) for each in found]
-    except Exception:  # Of any class that its bindings have.
-        return None
 
 
 def of_reference(proto: ModelProto, feeds: dict[str, Array]) -> list[Array] | None:
