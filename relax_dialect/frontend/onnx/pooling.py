@@ -209,8 +209,8 @@ def max_unpool(node: Node) -> Result:
     shape = [*node.shape()[:2], *_unpooled(node)]
     zeros = op.full([product(shape)], node.like(0))
     what, count = "'MaxUnpool' indices", product(shape)
-    places = indices_within(node.bb, op.flatten(node[1]), [count], what, "the result", from_back=False)
-    made = op.reshape(op.scatter_elements(zeros, places, op.flatten(node[0]), 0), shape)
+    indices = indices_within(node.bb, op.flatten(node[1]), [count], what, "the result", from_back=False)
+    made = op.reshape(op.scatter_elements(zeros, indices, op.flatten(node[0]), 0), shape)
     if not node.has(2):
         return made
     known = node.dims(2)

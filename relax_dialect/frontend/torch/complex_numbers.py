@@ -266,8 +266,8 @@ def _convolution(node: Node) -> Converted:
     made = _times(_complex(node, "input"), weight, product)
     if not node.has("bias"):
         return made
-    behind = [] if node.name == "linear" else list(range(1, (weight.real.ndim or 0) - 1))
-    return _plus(made, _on(_complex(node, "bias"), lambda part: op.expand_dims(part, behind) if behind else part))
+    trailing = [] if node.name == "linear" else list(range(1, (weight.real.ndim or 0) - 1))
+    return _plus(made, _on(_complex(node, "bias"), lambda part: op.expand_dims(part, trailing) if trailing else part))
 
 
 @_converts("einsum")
