@@ -27,6 +27,7 @@ def check(body: str, pipelines: tuple[str, ...]) -> None:
         assert_same(run_with_copies(runner(made, "main", "interpret"), arguments()), expected, NEAR, pipeline)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("body", PROGRAMS.values(), ids=PROGRAMS)
 def test_common_passes(body: str):
     check(body, COMMON)

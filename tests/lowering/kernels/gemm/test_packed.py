@@ -37,7 +37,7 @@ from tir_dialect.types import BufferType
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import to_numpy
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=4", "neoverse-n1 cores=2")
 
