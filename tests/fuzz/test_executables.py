@@ -1,5 +1,7 @@
 """Changed executables do no harm (`tests/fuzz/executables.py`); those with machine code are refused."""
 
+import resource
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,13 @@ def test_a_few_programs():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 8))
 def test_many_programs(seed: int):
-    _no_failures(5000, seed)
+    """With a limit of memory: a changed size may be one that this machine has, and then takes from all others."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (9 << 30, before[1]))
+    try:
+        _no_failures(5000, seed)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def test_most_changes_reach_the_program():
