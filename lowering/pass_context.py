@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Protocol, Self
 
 from xdsl.dialects.builtin import ModuleOp
@@ -28,13 +29,22 @@ class PassContext:
 
     instruments: Sequence[Instrument] = ()
     disabled: Sequence[str] = ()
-    """Passes that are left out."""
+    """Passes that are left out. `ValueError` when the block begins if there is none of a name."""
     verify: bool = True
     """Whether the module is verified before the first pass and after each."""
     target: Target | str | None = None
     """The machine for passes that depend on one; this machine if it is not said."""
 
     def __enter__(self) -> Self:
+        if self.disabled:
+            # Not at the top: a start from the cache needs no passes.
+            from lowering.registry import available_passes
+
+            known = available_passes()
+            for name in self.disabled:
+                if name not in known:
+                    close = get_close_matches(name, known, n=1)
+                    raise ValueError(f"unknown pass '{name}'" + (f", did you mean '{close[0]}'" if close else ""))
         _STACK.set((*_STACK.get(), self))
         return self
 

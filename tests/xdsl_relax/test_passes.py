@@ -48,6 +48,15 @@ def test_instruments_and_options():
     assert len(seen) == 4, "the context has ended"
 
 
+def test_a_pass_that_there_is_not_cannot_be_disabled():
+    with (
+        pytest.raises(ValueError, match="unknown pass 'fuse-opz', did you mean 'fuse-ops'"),
+        xr.PassContext(disabled=["fuse-opz"]),
+    ):
+        pass
+    assert xr.PassContext.current().disabled == ()
+
+
 def test_pipelines_are_taken_apart():
     timing = xr.PassTiming()
     with xr.PassContext([timing], target="x86-64-v3"):

@@ -22,7 +22,7 @@ from tir_dialect.dtypes import is_float
 def _position(
     windows: WindowAttributes, before: Sequence[Width], at: Sequence[te.Expr], r: Sequence[te.Expr]
 ) -> list[te.Expr]:
-    """The place in the data, perhaps outside, of a place of a window; `before` is the padding."""
+    """The index in the data, perhaps out of bounds, of an element of a window; `before` is the padding."""
     return [i * windows.strides[axis] + r[axis] * windows.dilations[axis] - before[axis] for axis, i in enumerate(at)]
 
 
