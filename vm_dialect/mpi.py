@@ -1,6 +1,7 @@
 """Workers as processes of MPI: the groups of `vm_dialect.workers` by `mpi4py`, which the extra `mpi` installs.
 
-Arrays are sent from their own memory. A few workers send each other what they exchange, which takes half as long as the
+A few workers on one machine have sums and gathers in memory that they share (`vm_dialect.shared_memory`). Else arrays
+are sent from their own memory: a few workers send each other what they exchange, which takes half as long as the
 collectives of MPI or less, and combine it in the order of their numbers, so that all have the same. The tag of a
 message says what its sender is at: workers that disagree say so instead of waiting for each other. Many workers compare
 what they are about to do, and use the collectives of MPI. A worker that the others do not join within a time-out is an
@@ -9,6 +10,7 @@ error.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -23,8 +25,10 @@ from typing import Any, NoReturn
 import numpy as np
 from mpi4py import MPI
 
+from vm_dialect.builtins import use_native_collectives
+from vm_dialect.shared_memory import LATE, MOST_WORKERS, REGION, Poll, SharedMemory, is_available
 from vm_dialect.tensors import Array
-from vm_dialect.workers import ALONE, Call, described, join
+from vm_dialect.workers import ALONE, Call, dense, join, rows_of, rows_to_fill, tile_sizes, write_rows
 
 AWAKE = 100e-6
 """Seconds in which a worker that waits looks for the others all the time."""
@@ -63,6 +67,8 @@ class MPIGroup:
     """Whether workers compare what they do."""
     few: int = FEW
     """Up to how many workers send each other what they exchange."""
+    memory: SharedMemory | None = None
+    """What few workers of one machine have together."""
 
     def __post_init__(self) -> None:
         self.size = self.comm.size
@@ -84,11 +90,11 @@ class MPIGroup:
         if most[0] != -most[1]:
             self._disagree(what)
 
-    def _disagree(self, what: str) -> NoReturn:
-        """Tells of two workers that are at different things; all of them come here, if they compare."""
-        if not self.check:
+    def _disagree(self, what: str | Call, compared: bool = False) -> NoReturn:
+        """Tells of two workers that are at different things; all of them come here, if they have compared."""
+        if not (self.check or compared):
             raise RuntimeError(f"workers disagree: rank {self.index} is at {what}, and got more than that")
-        everyone = self.comm.allgather(what)
+        everyone = self.comm.allgather(str(what))
         other = next((rank for rank, each in enumerate(everyone) if each != everyone[0]), 0)
         raise RuntimeError(f"workers disagree: rank 0 is at {everyone[0]}, rank {other} at {everyone[other]}")
 
@@ -100,17 +106,26 @@ class MPIGroup:
         while not MPI.Request.Testall(requests, statuses):
             waited = time.monotonic() - started
             if self.timeout is not None and waited > self.timeout:
-                text = what if isinstance(what, str) else described(what)
-                raise TimeoutError(f"other workers did not come to {text} within {self.timeout:g} seconds")
+                raise self._late(what)
             if waited > AWAKE:
                 time.sleep(NAP)
+
+    def _late(self, what: str | Call) -> TimeoutError:
+        return TimeoutError(f"other workers did not come to {what} within {self.timeout:g} seconds")
+
+    def _settle(self, status: int, call: Call) -> None:
+        """Raises the error for what has become of an exchange through shared memory."""
+        if status == LATE:
+            raise self._late(call)
+        if status:
+            self._disagree(call, compared=True)
 
     def _tag(self, call: Call) -> int:
         """A number for what workers do, the same on all."""
         found = self._tags.get(call)
         if found is None:
             limit = self.comm.Get_attr(MPI.TAG_UB) or 1
-            found = int.from_bytes(_digest(described(call))[:7], "little") % limit if self.check else 0
+            found = int.from_bytes(_digest(str(call))[:7], "little") % limit if self.check else 0
             self._tags[call] = found
         return found
 
@@ -119,6 +134,8 @@ class MPIGroup:
 
         All send something, if only nothing, to all: so each of them learns of one that is at something else.
         """
+        if self.memory is not None:
+            self._settle(self.memory.meet(call), call)
         comm, tag, others, statuses = self._direct, self._tag(call), self._others, self._statuses
         try:
             requests = [comm.Irecv(_buffer(received[other]), other, MPI.ANY_TAG) for other in others]
@@ -128,15 +145,20 @@ class MPIGroup:
             codes = [error.Get_error_code(), *(status.error for status in statuses)]
             if MPI.ERR_TRUNCATE not in map(MPI.Get_error_class, codes):
                 raise
-            self._disagree(described(call))  # what came is longer than what was expected
+            self._disagree(call)  # what came is longer than what was expected
         for status, _ in zip(statuses, others, strict=False):
             if status.tag != tag:
-                self._disagree(described(call))
+                self._disagree(call)
 
     def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
-        x, size = np.ascontiguousarray(x), self.size
+        x, size = dense(x), self.size
         if size > self.few:
             self._reduced(call, x, out, by, lambda sent, got, op: self.comm.Allreduce(sent, got, op))
+        elif self.memory is not None and self.memory.sums(call, x):
+            total = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+            self._settle(self.memory.sum(call, x, total), call)
+            if total is not out:
+                out[...] = total
         elif size == 2 or x.nbytes <= SMALL:
             got = self._terms(x, out)
             self._exchange(call, [x] * size, got)
@@ -171,8 +193,8 @@ class MPIGroup:
         self, call: Call, x: Array, out: Array, by: str, exchange: Callable[[Array, Array, MPI.Op], None]
     ) -> None:
         """Combines floats of 16 bits or fewer in `float32`, and truth values as such."""
-        self.agree(described(call))
-        x = np.ascontiguousarray(x)
+        self.agree(str(call))
+        x = dense(x)
         narrow = _is_narrow(x.dtype)
         wide = x.astype(np.float32) if narrow else x
         direct = not narrow and out.flags.c_contiguous
@@ -181,20 +203,30 @@ class MPIGroup:
         if by == "avg":
             got[...] = got // self.size if got.dtype.kind in "iu" else got / self.size
         if not direct:
-            out[...] = got.astype(out.dtype)
+            with np.errstate(over="ignore"):
+                out[...] = got.astype(out.dtype)
 
-    def allgather(self, call: Call, x: Array, out: Array, counts: Sequence[int]) -> None:
-        if self.size > self.few:
-            self.agree(described(call))
-            self.comm.Allgatherv(_bytes(x), [_bytes(out), _scaled(counts, x), None, MPI.BYTE])
+    def allgather(self, call: Call, x: Array, out: Array, axis: int) -> None:
+        if self.memory is not None:
+            total = out if out.flags.c_contiguous else np.empty(out.shape, out.dtype)
+            self._settle(self.memory.gather(call, dense(x), total, axis), call)
+            if total is not out:
+                out[...] = total
             return
-        tiles = _tiles(out, counts)
-        tiles[self.index][...] = x.reshape(-1)
-        self._exchange(call, [x] * self.size, tiles)
+        sent, got = rows_of(x, axis), rows_to_fill(out, axis)
+        counts = [tile * prod(got.shape[1:]) for tile in tile_sizes(len(got), self.size)]
+        if self.size > self.few:
+            self.agree(str(call))
+            self.comm.Allgatherv(_bytes(sent), [_bytes(got), _scaled(counts, x), None, MPI.BYTE])
+        else:
+            tiles = _tiles(got, counts)
+            tiles[self.index][...] = sent.reshape(-1)
+            self._exchange(call, [sent] * self.size, tiles)
+        write_rows(out, got, axis)
 
     def all_to_all(self, call: Call, x: Array, out: Array, sent: Sequence[int], received: Sequence[int]) -> None:
         if self.size > self.few:
-            self.agree(described(call))
+            self.agree(str(call))
             into = [_bytes(out), _scaled(received, x), None, MPI.BYTE]
             self.comm.Alltoallv([_bytes(x), _scaled(sent, x), None, MPI.BYTE], into)
             return
@@ -204,7 +236,7 @@ class MPIGroup:
 
     def broadcast(self, call: Call, out: Array) -> None:
         if self.size > self.few:
-            self.agree(described(call))
+            self.agree(str(call))
             self.comm.Bcast(_bytes(out), 0)
             return
         counts = [0 if self.index else out.size] * self.size
@@ -214,12 +246,18 @@ class MPIGroup:
 
     def send(self, x: Array, to: int, tag: int) -> None:
         """Sends a copy, before which its description goes with a tag of its own, if workers compare."""
-        self._sent[:] = [each for each in self._sent if not each[0].Test()]
+        self._go_on()
         messages = [_bytes(x.copy())]
         if self.check:
             messages.insert(0, np.frombuffer(_digest(_like(x)), np.uint8))
         for at, message in enumerate(messages):
             self._sent.append((self.comm.Isend(message, to, 2 * tag + (at if self.check else 1)), message))
+        _poll(self._go_on)
+
+    def _go_on(self) -> bool:
+        """Whether messages are still on their way: MPI moves them when it is called."""
+        self._sent[:] = [each for each in self._sent if not each[0].Test()]
+        return bool(self._sent)
 
     def receive(self, out: Array, source: int, tag: int) -> None:
         what = f"a message of rank {source} with tag {tag}, {_like(out)}"
@@ -268,6 +306,7 @@ def _operation(by: str, dtype: np.dtype[Any]) -> MPI.Op:
     return MPI.Op.Create(combine, commute=True)
 
 
+@np.errstate(all="ignore")
 def _combine(terms: Sequence[Array], out: Array, by: str) -> None:
     """The elements of all workers, in the order of these."""
     function, dtype = _COMBINE[by], out.dtype
@@ -296,11 +335,17 @@ def _scaled(counts: Sequence[int], array: Array) -> list[int]:
     return [count * array.dtype.itemsize for count in counts]
 
 
-def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool = True, few: int = FEW) -> MPIGroup:
+def join_mpi(
+    mesh: Mapping[str, int],
+    timeout: float | None = None,
+    check: bool = True,
+    few: int = FEW,
+    shared_memory: bool = True,
+) -> MPIGroup:
     """Makes this process a worker of a mesh, all of which MPI has started; gives the group of all workers.
 
-    Up to `few` workers send each other what they exchange; more use the collectives of MPI. From then on an exception
-    that ends this process ends all of them, which might wait for it.
+    Up to `few` workers send each other what they exchange, or on one machine have it in `shared_memory`; more use the
+    collectives of MPI. From then on an exception that ends this process ends all of them, which might wait for it.
 
     `ValueError` if MPI has started another number of processes.
     """
@@ -310,13 +355,57 @@ def join_mpi(mesh: Mapping[str, int], timeout: float | None = None, check: bool 
         sizes = ", ".join(f"{name} = {size}" for name, size in mesh.items())
         raise ValueError(f"the mesh [{sizes}] has {wanted} workers, but MPI has started {world.size}")
     grid = world.Create_cart(list(mesh.values()), reorder=False)
-    groups = {name: grid.Sub([other == name for other in mesh]) for name in mesh}
+    comms = {"": grid, **{name: grid.Sub([other == name for other in mesh]) for name in mesh}}
     if world.size > 1:
         sys.excepthook = _end_all
     everyone = MPIGroup(grid, timeout, check, few)
-    by_name = {"": everyone, **{name: MPIGroup(comm, timeout, check, few) for name, comm in groups.items()}}
+    by_name = {"": everyone} | {name: MPIGroup(comm, timeout, check, few) for name, comm in comms.items() if name}
+    if world.size > 1:
+        sharing = [group for group in by_name.values() if 1 < group.size <= min(few, MOST_WORKERS)]
+        _share_memory(grid, sharing if shared_memory else [])
+        memories = {name: group.memory for name, group in by_name.items() if group.memory is not None}
+        use_native_collectives(memories)
     join({name: group if group.size > 1 else ALONE for name, group in by_name.items()})
     return everyone
+
+
+def _share_memory(grid: MPI.Intracomm, groups: Sequence[MPIGroup]) -> None:
+    """Gives groups memory that their workers share, if all workers are on one machine that there is code for."""
+    machine = grid.Split_type(MPI.COMM_TYPE_SHARED)
+    is_possible = bool(groups) and machine.size == grid.size and is_available()
+    machine.Free()
+    if not grid.allreduce(is_possible, MPI.LAND):
+        return
+    window = MPI.Win.Allocate_shared(len(groups) * REGION, 1, comm=grid)
+    bases = [window.Shared_query(rank)[0].address for rank in range(grid.size)]
+    ctypes.memset(bases[grid.rank], 0, len(groups) * REGION)
+    grid.Barrier()
+    moves = grid.allreduce(len(os.sched_getaffinity(0)), MPI.MIN) >= grid.size
+    for at, group in enumerate(groups):
+        members: list[int] = group.comm.allgather(grid.rank)
+        regions = [bases[rank] + at * REGION for rank in members]
+        group.memory = SharedMemory(group.index, regions, group.timeout, window, moves)
+
+
+_polled: dict[Callable[[], bool], None] = {}
+
+
+def _poll_all() -> None:
+    """Calls each function until it says that it need not be called again."""
+    for function in [*_polled]:
+        if not function():
+            del _polled[function]
+    if not _polled:
+        _POLL.end()
+
+
+_POLL = Poll(_poll_all)
+
+
+def _poll(function: Callable[[], bool]) -> None:
+    """Has a function called while this worker waits in shared memory."""
+    _polled[function] = None
+    _POLL.start()
 
 
 _FORWARDING = 0.5

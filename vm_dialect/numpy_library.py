@@ -313,7 +313,7 @@ def same(x: object, *rest: object) -> object:
 
 
 def _tensor(array: Array) -> tvm_ffi.Tensor:
-    return tvm_ffi.from_dlpack(np.ascontiguousarray(array))
+    return tvm_ffi.from_dlpack(np.asarray(array, order="C"))  # np.ascontiguousarray makes one dimension of none
 
 
 LIBRARY: Mapping[str, Callable[..., None]] = {"relax.fft": fft, "relax.linalg": linalg}

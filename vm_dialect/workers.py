@@ -7,22 +7,57 @@ only along it; the group of the empty name is all workers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from vm_dialect.tensors import Array
 
-Call: TypeAlias = "tuple[str, np.dtype[Any], tuple[int | None, ...]]"
-"""What workers do together: the collective with its attributes, and the dtype and shape that each brings. `None` is a
-dimension in which they may differ.
-"""
+ALLREDUCE, ALLGATHER = "allreduce by sum", "allgather along {} to {}"
+"""What calls are that native code makes, too."""
 
 
-def described(call: Call) -> str:
-    """What an error calls it: `allreduce by sum of float32[3, 6]`."""
-    what, dtype, shape = call
-    return f"{what} of {dtype}[{', '.join('*' if size is None else str(size) for size in shape)}]"
+class Call(NamedTuple):
+    """What workers do together: the collective with its attributes, and the dtype and shape that each brings."""
+
+    what: str
+    """With `{}` for numbers."""
+    dtype: np.dtype[Any]
+    shape: tuple[int | None, ...]
+    """`None` is a dimension in which workers may differ."""
+    numbers: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        """What an error calls it: `allreduce by sum of float32[3, 6]`."""
+        dims = ", ".join("*" if size is None else str(size) for size in self.shape)
+        return f"{self.what.format(*self.numbers)} of {self.dtype}[{dims}]"
+
+
+def tile_sizes(size: int, workers: int) -> list[int]:
+    """How many of `size` each worker has."""
+    tile = -(-size // workers)
+    return [max(0, min(tile, size - index * tile)) for index in range(workers)]
+
+
+def dense(x: Array) -> Array:
+    """The array in contiguous memory; of no dimensions, it stays so, unlike with `np.ascontiguousarray`."""
+    return np.asarray(x, order="C")
+
+
+def rows_of(x: Array, axis: int) -> Array:
+    """The array with an axis in front, contiguous."""
+    return dense(np.moveaxis(x, axis, 0) if axis else x)
+
+
+def rows_to_fill(out: Array, axis: int) -> Array:
+    """Contiguous memory for an array with an axis in front: that of `out`, if its axis is there."""
+    return out if axis == 0 else np.empty(np.moveaxis(out, axis, 0).shape, out.dtype)
+
+
+def write_rows(out: Array, rows: Array, axis: int) -> None:
+    """Writes an array whose front axis is `axis` of `out`."""
+    if axis or not np.shares_memory(out, rows):
+        out[...] = np.moveaxis(rows, 0, axis)
 
 
 class Group(Protocol):
@@ -45,8 +80,8 @@ class Group(Protocol):
         """`out` has the elements of all workers, combined."""
         ...
 
-    def allgather(self, call: Call, x: Array, out: Array, counts: Sequence[int]) -> None:
-        """`out` has the elements of all workers, of whom each brings so many."""
+    def allgather(self, call: Call, x: Array, out: Array, axis: int) -> None:
+        """`out` has the tiles of all workers along an axis, which are divided upwards."""
         ...
 
     def reduce_scatter(self, call: Call, x: Array, out: Array, counts: Sequence[int], by: str) -> None:
@@ -79,7 +114,7 @@ class _Alone:
     def allreduce(self, call: Call, x: Array, out: Array, by: str) -> None:
         out[...] = x
 
-    def allgather(self, call: Call, x: Array, out: Array, counts: Sequence[int]) -> None:
+    def allgather(self, call: Call, x: Array, out: Array, axis: int) -> None:
         out[...] = x
 
     def reduce_scatter(self, call: Call, x: Array, out: Array, counts: Sequence[int], by: str) -> None:

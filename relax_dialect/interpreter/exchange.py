@@ -57,9 +57,13 @@ class _Memory:
 
 def to_array(tensor: tvm_ffi.Tensor) -> NDArray[Any]:
     """The array on the memory of a tensor, which it keeps alive."""
-    dtype = numpy_dtype(parse_dtype(str(tensor.dtype)))
-    if not _is_foreign(dtype):
+    try:
         return np.from_dlpack(tensor)
+    except (BufferError, RuntimeError):
+        # Only now: asking a tensor for its dtype takes longer than all of the exchange.
+        dtype = numpy_dtype(parse_dtype(str(tensor.dtype)))
+        if not _is_foreign(dtype):
+            raise
     if not tensor.numel():
         return np.empty(tuple(tensor.shape), dtype)
     return np.asarray(_Memory(tensor, dtype.itemsize)).view(dtype)
@@ -68,7 +72,7 @@ def to_array(tensor: tvm_ffi.Tensor) -> NDArray[Any]:
 def to_tensor(array: NDArray[Any]) -> tvm_ffi.Tensor:
     """The tensor on the memory of an array, which is copied only if it has to be: with gaps, or not writeable."""
     if not array.flags.c_contiguous or not array.flags.writeable:
-        array = np.ascontiguousarray(array).copy()
+        array = array.copy()  # of no dimensions, it keeps none, unlike with np.ascontiguousarray
     if _is_foreign(array.dtype):
         raw = array.view(f"u{array.dtype.itemsize}")
         return tvm_ffi.from_dlpack(_Renamed(raw, lookup(from_numpy(array.dtype))))

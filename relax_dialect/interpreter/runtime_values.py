@@ -69,6 +69,8 @@ def from_python(value: Any) -> Value:
     """A value given from outside: arrays of any DLPack library, tvm-ffi objects, sequences, numbers, strings,
     callables.
     """
+    if isinstance(value, tvm_ffi.Tensor):
+        return to_array(value)
     if _is_numpy_scalar(value):
         return value.item()
     match value:
@@ -87,7 +89,7 @@ def from_python(value: Any) -> Value:
         case _ if _is_sequence(value) or is_tuple(value):
             return tuple(from_python(item) for item in value)
         case _ if hasattr(value, "__dlpack__"):
-            return to_array(value if isinstance(value, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(value))
+            return to_array(tvm_ffi.from_dlpack(value))
         case _:
             return value
 

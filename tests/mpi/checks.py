@@ -3,10 +3,13 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
+from itertools import combinations
 
 import numpy as np
+import pytest
+import tvm_ffi
 
 from examples.models.bert import sentence_embeddings
 from examples.models.llama import decoder, random_weights
@@ -24,6 +27,7 @@ from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.interpreter.workers import run_workers
 from relax_dialect.ops.values import ConstantOp
+from relax_dialect.struct_info.sharding import tile_bounds
 from tests.lowering.distributed.collectives import COLLECTIVES, DTYPES, arguments, program
 from tests.lowering.distributed.models import (
     BERT_SIZES,
@@ -36,8 +40,11 @@ from tests.lowering.distributed.models import (
 )
 from tests.support.programs import assert_same
 from vm_dialect import VirtualMachine
+from vm_dialect.builtins import BUILTINS, register_globals
+from vm_dialect.dtypes import element_type
 from vm_dialect.mpi import MPI, abort, join_mpi
-from vm_dialect.tensors import from_numpy, to_numpy
+from vm_dialect.tensors import from_numpy, numpy_dtype, to_numpy
+from vm_dialect.workers import ALLREDUCE, Call
 
 RANK, SIZE = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
 MESH = {1: {"x": 1}, 2: {"x": 2}, 3: {"x": 3}, 4: {"x": 2, "y": 2}}[SIZE]
@@ -62,35 +69,96 @@ def values(n: int) -> list[np.ndarray]:
     return [rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((n, 6), (6, 25), (25, 6))]
 
 
-def collectives() -> None:
-    """Every collective gives what the interpreter gives, natively and as bytecode; on four workers with every dtype.
+WAYS = {"shared memory": (8, True), "messages": (8, False), "collectives of MPI": (1, False)}
+"""How workers exchange: up to how many do it themselves, and whether through memory."""
 
-    Bytecode uses the collectives of MPI, as many workers do, natively a few workers send each other what they exchange.
+
+def collectives() -> None:
+    """Every collective gives what the interpreter gives in every way, natively and as bytecode; on four workers with
+    every dtype.
     """
     from lowering import build
 
     for dtype in DTYPES if SIZE == 4 else DTYPES[:1]:
         module = parse_module("\n".join(program(name, dtype, MESH) for name in COLLECTIVES))
-        modes = ("native", "bytecode")
-        machines = [VirtualMachine(build(module.clone(), mode=mode, cache=False)) for mode in modes]
+        join_mpi(MESH)
+        machines = {
+            mode: VirtualMachine(build(module.clone(), mode=mode, cache=False)) for mode in ("native", "bytecode")
+        }
         for name in COLLECTIVES:
             given = [arguments(name, dtype, MESH, rank) for rank in range(SIZE)]
             expected = run_workers(module, name, MESH, given)[RANK]
-            for machine, few in zip(machines, (8, 1), strict=True):
-                join_mpi(MESH, few=few)
-                mine = [from_numpy(each) if isinstance(each, np.ndarray) else each for each in given[RANK]]
-                np.testing.assert_array_equal(to_numpy(machine[name](*mine)), expected, err_msg=f"{name} {dtype}")
+            for way, (few, shared) in WAYS.items():
+                for mode in ("native", "bytecode") if shared else ("bytecode",):
+                    join_mpi(MESH, few=few, shared_memory=shared)
+                    mine = [from_numpy(each) if isinstance(each, np.ndarray) else each for each in given[RANK]]
+                    got = to_numpy(machines[mode][name](*mine))
+                    np.testing.assert_array_equal(got, expected, err_msg=f"{name} {dtype} {mode} {way}")
 
 
 def large() -> None:
-    """Of a large array each of a few workers adds up a tile; the greatest element of many is NaN where one is."""
+    """What does not fit into one message or room: sums, tiles of all, and a maximum that is NaN where a term is."""
     terms = [np.arange(40_001, dtype=np.float32) / (1 + rank) for rank in range(SIZE)]
     terms[-1][7] = np.nan
-    for few in (8, 1):
+    whole = np.arange(3 * 25_001 * 2).reshape(3, 25_001, 2)
+    tile = -(-whole.shape[1] // SIZE)
+    for few, shared in WAYS.values():
+        group = join_mpi({"x": SIZE}, few=few, shared_memory=shared)
         for by, expected in (("sum", np.add), ("max", np.maximum)):
             out = np.empty_like(terms[0])
-            join_mpi({"x": SIZE}, few=few).allreduce((by, out.dtype, out.shape), terms[RANK], out, by)
+            group.allreduce(Call(f"allreduce by {by}", out.dtype, out.shape), terms[RANK], out, by)
             np.testing.assert_allclose(out, reduce(expected, terms), 1e-6)
+        mine, out = whole[:, RANK * tile : (RANK + 1) * tile], np.empty_like(whole)
+        group.allgather(Call("allgather along {} to {}", whole.dtype, (3, None, 2), (1, 25_001)), mine, out, 1)
+        np.testing.assert_array_equal(out, whole)
+
+
+def sums() -> None:
+    """Sums of each dtype are those of NumPy, of halves in f32, rounded once; also of what is not finite, and into
+    memory with gaps, where other workers have none.
+    """
+    rng = np.random.default_rng(0)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 65504, 3e38, 1.0, 1 + 2**-8, 2**-24]
+    for name in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "bool"):
+        dtype = numpy_dtype(element_type(name))
+        pairs = np.array(np.meshgrid(special, special)).reshape(2, -1)
+        with np.errstate(all="ignore"):
+            random = rng.uniform(-100, 100, (SIZE, 3000 - pairs.shape[1]))
+            terms = [
+                np.concatenate(
+                    [
+                        np.nan_to_num(pairs[rank % 2], posinf=7, neginf=-7) % 50
+                        if dtype.kind in "iub"
+                        else pairs[rank % 2],
+                        random[rank],
+                    ]
+                ).astype(dtype)
+                for rank in range(SIZE)
+            ]
+            wide = np.float32 if dtype.itemsize == 2 else dtype
+            expected = reduce(np.add, [term.astype(wide) for term in terms]).astype(dtype)
+        for few, shared in WAYS.values():
+            group = join_mpi({"x": SIZE}, few=few, shared_memory=shared)
+            memory = np.zeros(6000, dtype)
+            out = memory[::2] if RANK == 0 else memory[:3000]
+            group.allreduce(Call(ALLREDUCE, dtype, out.shape), terms[RANK], out, "sum")
+            np.testing.assert_array_equal(out.astype(np.float64), expected.astype(np.float64), err_msg=f"{name} {few}")
+
+
+def messages() -> None:
+    """A large message that is taken only after a sum arrives, although its sender waits for the sum meanwhile."""
+    for few, shared in WAYS.values():
+        group = join_mpi({"x": SIZE}, few=few, shared_memory=shared)
+        x, total = np.arange(1 << 20, dtype=np.float32), np.empty(3, np.float32)
+        call, ones = Call(ALLREDUCE, total.dtype, total.shape), np.ones(3, np.float32)
+        if RANK == 0:
+            group.send(x, 1, 5)
+        elif RANK == 1:
+            got = np.empty_like(x)
+            group.receive(got, 0, 5)
+            np.testing.assert_array_equal(got, x)
+        group.allreduce(call, ones, total, "sum")
+        np.testing.assert_array_equal(total, SIZE * ones)
 
 
 def sharded() -> None:
@@ -162,6 +230,51 @@ def pipeline() -> None:
             assert_same(got, want, CLOSE, f"rank {RANK}")
 
 
+def _mixed(name: str) -> Callable[..., None]:
+    """A collective: what native programs call, or on odd ranks what bytecode calls."""
+    register_globals()
+    natively = tvm_ffi.get_global_func(f"vm.builtin.ccl_{name}")
+    return natively if RANK % 2 == 0 else BUILTINS[f"ccl_{name}"].function
+
+
+def mixed() -> None:
+    """Native code and bytecode take part in one collective: their digests are the same."""
+    join_mpi({"x": SIZE}, timeout=60)
+    for shape in ((), (0,), (3, 5), (2, 1, 20_000)):
+        for dtype in (np.float32, np.int64, np.int8):
+            x = np.full(shape, 1 + RANK, dtype)
+            out = np.zeros_like(x)
+            _mixed("allreduce")("x", 0, "sum", from_numpy(x), from_numpy(out))
+            np.testing.assert_array_equal(out, np.full_like(x, SIZE * (SIZE + 1) // 2))
+    whole = np.arange(3 * 7 * 5, dtype=np.int8).reshape(3, 7, 5)
+    for axis in range(3):
+        begin, end = tile_bounds(whole.shape[axis], SIZE, RANK)
+        out = np.zeros_like(whole)
+        mine = np.ascontiguousarray(np.take(whole, range(begin, end), axis))
+        _mixed("allgather")("x", SIZE, axis, from_numpy(mine), from_numpy(out))
+        np.testing.assert_array_equal(out, whole)
+
+
+def _calls(calls: Sequence[tuple[str, Sequence[int]]]) -> None:
+    """Each rank makes another call, and learns it; so do those that make the right one."""
+    join_mpi({"x": SIZE}, timeout=60)
+    what, shape = calls[min(RANK, len(calls) - 1)]
+    x = np.ones(shape, np.float32)
+    out = np.empty((SIZE * shape[0] if what == "gather" else shape[0],), np.float32)
+    name, by = ("allgather", 0) if what == "gather" else ("allreduce", what)
+    function = _mixed(name)
+    with pytest.raises(RuntimeError, match="workers disagree: rank 0 is at"):
+        function("x", 0, by, from_numpy(x), from_numpy(out))
+
+
+def other_calls() -> None:
+    """Workers that are at other collectives, or at one with other shapes, small or large, are told."""
+    large = (300_000,)
+    for first, second in combinations([("sum", (4,)), ("max", (4,)), ("gather", (4,)), ("sum", large)], 2):
+        _calls([first, second])
+        _calls([second, first])
+
+
 def disagree() -> None:
     """Ranks with arguments of other shapes are told before data moves."""
     ShardedProgram(parse_module(layer()), {"x": SIZE}, timeout=60)(*values(1 + RANK))
@@ -203,10 +316,8 @@ def late() -> None:
 
 
 FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
-FAULTS = (disagree, other_program, other_mesh, one_fails, killed, late)
-CASES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (collectives, large, sharded, models, named_weights, pipeline, *FAULTS)
-}
+WELL = (collectives, large, sums, messages, mixed, other_calls, sharded, models, named_weights, pipeline)
+CASES: dict[str, Callable[[], None]] = {each.__name__: each for each in (*WELL, *FAULTS)}
 
 if __name__ == "__main__":
     try:

@@ -5,6 +5,8 @@ Native code has its own versions of the typed ops; both raise the errors of `vm_
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import tvm_ffi
 
 from vm_dialect.builtins import (
@@ -22,6 +24,7 @@ from vm_dialect.builtins import (
 )
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
+from vm_dialect.shared_memory import SharedMemory, native_entries
 
 __all__ = ["BUILTINS", "GLOBALS", "Builtin", "register_globals"]
 
@@ -55,4 +58,17 @@ del calls, checks, collective, data, deferred, effects, heap, integers, memory, 
 def register_globals() -> None:
     """Enters the builtins that native code looks up by name into the tvm-ffi registry; again does no harm."""
     for name in GLOBALS:
-        tvm_ffi.register_global_func(f"{BUILTIN_PREFIX}{name}", BUILTINS[name].function, override=True)
+        function = _native.get(name, BUILTINS[name].function)
+        tvm_ffi.register_global_func(f"{BUILTIN_PREFIX}{name}", function, override=True)
+
+
+_native: dict[str, tvm_ffi.Function] = {}
+"""Functions that stand for builtins in native code."""
+
+
+def use_native_collectives(groups: Mapping[str, SharedMemory]) -> None:
+    """From now on native programs that are loaded call collectives of these groups without Python."""
+    names = ("ccl_allreduce", "ccl_allgather")
+    allreduce, allgather = (tvm_ffi.convert(BUILTINS[name].function) for name in names)
+    entries = native_entries(groups, allreduce, allgather)
+    _native.update((f"ccl_{name}", function) for name, function in entries.items())

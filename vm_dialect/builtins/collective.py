@@ -9,19 +9,13 @@ import tvm_ffi
 
 from vm_dialect.builtins.table import builtin
 from vm_dialect.tensors import Array, to_numpy
-from vm_dialect.workers import Call, Group, group
+from vm_dialect.workers import ALLGATHER, Call, Group, dense, group, rows_of, rows_to_fill, tile_sizes, write_rows
 
 
-def _tiles(size: int, workers: int) -> list[int]:
-    """How many of `size` each worker has."""
-    tile = -(-size // workers)
-    return [max(0, min(tile, size - index * tile)) for index in range(workers)]
-
-
-def _call(what: str, x: Array, *free: int) -> Call:
+def _call(what: str, x: Array, *free: int, numbers: tuple[int, ...] = ()) -> Call:
     """What all workers call with tensors of one dtype and shape, but for the free axes."""
     shape = tuple(None if axis in free else size for axis, size in enumerate(x.shape)) if free else x.shape
-    return what, x.dtype, shape
+    return Call(what, x.dtype, shape, numbers)
 
 
 def _fit(x: Array, out: Array, *free: int) -> None:
@@ -32,24 +26,6 @@ def _fit(x: Array, out: Array, *free: int) -> None:
     first, second = shapes
     if x.dtype != out.dtype or x.ndim != out.ndim or first != second or not all(0 <= at < x.ndim for at in free):
         raise ValueError(f"expected a result like {x.dtype}{list(x.shape)}, got {out.dtype}{list(out.shape)}")
-
-
-def _rows(x: Array, axis: int) -> Array:
-    """The array with an axis in front, contiguous."""
-    if not axis and x.flags.c_contiguous:
-        return x
-    return np.ascontiguousarray(np.moveaxis(x, axis, 0))
-
-
-def _write(out: Array, rows: Array, axis: int) -> None:
-    """Writes an array whose front axis is `axis` of `out`."""
-    if axis or not np.shares_memory(out, rows):
-        out[...] = np.moveaxis(rows, 0, axis)
-
-
-def _rows_to_fill(out: Array, axis: int) -> Array:
-    """Contiguous memory for an array with an axis in front: that of `out`, if its axis is there."""
-    return out if axis == 0 else np.empty(np.moveaxis(out, axis, 0).shape, out.dtype)
 
 
 def _require(found: int, expected: int, what: str) -> None:
@@ -70,13 +46,9 @@ def allgather(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ff
     """Joins the tensors of all workers along an axis."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    tiles = _tiles(result.shape[axis], found.size)
-    _require(array.shape[axis], tiles[found.index], "allgather")
-    rows = _rows_to_fill(result, axis)
-    each = prod(rows.shape[1:])
-    call = _call(f"allgather along {axis} to {result.shape[axis]}", array, axis)
-    found.allgather(call, _rows(array, axis), rows, [tile * each for tile in tiles])
-    _write(result, rows, axis)
+    whole = result.shape[axis]
+    _require(array.shape[axis], tile_sizes(whole, found.size)[found.index], "allgather")
+    found.allgather(_call(ALLGATHER, array, axis, numbers=(axis, whole)), array, result, axis)
 
 
 @builtin("ccl_reduce_scatter", 6)
@@ -84,13 +56,13 @@ def reduce_scatter(name: str, workers: int, by: str, axis: int, x: tvm_ffi.Tenso
     """A tile of the combined elements of all workers."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    tiles = _tiles(array.shape[axis], found.size)
+    tiles = tile_sizes(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "reduce_scatter")
-    rows = _rows_to_fill(result, axis)
+    rows = rows_to_fill(result, axis)
     each = prod(rows.shape[1:])
     call = _call(f"reduce_scatter by {by} along {axis}", array)
-    found.reduce_scatter(call, _rows(array, axis), rows, [tile * each for tile in tiles], by)
-    _write(result, rows, axis)
+    found.reduce_scatter(call, rows_of(array, axis), rows, [tile * each for tile in tiles], by)
+    write_rows(result, rows, axis)
 
 
 @builtin("ccl_all_to_all", 6)
@@ -98,7 +70,7 @@ def all_to_all(name: str, workers: int, axis: int, concat_axis: int, x: tvm_ffi.
     """Tiles along one axis become tiles along another."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis, concat_axis)
-    cut, joined = _tiles(array.shape[axis], found.size), _tiles(result.shape[concat_axis], found.size)
+    cut, joined = tile_sizes(array.shape[axis], found.size), tile_sizes(result.shape[concat_axis], found.size)
     _require(result.shape[axis], cut[found.index], "all_to_all")
     _require(array.shape[concat_axis], joined[found.index], "all_to_all")
     rest = [size for at, size in enumerate(array.shape) if at not in (axis, concat_axis)]
@@ -129,15 +101,15 @@ def scatter(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi.
     """A tile of the tensor of the first worker."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    tiles = _tiles(array.shape[axis], found.size)
+    tiles = tile_sizes(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "scatter")
     each = array.size // max(array.shape[axis], 1)
-    rows, first = _rows_to_fill(result, axis), found.index == 0
+    rows, first = rows_to_fill(result, axis), found.index == 0
     sent = [tile * each if first else 0 for tile in tiles]
     received = [0 if source else tiles[found.index] * each for source in range(found.size)]
-    mine = _rows(array, axis) if first else np.empty(0, array.dtype)
+    mine = rows_of(array, axis) if first else np.empty(0, array.dtype)
     found.all_to_all(_call(f"scatter along {axis}", array), mine, rows, sent, received)
-    _write(result, rows, axis)
+    write_rows(result, rows, axis)
 
 
 @builtin("ccl_redistribute_replica_to_shard", 5)
@@ -145,7 +117,7 @@ def own_tile(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi
     """A tile of the worker's own tensor."""
     found, array, result = group(name, workers), to_numpy(x), to_numpy(out)
     _fit(array, result, axis)
-    tiles = _tiles(array.shape[axis], found.size)
+    tiles = tile_sizes(array.shape[axis], found.size)
     _require(result.shape[axis], tiles[found.index], "redistribute_replica_to_shard")
     begin = sum(tiles[: found.index])
     result[...] = array[(slice(None),) * axis + (slice(begin, begin + tiles[found.index]),)]
@@ -154,7 +126,7 @@ def own_tile(name: str, workers: int, axis: int, x: tvm_ffi.Tensor, out: tvm_ffi
 @builtin("ccl_send", 5)
 def send(name: str, to: int, tag: int, x: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     """Gives a tensor to another worker; the result is empty."""
-    _other(name, to).send(np.ascontiguousarray(to_numpy(x)), to, tag)
+    _other(name, to).send(dense(to_numpy(x)), to, tag)
 
 
 @builtin("ccl_receive", 4)

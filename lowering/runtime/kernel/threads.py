@@ -39,7 +39,16 @@ def threads_text(target: Target, openmp: bool = False) -> str:
     folder = files("lowering.runtime.kernel")
     if openmp or known is None or not sys.platform.startswith("linux"):
         return folder.joinpath("openmp.ll").read_text()
-    futex, pause, parameters, arguments = known
-    text = folder.joinpath("threads.ll").read_text()
+    text = with_pauses(folder.joinpath("threads.ll").read_text(), target)
+    assert text is not None  # the machine is known
+    return text.replace("FUTEX", str(known[0]))
+
+
+def with_pauses(text: str, target: Target) -> str | None:
+    """A text for a machine, with what a waiting loop calls there for `@PAUSE`; `None` if that is not known."""
+    known = _MACHINES.get(target.arch)
+    if known is None:
+        return None
+    _, pause, parameters, arguments = known
     text = text.replace("declare void @PAUSE", f"declare void {pause}({parameters})")
-    return text.replace("@PAUSE", f"{pause}({arguments})").replace("FUTEX", str(futex))
+    return text.replace("@PAUSE", f"{pause}({arguments})")

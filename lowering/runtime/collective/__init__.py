@@ -1,0 +1,1 @@
+"""Functions in LLVM IR by which workers on one machine exchange tensors."""
