@@ -28,8 +28,8 @@ class ScheduleCPUPass(ModulePass):
 
     Micro-kernels become private functions, which are equal in all kernels and are compiled once.
 
-    Sums may be reassociated, as with any matrix library, and multiplications fused with additions. Nothing else changes
-    a result. Accumulation of long sums is blocked. No order depends on the number of threads.
+    Sums may be reassociated, as with any matrix library, and products are added to them without being rounded. Nothing
+    else changes a result. Accumulation of long sums is blocked. No order depends on the number of threads.
     """
 
     name = "schedule-cpu"

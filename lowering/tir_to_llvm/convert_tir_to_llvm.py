@@ -127,7 +127,7 @@ class ConvertTIRToLLVMPass(Pass):
     """Width of the vector registers to use."""
 
     contract: bool = True
-    """Whether a product may be fused with a sum."""
+    """Whether products are added to sums of products without being rounded."""
 
     streams: bool = False
     """Whether hints on stores past the caches are followed, with the fence of x86."""

@@ -33,7 +33,7 @@ class KernelOptions:
     """0 to 3, as in `-O3`."""
 
     contract: bool = True
-    """Whether a product may be fused with a sum, which rounds once instead of twice."""
+    """Whether products are added to sums of products without being rounded, where the processor can."""
 
     schedule: bool = True
     """Whether functions are scheduled by `schedule-cpu`, which may reassociate sums, or keep their loops."""

@@ -43,7 +43,7 @@ _SAME: dict[str, Attribute] = {"asm_string": StringAttr(""), "constraints": Stri
 class LLVMBuilder(IndexBuilder):
     """The blocks of one function; ops are appended to `block` and take `location`.
 
-    `contract` says whether a product may be fused with a sum, which rounds once instead of twice.
+    `contract` says whether products may be added to sums of products without being rounded.
     """
 
     def __init__(self, module: ModuleBuilder, argument_types: Sequence[Attribute], contract: bool = True) -> None:

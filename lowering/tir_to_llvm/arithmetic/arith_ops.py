@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.llvm.builder.llvm_builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.llvm.builder.vector_types import element_type, like
 from lowering.tir_to_llvm.arithmetic import division
+from lowering.tir_to_llvm.arithmetic.contraction import stays_apart
 from lowering.tir_to_llvm.arithmetic.scalars import (
     compute_type,
     convert_float,
@@ -40,11 +41,12 @@ Combine = Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue]
 
 
 def fast_math(b: LLVMBuilder, op: Operation) -> llvm.FastMathAttr:
-    """The op's fast-math flags; `contract` is added where the builder allows it."""
+    """The op's fast-math flags; `contract` is added where the builder allows it, and the op does not stay apart."""
     flags = op.properties.get("fastmath")
+    added = CONTRACT.data if b.contract and not stays_apart(op) else ()
     if not isinstance(flags, arith.FastMathFlagsAttr) or not flags.data:
-        return CONTRACT if b.contract else NO_FLAGS
-    return llvm.FastMathAttr([*flags.data, *(CONTRACT.data if b.contract else ())])
+        return CONTRACT if added else NO_FLAGS
+    return llvm.FastMathAttr([*flags.data, *added])
 
 
 def result_element(op: Operation) -> Attribute:

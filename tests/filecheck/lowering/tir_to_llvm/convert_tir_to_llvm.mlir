@@ -66,7 +66,7 @@ tir.prim_func private @scalars(%a: f32, %b: i8, %c: i1, %X: !tir.buffer<[3], i8>
 // A vectorized loop of constant length is vector code without a loop; a mask becomes a masked access.
 // CHECK-LABEL: llvm.func @lanes
 // CHECK:         %x = llvm.load %X {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
-// CHECK:         %y = llvm.fadd %x, %x {fastmathFlags = #llvm.fastmath<contract>} : vector<16xf32>
+// CHECK:         %y = llvm.fadd %x, %x : vector<16xf32>
 // CHECK:         llvm_ext.masked_store %y, %Y, %{{.*}} {alignment = 4 : i32} : vector<16xf32>, vector<16xi1>
 // CHECK-NOT:     llvm.add
 tir.prim_func @lanes[%n](%X: !tir.buffer<[16], f32>, %Y: !tir.buffer<[n], f32>) {

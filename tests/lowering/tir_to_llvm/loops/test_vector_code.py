@@ -44,6 +44,18 @@ tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>, %a: f
   }
 }"""
 
+SUM_OF_PRODUCTS = """
+tir.prim_func @f[%n, %m](%X: !tir.buffer<[m, n], f32>, %W: !tir.buffer<[m], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%j, %i) in (%m, %n) {
+    %x = tir.load %X[%j, %i]
+    %w = tir.load %W[%j]
+    %y = tir.load %Y[%i]
+    %p = arith.mulf %w, %x : f32
+    %s = arith.addf %p, %y : f32
+    tir.store %s, %Y[%i]
+  }
+}"""
+
 
 @pytest.mark.parametrize(("target", "lanes", "register"), [(AVX2, 8, "ymm"), (AVX512, 16, "zmm")])
 def test_loops_of_unknown_length_vectorize(target: Target, lanes: int, register: str, optimized, assembly):
@@ -51,7 +63,8 @@ def test_loops_of_unknown_length_vectorize(target: Target, lanes: int, register:
     assert f"load <{lanes} x float>" in ir
     assert f"store <{lanes} x float>" in ir
     assert "vector.memcheck" not in ir
-    assert re.search(rf"vfmadd\d+ps.*%{register}", assembly(AXPY, target))
+    assert re.search(rf"vaddps.*%{register}", assembly(AXPY, target))
+    assert re.search(rf"vfmadd\d+ps.*%{register}", assembly(SUM_OF_PRODUCTS, target))
 
 
 def test_two_dimensions_with_symbolic_strides(optimized):
