@@ -30,7 +30,7 @@ from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from lowering.context import make_context
-from tir_dialect.name_hints import as_name_hint
+from tir_dialect.symbols import as_name_hint
 
 _TYPES = {
     "half": "f16",

@@ -1,12 +1,15 @@
-"""The attribute of a symbol that a function binds, and its bounds."""
+"""Names: the attribute of a symbol that a function binds, with its bounds, and name hints of values from external
+names.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import IntAttr, NoneAttr, StringAttr
-from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -72,3 +75,18 @@ def print_bounds(printer: Printer, symbol: SymbolAttr) -> None:
     lower, upper = symbol.interval
     if (lower, upper) != (0, None):
         printer.print_string(f" in [{lower}, {'_' if upper is None else upper}]")
+
+
+_NUMBER = re.compile(r"(_\d+)+$")
+"""What xDSL takes off a name, once each time that it is copied."""
+
+
+def as_name_hint(name: str | None) -> str | None:
+    """The name as the hint of a value, without numbers at its end; `None` if nothing is left, or it is no identifier of
+    MLIR's, which is ASCII.
+
+    xDSL makes an empty hint of `_1`, which it then refuses to copy.
+    """
+    if name is None or not name.isascii() or not SSAValue.is_valid_name(name):
+        return None
+    return _NUMBER.sub("", name) or None

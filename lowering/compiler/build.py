@@ -20,7 +20,7 @@ from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 from vm_dialect.files import MappedFile
-from vm_dialect.values import to_value
+from vm_dialect.tensors import to_value
 
 if TYPE_CHECKING:
     from lowering.compiler.compilation import Program
@@ -135,7 +135,7 @@ def _compiled(
 def _for_targets(targets: Iterable[Target | str], build_for: Callable[[Target], Executable]) -> Executable:
     """One executable for all targets; what needs more of a processor comes first."""
     from lowering.llvm.features import code_features
-    from vm_dialect.executable.variants import merged
+    from vm_dialect.executable.library import merged
 
     known = {each.code_key(): each for each in map(_target, targets)}
     if not known:

@@ -15,9 +15,9 @@ from lowering.distributed.lower_distributed import GLOBAL_TYPE, MESH, WORKERS
 from lowering.distributed.mesh import mesh_of
 from lowering.distributed.propagate_sharding import captured
 from lowering.locations import inherit_location
-from lowering.passes import Pass
+from lowering.registry import Pass
+from lowering.relax.convert_dataflow import ToNonDataflowPass
 from lowering.relax.substitution import all_symbols
-from lowering.relax.to_non_dataflow import ToNonDataflowPass
 from relax_dialect.ops.collective import ReceiveOp, SendOp
 from relax_dialect.ops.shapes import ShapeOfOp, ShapeOp, TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp

@@ -1,16 +1,18 @@
-"""Tensors made from a shape or a rule."""
+"""Tensors made from a shape or a rule; windows of signals are computed in `f64`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from lowering.relax_to_tir.context import legalizes, sizes
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes, sizes
 from lowering.relax_to_tir.scalars import is_float_expr
+from relax_dialect.interpolation import range_length
 from relax_dialect.ops.creation import (
     ArangeOp,
+    CosineWindowOp,
     EyeLikeOp,
     EyeOp,
     FilledLikeOp,
@@ -25,10 +27,9 @@ from relax_dialect.ops.creation import (
     ZerosLikeOp,
     ZerosOp,
 )
-from relax_dialect.ranges import range_length
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, maximum
 
 
 @legalizes(FullOp)
@@ -115,3 +116,19 @@ def eye_like(kernel: Kernel, op: EyeLikeOp) -> te.Tensor:
 def _diagonal(shape: Sequence[Dim], k: int, dtype: Attribute) -> te.Tensor:
     one, zero = (te.const(value, str(dtype)) for value in (1, 0))
     return te.compute(shape, lambda *i: te.select(i[1] == i[0] + k, one, zero), name="eye")
+
+
+@legalizes(CosineWindowOp)
+def cosine_window(kernel: Kernel, op: CosineWindowOp) -> te.Tensor:
+    """The sum of cosines."""
+    shape, dtype = kernel.shape(op.result), str(kernel.dtype(op.result))
+    end = maximum(shape[0] if op.periodic is not None else shape[0] - 1, 1)
+
+    def element(*i: te.Expr) -> te.Expr:
+        angle = te.cast(i[0], "f64") * (2 * math.pi) / te.cast(te.cast(end, "index"), "f64")
+        total = te.const(0.0, "f64")
+        for k, coefficient in enumerate(op.coefficients.get_values()):
+            total = total + te.cos(angle * k) * ((-1) ** k * coefficient)
+        return te.cast(total, dtype)
+
+    return te.compute(shape, element, name="cosine_window")

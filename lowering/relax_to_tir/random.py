@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from lowering.relax_to_tir.context import legalizes
-from lowering.relax_to_tir.kernel import Kernel
+from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.scalars import wide_dtype
-from relax_dialect.ops.philox import fraction, words
-from relax_dialect.ops.random import RandomNormalOp, RandomOp, RandomUniformOp
+from relax_dialect.ops.random import RandomNormalOp, RandomOp, RandomUniformOp, fraction, words
 from tir_dialect import te
 from tir_dialect.dims import Dim
 

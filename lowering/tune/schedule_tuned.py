@@ -10,7 +10,7 @@ from xdsl.passes import ModulePass
 
 from lowering.compiler.kernels.kernels import kernel_groups
 from lowering.kernels.schedule_cpu import schedule
-from lowering.passes import pass_target
+from lowering.registry import pass_target
 from lowering.tune.database import default_database, kernel_key
 from tir_dialect.ops.function import PrimFuncOp
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from lowering.tune.location import default_path
+from lowering.tune.database import default_path
 from vm_dialect.files import open_regular
 
 

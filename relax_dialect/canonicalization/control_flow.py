@@ -13,8 +13,7 @@ from xdsl.utils.hints import isa
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.external import PATTERNS
 from relax_dialect.ops.binding import MatchCastOp
-from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.loops import ForOp
+from relax_dialect.ops.control_flow import ForOp, IfOp, YieldOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import as_struct_infos

@@ -1,4 +1,4 @@
-"""Tensors made from a shape or a rule."""
+"""Tensors made from a shape or a rule; windows of signals are computed in `f64`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from relax_dialect.interpreter.operators import DimValues, computes, computes_in
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.creation import (
     ArangeOp,
+    CosineWindowOp,
     EyeLikeOp,
     EyeOp,
     FilledLikeOp,
@@ -27,7 +28,7 @@ from relax_dialect.ops.creation import (
 )
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dtypes import from_numpy, numpy_dtype
-from tir_dialect.elements import converted
+from tir_dialect.weights import converted
 
 
 @computes(FullOp)
@@ -89,3 +90,15 @@ def eye_like(op: EyeLikeOp, x: Array) -> Array:
     """Ones on a diagonal."""
     rows, columns = x.shape
     return np.eye(rows, columns, op.k.value.data, result_dtype(op, x))
+
+
+@computes_in(CosineWindowOp)
+def cosine_window(dims: DimValues, op: CosineWindowOp) -> list[Array]:
+    """The sum of cosines."""
+    length = dims(op.length)
+    end = length if op.periodic is not None else max(length - 1, 1)
+    angle = 2 * np.pi * np.arange(length) / max(end, 1)
+    total = np.zeros(length)
+    for k, coefficient in enumerate(op.coefficients.get_values()):
+        total += (-1) ** k * coefficient * np.cos(k * angle)
+    return [total.astype(numpy_dtype(op.dtype))]

@@ -9,8 +9,7 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes
 from relax_dialect.interpreter.runtime_values import Array, Shape
-from relax_dialect.ops.philox import fraction, words
-from relax_dialect.ops.random import RandomNormalOp, RandomOp, RandomUniformOp
+from relax_dialect.ops.random import RandomNormalOp, RandomOp, RandomUniformOp, fraction, words
 from tir_dialect.dtypes import numpy_dtype
 
 WordContraction = tuple[Any, Any, Any, Any]

@@ -1,8 +1,15 @@
-"""Random numbers as functions of a seed."""
+"""Random numbers as functions of a seed and a position: Philox 4x32 with ten rounds (Salmon et al., "Parallel random
+numbers: as easy as 1, 2, 3", 2011).
+
+What a position gives depends on nothing but its number and the seed, so that all positions can be computed in any
+order, by any number of threads, with one result. The same text computes on arrays of NumPy and on tensor expressions:
+both are unsigned integers of 64 bits here, of which 32 are used.
+"""
 
 from __future__ import annotations
 
 from abc import ABC
+from typing import Any
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, f32, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -23,7 +30,7 @@ class RandomOp(Operator, ABC):
     A pure function: the same seed gives the same numbers, on any machine, with any number of threads, in every mode but
     for rounding. Whoever wants others gives another seed, for instance one that is a parameter. The streams of a seed
     are independent of each other. An element comes of the seed, the stream and its position in row-major order by
-    Philox 4x32-10 (`philox.py`), with 24 or 32 random bits, those of `f64` with 53.
+    Philox 4x32-10, with 24 or 32 random bits, those of `f64` with 53.
 
     C1: the seed is an `i64`.
     C2: no size is negative.
@@ -133,3 +140,32 @@ class RandomNormalOp(RandomOp):
             inference.fail(
                 f"expected a mean, and a scale of at least 0, that {dtype} has, got {mean} and {scale}"
             )  # C1
+
+
+ROUNDS = 10
+_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+_WEYL = 0x9E3779B9, 0xBB67AE85
+_LOW = 0xFFFFFFFF
+
+
+def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Any, Any, Any, Any]:
+    """Four words of 32 bits for a counter and a key of such words."""
+    a, b, c, d = counter
+    left, right = key
+    for _ in range(ROUNDS):
+        first, second = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
+        a, b, c, d = (second >> 32) ^ b ^ left, second & _LOW, (first >> 32) ^ d ^ right, first & _LOW
+        left, right = (left + _WEYL[0]) & _LOW, (right + _WEYL[1]) & _LOW
+    return a, b, c, d
+
+
+def words(seed: Any, stream: int, position: Any) -> tuple[Any, Any, Any, Any]:
+    """Four words of 32 bits for a position in a stream of a seed, of 64 bits each."""
+    none = position & 0
+    counter = position & _LOW, position >> 32, none + (stream & _LOW), none + (stream >> 32)
+    return philox(counter, (seed & _LOW, seed >> 32))
+
+
+def fraction(high: Any, low: Any) -> Any:
+    """An integer of 53 bits from two words; over `2 ** 53` it is in [0, 1)."""
+    return ((high >> 5) << 26) | (low >> 6)

@@ -18,7 +18,7 @@ from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.ops.dot import ui8
+from tir_dialect.ops.vectors import ui8
 
 DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 """How many directions there are."""

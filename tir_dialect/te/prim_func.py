@@ -9,11 +9,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tir_dialect.dims import Dim
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.symbols import SymbolAttr
+from tir_dialect.symbols import SymbolAttr, as_name_hint
 from tir_dialect.te.compute import Compute, Scan
 from tir_dialect.te.emit.nests import emit_compute, emit_extern, emit_inlined, emit_scan
 from tir_dialect.te.emit.scalar import Names, value_type

@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.utils.lexer import Span
 
 from lowering.diagnostics import InvalidModule
-from lowering.llvm.errors import CodegenError
+from lowering.llvm.binding import CodegenError
 from lowering.parsing import Misbound
 from tir_dialect.garbage import few_collections
 from xdsl_relax.errors import RelaxError, with_traceback

@@ -223,7 +223,7 @@ def parameters_of(module: ModuleOp, entry: str) -> Sequence[str] | None:
 
 def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> str:
     """The memory usage of each function of the module in a file; `ToolError` for an executable."""
-    from lowering.relax.memory.report import memory_report
+    from lowering.relax.memory.plan_memory import memory_report
 
     module = read_module(path, weights, shapes)
     verify_module(module)

@@ -326,7 +326,7 @@ def _tune(inputs: _Inputs, args: argparse.Namespace, options: BuildOptions) -> _
 
 def _search(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
     from lowering.tune import tune
-    from lowering.tune.location import default_path
+    from lowering.tune.database import default_path
 
     ranks: AbstractContextManager[Executor | None] = nullcontext()
     if args.tune_on_ranks:

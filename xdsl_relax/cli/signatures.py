@@ -10,8 +10,8 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
-from lowering.compiler.drawn_inputs import CannotDraw, Draw
-from lowering.relax_to_vm.types import parse_type, type_text
+from lowering.compiler.validation import CannotDraw, Draw
+from lowering.relax_to_vm.checks import parse_type, type_text
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols

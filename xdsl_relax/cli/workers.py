@@ -16,7 +16,7 @@ from lowering.distributed.mesh import mesh_of
 from lowering.distributed.program import ShardedProgram
 from lowering.verify.module import verify_module
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.symbols import find_function
+from relax_dialect.scope import find_function
 from xdsl_relax.cli.failures import ToolError
 from xdsl_relax.cli.programs import BuildOptions, Program, entry_of, read_module
 from xdsl_relax.cli.signatures import signature_of

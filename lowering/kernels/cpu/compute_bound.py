@@ -16,16 +16,17 @@ from lowering.kernels.cpu.conv.depthwise import DepthwiseConvolution, depthwise_
 from lowering.kernels.cpu.conv.depthwise_bytes import ByteDepthwiseConvolution, byte_depthwise_of
 from lowering.kernels.cpu.conv.direct import DirectConvolution, is_direct_convolution
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.routines import routines_for
-from lowering.kernels.cpu.gemm.block_integers import BlockIntegerGemm, columns_left, row_planes
+from lowering.kernels.cpu.emit.kernel import Kernel, routines_for
 from lowering.kernels.cpu.gemm.block_weights import (
     BlockDotGemm,
     BlockGemm,
+    BlockIntegerGemm,
     BlockPanelGemm,
     can_decode_in_registers,
+    columns_left,
+    row_planes,
 )
-from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M
+from lowering.kernels.cpu.gemm.cost_model import BLOCK_DOT_MAX_M, tiling, with_tiles
 from lowering.kernels.cpu.gemm.direct import DirectContraction, is_direct
 from lowering.kernels.cpu.gemm.dot_groups.contraction import find_dot_group_contraction
 from lowering.kernels.cpu.gemm.dot_groups.gemm import DotGroupGemm
@@ -34,13 +35,11 @@ from lowering.kernels.cpu.gemm.packed import PackedGemm
 from lowering.kernels.cpu.gemm.problem import Gemm
 from lowering.kernels.cpu.gemm.skinny import can_be_skinny, has_partial_sums
 from lowering.kernels.cpu.gemm.strategy import emit_best, generators
-from lowering.kernels.cpu.gemm.tiling import tiling, with_tiles
+from lowering.kernels.cpu.memory_bound import emit_alone, is_understood
 from lowering.kernels.cpu.rewrites.axis_splitting import split_groups
 from lowering.kernels.cpu.rewrites.inlining import inline_operands
-from lowering.kernels.cpu.single_stage import emit_alone, is_understood
-from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction
+from lowering.kernels.cpu.structure.contraction import Contraction, find_contraction, find_epilogue
 from lowering.kernels.cpu.structure.decoding import Decoding, find_decoding
-from lowering.kernels.cpu.structure.epilogue import find_epilogue
 from lowering.kernels.cpu.structure.padding import Padding, find_padding
 from lowering.kernels.cpu.structure.reduction import reduction_of
 from lowering.kernels.cpu.structure.stages import Program, Stage, find_program, find_stages

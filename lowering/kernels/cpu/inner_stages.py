@@ -10,9 +10,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.kernels.cpu.compute_bound import emit_contraction, gemm_of
 from lowering.kernels.cpu.emit.code import Code
-from lowering.kernels.cpu.emit.kernel import Kernel
-from lowering.kernels.cpu.emit.routines import routines_for
-from lowering.kernels.cpu.single_stage import emit_alone, is_understood
+from lowering.kernels.cpu.emit.kernel import Kernel, routines_for
+from lowering.kernels.cpu.memory_bound import emit_alone, is_understood
 from lowering.kernels.cpu.structure.contraction import find_contraction
 from lowering.kernels.cpu.structure.reduction import find_reduction
 from lowering.kernels.cpu.structure.stages import Stage, find_inner_stages, find_program

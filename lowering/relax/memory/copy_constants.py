@@ -9,7 +9,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.rewriter import InsertPoint
 
 from lowering.locations import inherit_location
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.rewriting import apply_patterns, op_rewrite_pattern
 from relax_dialect.analysis.aliases import Summaries, leaking_uses
 from relax_dialect.analysis.effects import may_be_written

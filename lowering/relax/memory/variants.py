@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from relax_dialect.scope import called_functions, symbol_name
 from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.symbols import called_functions, symbol_name
 from tir_dialect.ops.function import PrimFuncOp
 
 

@@ -17,16 +17,16 @@ from xdsl.dialects.builtin import ModuleOp, f32, f64
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.passes import Pass
+from lowering.registry import Pass
 from lowering.relax.layout.blocking import dims_of, reshaped, shape_of
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.binary import AddOp
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp
 from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import FlipOp, PermuteDimsOp
-from relax_dialect.ops.padding import PadOp
+from relax_dialect.ops.rearranging import PadOp
 from relax_dialect.ops.windows import spatial_letters
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant

@@ -6,8 +6,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 
-from lowering.passes import Pass
-from lowering.relax.shapes.kept_checks import apply_graph_patterns
+from lowering.registry import Pass
+from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.ops.recurrent import RecurrentLayerOp
 

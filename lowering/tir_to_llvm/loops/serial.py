@@ -9,9 +9,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.llvm.builder.function_builder import is_vector
 from lowering.llvm.builder.index_builder import NO_SIGNED_WRAP
-from lowering.llvm.builder.vector_types import is_vector
-from lowering.llvm.text.attributes import LOOP_HINTS
+from lowering.llvm.text.llvm_types import LOOP_HINTS
 from lowering.tir_to_llvm.emitter import Emitter
 from lowering.tir_to_llvm.memory.allocation import allocate, nested_allocations, release
 from tir_dialect.analysis.structure import ops_in

@@ -22,7 +22,7 @@ from relax_dialect.frontend.onnx.integer_arithmetic import (
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Array, Dequantized
-from relax_dialect.ops.quantization import DequantizeBlocksOp
+from relax_dialect.ops.datatype import DequantizeBlocksOp
 from tir_dialect.block_arrays import encode_integers
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import is_float, is_small_float, parse_dtype

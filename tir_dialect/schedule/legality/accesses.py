@@ -15,8 +15,7 @@ from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
-from tir_dialect.ops.view import BufferViewOp
+from tir_dialect.ops.regions import BufferViewOp, MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
 
 

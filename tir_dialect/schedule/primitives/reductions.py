@@ -28,8 +28,8 @@ from tir_dialect.schedule.legality.instances import Instances
 from tir_dialect.schedule.legality.motion import describe, touches
 from tir_dialect.schedule.rewriting.edits import rebuild_block
 from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.rewriting.nests import check_no_branch
 from tir_dialect.schedule.rewriting.normalize import emit_conditions
-from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of

@@ -39,7 +39,7 @@ from tir_dialect.schedule.primitives.reductions import (
 )
 from tir_dialect.schedule.rewriting.clones import Cloner, Redirect, check_cloneable
 from tir_dialect.schedule.rewriting.materialize import Materializer
-from tir_dialect.schedule.rewriting.renest import check_no_branch
+from tir_dialect.schedule.rewriting.nests import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import nest_of, unique_block_name
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of

@@ -15,13 +15,13 @@ from xdsl.rewriter import Rewriter
 
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.annotations import annotations_attr
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
+from tir_dialect.symbols import as_name_hint
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Nest, Scan
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter

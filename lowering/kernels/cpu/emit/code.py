@@ -36,8 +36,7 @@ from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, vector_of
-from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import MisalignmentOp, PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType

@@ -36,12 +36,11 @@ from relax_dialect.frontend.tvmscript.types import as_attributes, parameters, re
 from tir_dialect.calling_conventions import CONVENTION, Convention
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dtypes import is_float, lookup, parse_dtype, scalar_type
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.raw_memory import MemoryAtOp
 from tir_dialect.ops.scalars import AssertOp
-from tir_dialect.symbols import SymbolAttr
+from tir_dialect.symbols import SymbolAttr, as_name_hint
 from tir_dialect.types import BufferType
 
 _PARAMETERS: Mapping[Sequence[str], Convention] = MappingProxyType(

@@ -114,7 +114,7 @@ def test_objects_that_lie_far_apart_are_linked(far: dict[str, str]):
 
 OFFSET = """
 from lowering.llvm.compiler import compile_object
-from lowering.llvm.loading.loader import load_objects
+from lowering.llvm.loading import load_objects
 from tir_dialect.target import Target
 
 user = "@x = external hidden global i64 define i64 @f() { %r = load i64, ptr @x ret i64 %r }"
