@@ -49,7 +49,7 @@ INDEX: dict[str, Entry] = {
     ),
     "convert-to-dataflow": Entry("lowering.relax.convert_dataflow:ConvertToDataflowPass"),
     "convert-vm-to-llvm": Entry("lowering.vm_to_llvm.convert_vm_to_llvm:ConvertVmToLLVMPass", removes=("vm.func",)),
-    "copy-constants": Entry("lowering.relax.memory.copy_constants:CopyConstantsPass", requires=("relax.constant",)),
+    "copy-constants": Entry("lowering.relax.memory.variants:CopyConstantsPass", requires=("relax.constant",)),
     "cut-constants": Entry(
         "lowering.distributed.cut_constants:CutConstantsPass", requires=("relax.dist.redistribute_replica_to_shard",)
     ),
@@ -57,12 +57,12 @@ INDEX: dict[str, Entry] = {
     "defer-unknown-types": Entry("lowering.relax.deferred.defer_unknown_types:DeferUnknownTypesPass"),
     "eliminate-common-subexpr": Entry("lowering.relax.eliminate_common_subexpr:EliminateCommonSubexprPass"),
     "expand-conv-transpose": Entry(
-        "lowering.relax.rewrites.expand_conv_transpose:ExpandConvTransposePass",
+        "lowering.relax.rewrites.expand_layers:ExpandConvTransposePass",
         requires=("relax.nn.conv1d_transpose", "relax.nn.conv2d_transpose", "relax.nn.conv3d_transpose"),
     ),
     "expand-matmul-of-sum": Entry("lowering.relax.rewrites.rewrite_matmul:ExpandMatmulOfSumPass"),
     "expand-recurrent-layers": Entry(
-        "lowering.relax.rewrites.expand_recurrent_layers:ExpandRecurrentLayersPass",
+        "lowering.relax.rewrites.expand_layers:ExpandRecurrentLayersPass",
         requires=("relax.nn.rnn", "relax.nn.gru", "relax.nn.lstm", "relax.nn.recurrence"),
     ),
     "expand-tuple-arguments": Entry("lowering.relax.functions.expand_tuple_arguments:ExpandTupleArgumentsPass"),

@@ -29,8 +29,8 @@ EFFECTS: ExternalModels[Callable[[Operation], AbstractSet[EffectInstance]]] = Ex
 
 PATTERNS: ExternalModels[Callable[[], tuple[RewritePattern, ...]]] = ExternalModels(
     {
-        "relax.if": "relax_dialect.canonicalization.control_flow",
-        "relax.for": "relax_dialect.canonicalization.control_flow",
+        "relax.if": "relax_dialect.canonicalization",
+        "relax.for": "relax_dialect.canonicalization",
     }
 )
 """Canonicalization patterns that need an analysis."""

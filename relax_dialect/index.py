@@ -28,7 +28,8 @@ OPERATORS: Mapping[str, str] = {
         nn.col2im
     """,
     "creation": """
-        full full_like zeros ones zeros_like ones_like arange tril triu eye eye_like cosine_window
+        full full_like zeros ones zeros_like ones_like arange tril triu eye eye_like cosine_window random.uniform
+        random.normal
     """,
     "datatype": "astype reinterpret quantize dequantize dequantize_blocks",
     "distributed": """
@@ -50,7 +51,6 @@ OPERATORS: Mapping[str, str] = {
         nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d nn.adaptive_avg_pool1d
         nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d grad.max_pool2d_backward grad.avg_pool2d_backward
     """,
-    "random": "random.uniform random.normal",
     "rearranging": """
         reverse_sequence meshgrid layout_transform multinomial_from_uniform nn.pad map_indices
     """,

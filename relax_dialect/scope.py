@@ -19,9 +19,8 @@ from xdsl.irdl import IRDLOperation
 
 from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
 from relax_dialect.struct_info.symbols import iter_symbols
-from tir_dialect.attributes import DimAttr
+from tir_dialect.attributes import DimAttr, SymbolAttr
 from tir_dialect.dims import Bounds, Prover
-from tir_dialect.symbols import SymbolAttr
 
 
 class BindsBlockSymbols(Operation, ABC):

@@ -12,7 +12,7 @@ import pytest
 from relax_dialect import external
 from tests.support.rules import each
 from tir_dialect.extensions import ExternalModels
-from tir_dialect.ops.verifiers import VERIFIERS
+from tir_dialect.ops.effects import VERIFIERS
 
 ROOT = Path(__file__).parents[1]
 ALLOWED = {

@@ -9,7 +9,7 @@ from xdsl.dialects.arith import ConstantOp
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
 
-from tir_dialect.attributes import DimAttr
+from tir_dialect.attributes import DimAttr, SymbolAttr
 from tir_dialect.ops.arithmetic import ConvertOp, FmodOp, GreaterOp, ScaledExpOp
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallBoxedOp, CallExternOp, CallOp, CallPackedOp
@@ -21,7 +21,6 @@ from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, MisalignmentOp, 
 from tir_dialect.ops.regions import FlattenOp, MatchBufferOp, ReadsOp, ViewOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.vectors import CompareOp, DotOp, FirstLaneOp, LookupOp, SelectOp
-from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr
 from tir_dialect.weights import WeightAttr
 

@@ -18,8 +18,7 @@ from vm_dialect import messages
 from vm_dialect.arguments import Arguments, Signature, signatures
 from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.builtins.foreign import foreign_builtin
-from vm_dialect.callee import Callee
-from vm_dialect.closures import ClosureTable
+from vm_dialect.callee import Callee, ClosureTable
 from vm_dialect.errors import StepLimitError, UntrustedError, register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.model import BUILTIN_PREFIX, OBSERVE, OBSERVED_NOTE

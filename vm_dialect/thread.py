@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from vm_dialect import messages
 from vm_dialect.builtins.calls import expect_function
-from vm_dialect.closures import ClosureTable
+from vm_dialect.callee import ClosureTable
 from vm_dialect.messages import render
 from vm_dialect.program import BranchStep, CallStep, Code, EnterStep, InvokeStep, JumpStep, ReturnStep, Site, Step
 from vm_dialect.tensors import kind_of

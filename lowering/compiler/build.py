@@ -13,9 +13,9 @@ from lowering.cache.code_cache import CodeCache, default_cache
 from lowering.cache.module_digest import ModuleDigest
 from lowering.cache.program_cache import FilePrograms, ProgramCache
 from lowering.compiler.debug import Debug, debug_level
-from lowering.compiler.modules import require_module
+from lowering.parsing import require_module
 from lowering.pass_context import PassContext
-from lowering.tune.stamp import tuning_stamp
+from lowering.tune.schedule_tuned import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable

@@ -27,8 +27,8 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.sharding import REPLICATE, ShardingAttr
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
-from tir_dialect.symbols import SymbolAttr
 
 STAGE = "stage"
 """The attribute of an op that has the number of the stage in which it runs at the earliest."""

@@ -23,8 +23,7 @@ from relax_dialect.ops.convolution import (
     ForwardConvolutionOp,
     TransposedConvolutionOp,
 )
-from relax_dialect.ops.layouts import Layout
-from relax_dialect.ops.windows import spatial_letters
+from relax_dialect.ops.layouts import Layout, spatial_letters
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, floordiv
 

@@ -10,7 +10,7 @@ from lowering.relax_to_tir.kernel import Kernel, legalizes
 from lowering.relax_to_tir.scalars import is_float_expr, narrow, widen
 from lowering.relax_to_tir.sorting import FIRST_GREATEST
 from lowering.relax_to_tir.windows import Channel, Laid, laid_out, taken_apart, within
-from relax_dialect.ops.layouts import Layout
+from relax_dialect.ops.layouts import Layout, spatial_letters
 from relax_dialect.ops.pooling import (
     AdaptiveAvgPool1dOp,
     AdaptiveAvgPool2dOp,
@@ -30,7 +30,6 @@ from relax_dialect.ops.pooling import (
     PoolGradientOp,
     WindowPoolOp,
 )
-from relax_dialect.ops.windows import spatial_letters
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, product
 

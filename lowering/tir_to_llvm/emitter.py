@@ -38,11 +38,11 @@ from lowering.tir_to_llvm.arithmetic.scalars import memory_type
 from lowering.tir_to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.tir_to_llvm.memory.fences import fence_streams
 from tir_dialect.analysis.structure import written_buffers
+from tir_dialect.attributes import Interval
 from tir_dialect.dims import Bounds, Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.symbols import Interval
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 

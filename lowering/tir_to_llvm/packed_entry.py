@@ -21,9 +21,9 @@ from lowering.tir_to_llvm.arithmetic.dim_values import CheckedDimValues, DimValu
 from lowering.tir_to_llvm.arithmetic.scalars import convert_float, llvm_type
 from lowering.tir_to_llvm.emitter import KernelSignature
 from tir_dialect.analysis.dims import layout_symbols
+from tir_dialect.attributes import Interval
 from tir_dialect.dims import Check, CheckKind, Dim, MatchError, Solution, solve, symbol
 from tir_dialect.dtypes import byte_size, is_float, lookup
-from tir_dialect.symbols import Interval
 from tir_dialect.types import BufferType
 from vm_dialect import messages
 

@@ -45,14 +45,14 @@ class Choice:
         try:
             return target.with_settings(dict(self.facts))
         except ValueError as error:
-            from tir_dialect.schedule.errors import ScheduleError
+            from tir_dialect.schedule.handles import ScheduleError
 
             raise ScheduleError("schedule-cpu", str(error)) from error
 
     def code(self, func: PrimFuncOp, target: Target) -> str | None:
         """A fingerprint of the code that the choice generates for a function; `None` if it is not applicable."""
         from lowering.kernels.cpu.emit.kernel import outside_modules
-        from tir_dialect.schedule.errors import ScheduleError
+        from tir_dialect.schedule.handles import ScheduleError
 
         copy = func.clone()
         ModuleOp([copy])  # in which routines have names, which say everything
@@ -65,7 +65,7 @@ class Choice:
 
     def schedule_as_measured(self, func: PrimFuncOp, target: Target, code: str, name: str) -> None:
         """Schedules a function; by default, with a warning that calls it `name`, if `code` is not what comes out."""
-        from tir_dialect.schedule.errors import ScheduleError
+        from tir_dialect.schedule.handles import ScheduleError
 
         before = func.clone()
         try:

@@ -21,8 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.cache.code_cache import CodeCache
 from lowering.compiler.debug import ProgressBar
 from lowering.compiler.kernels.kernels import kernel_groups
-from lowering.compiler.modules import require_module
-from lowering.parsing import parse_module
+from lowering.parsing import parse_module, require_module
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.tune.database import Call, Record, TuningDatabase, default_database, kernel_key

@@ -17,9 +17,9 @@ from relax_dialect.scope import symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import ShapeLike, StructInfo
 from relax_dialect.struct_info.symbols import fresh_name, iter_symbols
 from relax_dialect.struct_info.types import TensorType
+from tir_dialect.attributes import Interval, SymbolAttr
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import from_numpy, parse_dtype
-from tir_dialect.symbols import Interval, SymbolAttr
 
 if TYPE_CHECKING:
     import numpy as np

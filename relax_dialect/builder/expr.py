@@ -20,8 +20,8 @@ from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant, floordiv, mod
-from tir_dialect.symbols import as_name_hint
 
 if TYPE_CHECKING:
     import numpy as np

@@ -26,7 +26,7 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType
-from tir_dialect.symbols import SymbolAttr, as_name_hint
+from tir_dialect.attributes import SymbolAttr, as_name_hint
 
 FuncAttribute: TypeAlias = Attribute | int | str | bool | Sequence[int | str]
 

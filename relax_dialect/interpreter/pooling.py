@@ -9,7 +9,7 @@ import numpy as np
 from relax_dialect.interpreter.convolution import arranged
 from relax_dialect.interpreter.operators import DimValues, computes_in, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.layouts import Layout
+from relax_dialect.ops.layouts import Layout, spatial_letters
 from relax_dialect.ops.pooling import (
     AdaptiveAvgPool1dOp,
     AdaptiveAvgPool2dOp,
@@ -29,7 +29,6 @@ from relax_dialect.ops.pooling import (
     PoolGradientOp,
     WindowPoolOp,
 )
-from relax_dialect.ops.windows import spatial_letters
 from tir_dialect.dims import constant
 
 

@@ -43,10 +43,10 @@ from relax_dialect.struct_info.match import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols, substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, constant, is_symbol_name
 from tir_dialect.ops.assembly_format import op_definition
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.symbols import SymbolAttr
 
 CONDITION_TYPES = "a scalar tensor of i1 or a prim of i1"
 

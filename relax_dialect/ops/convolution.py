@@ -14,18 +14,20 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import integer, integers, optional_integers
-from relax_dialect.ops.layouts import Layout, layout, require_layout
-from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.scalars import Domain
-from relax_dialect.ops.windows import (
+from relax_dialect.ops.layouts import (
+    Layout,
     Windows,
+    layout,
     make_windows,
+    require_layout,
     require_rank,
     require_windows,
     spatial_letters,
     spread,
     window_properties,
 )
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, constant, floordiv, product
 from tir_dialect.ops.assembly_format import op_definition

@@ -10,11 +10,10 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, integer, number, numbers
-from relax_dialect.ops.layouts import Layout
+from relax_dialect.ops.layouts import Layout, require_rank
 from relax_dialect.ops.layouts import layout as layout_of
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
-from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import DimLike, constant

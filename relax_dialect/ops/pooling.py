@@ -12,10 +12,19 @@ from xdsl.irdl import operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import dims, flag
-from relax_dialect.ops.layouts import Layout, layout, require_layout
+from relax_dialect.ops.layouts import (
+    Layout,
+    Windows,
+    layout,
+    make_windows,
+    require_layout,
+    require_windows,
+    spatial_letters,
+    spread,
+    window_properties,
+)
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
-from relax_dialect.ops.windows import Windows, make_windows, require_windows, spatial_letters, spread, window_properties
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike

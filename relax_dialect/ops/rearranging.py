@@ -22,11 +22,10 @@ from xdsl.irdl import operand_def, prop_def, result_def, var_operand_def, var_re
 
 from relax_dialect.inference import DEFAULT_PROVER, ONE, ZERO, Inference
 from relax_dialect.ops.fields import ExactNumber, exact_number, integer, integers, number
-from relax_dialect.ops.layouts import BlockedLayout, parse_layout, require_blocks, whole_dims
+from relax_dialect.ops.layouts import BlockedLayout, parse_layout, require_blocks, require_rank, whole_dims
 from relax_dialect.ops.manipulation import fold_to_same_type
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
-from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Bounds, Dim, ModAtom, ceildiv, constant, symbol
 from tir_dialect.dims.expr import as_dim

@@ -46,8 +46,8 @@ from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from relax_dialect.traits import RunsWhenCalled
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.ops.assembly_format import op_definition
-from tir_dialect.symbols import SymbolAttr
 
 
 class _FuncCallable(CallableOpInterface):

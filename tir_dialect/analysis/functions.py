@@ -22,12 +22,12 @@ from tir_dialect.analysis.structure import ancestors, is_inside, ops_in, root_bu
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
+from tir_dialect.ops.effects import VERIFIERS
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.ops.verifiers import VERIFIERS
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 

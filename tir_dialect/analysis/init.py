@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.dependence import Dependence, is_variable
-from tir_dialect.analysis.determination import Axis, determine, has_constant_factors
+from tir_dialect.analysis.dependence import Axis, Dependence, determine, has_constant_factors, is_variable
 from tir_dialect.analysis.dims import DimEvaluator, dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.size_conditions import facts

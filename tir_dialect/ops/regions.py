@@ -30,8 +30,7 @@ from tir_dialect.ops.accesses import Buffer, BufferRegion, BufferResult, RegionA
 from tir_dialect.ops.assembly_format import Directive, op_definition
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.directives import value_of
-from tir_dialect.ops.effects import Declares
-from tir_dialect.ops.verifiers import VERIFIERS
+from tir_dialect.ops.effects import VERIFIERS, Declares
 from tir_dialect.types import BufferType, buffer_type
 
 

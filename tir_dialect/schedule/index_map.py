@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, cast
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block
 
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, determine
 from tir_dialect.analysis.digits import ONE, Digit, Ranges, as_sum, covers, digit_range
 from tir_dialect.analysis.index_space import Variable, extremes
 from tir_dialect.dims import (

@@ -31,9 +31,16 @@ from lowering.registry import (
     pass_factories,
 )
 from xdsl_relax.cli.arguments import add_load_option, add_save_weights_option, add_shape_option, add_weights_option
-from xdsl_relax.cli.expected import Diagnostic as FoundDiagnostic
-from xdsl_relax.cli.expected import Expectations, diagnostics_of, has_expectations
-from xdsl_relax.cli.failures import Failures, Report, ToolError, run_tool
+from xdsl_relax.cli.diagnostics import Diagnostic as FoundDiagnostic
+from xdsl_relax.cli.diagnostics import (
+    Expectations,
+    Failures,
+    Report,
+    ToolError,
+    diagnostics_of,
+    has_expectations,
+    run_tool,
+)
 from xdsl_relax.cli.monitor import PassMonitor, PrintingOptions, print_module
 from xdsl_relax.cli.parser import (
     ToolParser,

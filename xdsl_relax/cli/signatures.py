@@ -17,7 +17,7 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import free_symbols
 from vm_dialect.callee import Callee
 from vm_dialect.executable.model import FunctionInfo, FunctionKind, SignatureTypes
-from xdsl_relax.cli.failures import ToolError
+from xdsl_relax.cli.diagnostics import ToolError
 from xdsl_relax.cli.values import DEFAULT_LIMIT, NamedValue
 
 USUAL_SIZE = 4

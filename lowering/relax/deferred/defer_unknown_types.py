@@ -33,8 +33,8 @@ from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
-from tir_dialect.symbols import SymbolAttr
 from tir_dialect.target import Target
 from vm_dialect.ops.calls import CallPackedOp
 from vm_dialect.ops.values import StrOp

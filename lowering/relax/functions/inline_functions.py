@@ -26,8 +26,8 @@ from relax_dialect.struct_info.match import Match, Verdict, is_subtype, match_ty
 from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.traits import ControlFlow
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import CheckKind, Dim, symbol
-from tir_dialect.symbols import SymbolAttr
 
 OpT = TypeVar("OpT", bound=Operation)
 

@@ -23,8 +23,8 @@ from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.verifiers import recursion_violations
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import symbol
-from tir_dialect.symbols import SymbolAttr
 
 
 class LambdaLiftPass(Pass):

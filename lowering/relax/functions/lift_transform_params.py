@@ -27,8 +27,8 @@ from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.traits import impurity_of
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.new_ops import erase_dead
-from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, Mismatch, Verdict, is_subtype, match_types
 from relax_dialect.struct_info.symbols import iter_symbols, substitute
 from relax_dialect.struct_info.types import PrimType, TupleType
+from tir_dialect.attributes import SymbolAttr
 from tir_dialect.dims import Dim, symbol
-from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)

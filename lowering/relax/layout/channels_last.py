@@ -21,10 +21,10 @@ from lowering.relax.shapes.insert_guards import apply_graph_patterns
 from lowering.rewriting import op_rewrite_pattern
 from relax_dialect.analysis.effects import is_never_written
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, ForwardConvolutionOp
+from relax_dialect.ops.layouts import spatial_letters
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.rearranging import PadOp
-from relax_dialect.ops.windows import spatial_letters
 from relax_dialect.struct_info.types import TensorType
 
 

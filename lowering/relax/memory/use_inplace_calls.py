@@ -22,7 +22,7 @@ from relax_dialect.ops.callees import find_prim_func
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.traits import AliasesOperand
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, determine
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.analysis.structure import ancestors

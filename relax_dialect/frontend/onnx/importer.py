@@ -14,7 +14,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
-from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal, UseFunction
+from relax_dialect.frontend.onnx.dtypes import NeedsControlFlow, OnnxImportError, Refusal, UseFunction
 from relax_dialect.frontend.onnx.evaluation import evaluate
 from relax_dialect.frontend.onnx.functions import MODERN, has_body, local_function, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model, check_model, opsets

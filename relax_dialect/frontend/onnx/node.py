@@ -16,8 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder import BlockBuilder, BuilderError, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import element_type
-from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode
+from relax_dialect.frontend.onnx.dtypes import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode, element_type
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
 from relax_dialect.frontend.onnx.values import Array, Value, as_strings
 from relax_dialect.struct_info.types import ShapeType, TensorType

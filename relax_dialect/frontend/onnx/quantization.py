@@ -9,8 +9,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.datatype import small_float
-from relax_dialect.frontend.onnx.dtypes import integer_limits
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, integer_limits
 from relax_dialect.frontend.onnx.integer_arithmetic import (
     by_filter,
     integer_convolution,

@@ -13,8 +13,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import to_numpy
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal, to_numpy
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import from_numpy

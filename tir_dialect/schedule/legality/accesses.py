@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import constant

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.digits import Digit, as_sum, digit_range
 from tir_dialect.analysis.index_space import Variable, extremes
 from tir_dialect.analysis.regions import AxisRange, BlockRegions, Region

@@ -22,8 +22,7 @@ from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.errors import ScheduleError
-from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.handles import Block, Loop, ScheduleError, is_inside
 from tir_dialect.schedule.legality.accesses import read_buffers
 from tir_dialect.schedule.legality.elementwise import check_plain_uses, element_block, iterators_of_indices
 from tir_dialect.schedule.legality.independence import bare_statements

@@ -36,9 +36,9 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     unshared_insert_point,
     unwritten_insert_point,
 )
-from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
 from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.rewriting.nests import check_no_branch, check_plain_conditions, insert_nest
+from tir_dialect.schedule.rewriting.normalize import Cloner, check_cloneable
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.schedule.statements import unique_block_name
 from tir_dialect.schedule.structure import sized_extent

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tir_dialect.analysis.determination import Axis
+from tir_dialect.analysis.dependence import Axis
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_block, enclosing_loops, root_buffer
 from tir_dialect.dims import Dim, constant, minimum, mod, symbol

@@ -11,8 +11,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.determination import Axis, determine
+from tir_dialect.analysis.dependence import Axis, Dependence, determine, is_loop_variable
 from tir_dialect.analysis.structure import ancestors, enclosing_loops
 from tir_dialect.dims import Dim, DimLike, ceildiv, floordiv, maximum, minimum, mod, product, to_dim, total
 from tir_dialect.ops.blocks import BlockOp

@@ -15,7 +15,7 @@ from tir_dialect.schedule.legality.elementwise import own_allocation
 from tir_dialect.schedule.legality.motion import kind_of
 from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, checked_scope, retype, written_buffer
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.te.emit.scalar import emit_cast
+from tir_dialect.te.emit_scalar import emit_cast
 from tir_dialect.types import BufferType
 
 

@@ -10,6 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
@@ -25,7 +26,6 @@ from tir_dialect.schedule.rewriting.normalize import emit_conditions
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.statements import ancestor_in, statements, users_of
 from tir_dialect.schedule.structure import Less, conditions_of, shape_of
-from tir_dialect.symbols import as_name_hint
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 

@@ -34,7 +34,7 @@ from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.schedule.statements import is_index_op, unique_block_name
 from tir_dialect.schedule.structure import Less, conjuncts
 from tir_dialect.te.coerce import is_unsigned
-from tir_dialect.te.emit.scalar import emit_constant, value_type
+from tir_dialect.te.emit_scalar import emit_constant, value_type
 from tir_dialect.te.expr import DType
 from tir_dialect.types import BufferType, IteratorKind
 

@@ -11,7 +11,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.convolution import with_bias
 from relax_dialect.frontend.onnx.creation import arange, trilu
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.gather import gather_nd
 from relax_dialect.frontend.onnx.image import grid_sample
 from relax_dialect.frontend.onnx.linear_algebra import gemm_of

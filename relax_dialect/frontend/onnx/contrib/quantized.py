@@ -14,7 +14,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.attention import dims_of, self_attention
 from relax_dialect.frontend.onnx.contrib.fused import channels_first, channels_last
-from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.dtypes import Refusal
 from relax_dialect.frontend.onnx.integer_arithmetic import product_of_bytes, weights_with_sign
 from relax_dialect.frontend.onnx.model import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front

@@ -22,12 +22,12 @@ from relax_dialect.frontend.tvmscript.scopes import Scope
 from relax_dialect.frontend.tvmscript.types import as_attributes, read_dictionary
 from tir_dialect.analysis.functions import misused_iterators
 from tir_dialect.analysis.regions import BlockRegions, block_regions
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.regions import DeclarationOp, ReadsOp, WritesOp
-from tir_dialect.symbols import as_name_hint
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar

@@ -54,15 +54,15 @@ def run(program: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
 PROGRAMS = """
 import numpy as np
 from lowering import build
-from lowering.llvm.loading import linking
+from lowering.llvm import loading
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
 
-links, link = [], linking._linked
+links, link = [], loading._linked
 def kept(builder):
     links.append(link(builder))
     return links[-1]
-linking._linked = kept
+loading._linked = kept
 
 TEXT = '''
 relax.func @closure[%n](%x: !relax.tensor<[n], f32>) {

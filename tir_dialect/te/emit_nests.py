@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from tir_dialect.attributes import DimAttr
+from tir_dialect.attributes import DimAttr, as_name_hint
 from tir_dialect.dims import Dim
 from tir_dialect.ops.annotations import annotations_attr
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -21,17 +21,14 @@ from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
-from tir_dialect.symbols import as_name_hint
 from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Nest, Scan
-from tir_dialect.te.emit.scalar import Names, ScalarEmitter
+from tir_dialect.te.emit_scalar import Names, ScalarEmitter
 from tir_dialect.te.expr import Expr
-from tir_dialect.te.extern import Extern
-from tir_dialect.te.extern_primfunc import Inlined
-from tir_dialect.te.nodes import IterVar, Size, Tensor
+from tir_dialect.te.extern import Extern, Inlined
+from tir_dialect.te.nodes import IterVar, Size, Tensor, free_variables, substitute
 from tir_dialect.te.signs import Signs
 from tir_dialect.te.statements import Body
-from tir_dialect.te.tree import free_variables, substitute
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 ExtentOf: TypeAlias = Callable[[Dim], SSAValue]

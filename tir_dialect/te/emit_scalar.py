@@ -8,19 +8,10 @@ from math import inf
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    FloatAttr,
-    IndexType,
-    IntegerAttr,
-    IntegerType,
-    f32,
-    f64,
-    i1,
-    i64,
-)
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType, f32, f64, i1, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tir_dialect.attributes import as_name_hint
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import scalar_type
 from tir_dialect.ops.arithmetic import FmodOp
@@ -28,13 +19,11 @@ from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.symbols import as_name_hint
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_bool, is_float, is_index, is_unsigned
 from tir_dialect.te.expr import DType, Expr
-from tir_dialect.te.nodes import Tensor
+from tir_dialect.te.nodes import Tensor, post_order
 from tir_dialect.te.signs import Signs
-from tir_dialect.te.tree import post_order
 
 Insert: TypeAlias = "Callable[[Operation], SSAValue]"
 """Puts an op at the insertion point and returns its result."""
