@@ -9,19 +9,7 @@ from collections.abc import Mapping
 
 import tvm_ffi
 
-from vm_dialect.builtins import (
-    calls,
-    checks,
-    collective,
-    data,
-    deferred,
-    effects,
-    heap,
-    integers,
-    memory,
-    shapes,
-    tuples,
-)
+from vm_dialect.builtins import calls, checks, collective, memory, shapes, values
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.shared_memory import SharedMemory, native_entries
@@ -52,7 +40,7 @@ GLOBALS = (
 )
 
 # Importing the families has filled the table.
-del calls, checks, collective, data, deferred, effects, heap, integers, memory, shapes, tuples
+del calls, checks, collective, memory, shapes, values
 
 
 def register_globals() -> None:

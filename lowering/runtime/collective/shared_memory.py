@@ -13,7 +13,7 @@ from importlib.resources import files
 from lowering.cache.cached_compiler import compile_cached
 from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading.loader import LoadedCode, load_objects
-from lowering.runtime.kernel.threads import with_pauses
+from lowering.runtime.kernel.support import with_pauses
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
 from vm_dialect.shared_memory import SUMMED, dtype_word
