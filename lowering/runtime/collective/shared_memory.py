@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from lowering.cache.cached_compiler import compile_cached
+from lowering.cache.code_cache import compile_cached
 from lowering.llvm.compiler import CompileOptions
-from lowering.llvm.loading.loader import LoadedCode, load_objects
+from lowering.llvm.loading import LoadedCode, load_objects
 from lowering.runtime.kernel.support import with_pauses
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
