@@ -5,13 +5,31 @@ O1: `sort`, `argsort` and `topk` along every dimension but their axis.
 S1: `where` along every dimension of the result, as binary operators.
 S2: `argmax` and `argmin` along every dimension that stays.
 S3: `bucketize` along every dimension of the values; all workers have the boundaries.
+S4: `argmax` and `argmin` along their axis: workers tell each other the extremum of their tiles, and where it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Operation, SSAValue
+
 from lowering.distributed.factors import Factors, dims, named, shards
+from lowering.distributed.local_shapes import LocalShapes
 from lowering.distributed.rules.binary import elementwise
+from relax_dialect.ops.binary import AddOp
+from relax_dialect.ops.collective import AllGatherOp
+from relax_dialect.ops.creation import FullOp
+from relax_dialect.ops.gather import GatherElementsOp
+from relax_dialect.ops.manipulation import SqueezeOp
+from relax_dialect.ops.reduction import MaxOp, MinOp
+from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.sorting import ArgmaxOp, ArgminOp, ArgsortOp, BucketizeOp, SortOp, TopkOp, WhereOp
+from relax_dialect.ops.values import PrimOp
+from relax_dialect.struct_info.sharding import MeshAxis, tile_size
+from tir_dialect.dims import Dim
 
 
 @shards(SortOp, ArgsortOp, TopkOp)
@@ -27,13 +45,56 @@ shards(WhereOp)(elementwise)  # S1
 
 @shards(ArgmaxOp, ArgminOp)
 def position_of_extremum(op: ArgmaxOp | ArgminOp) -> Factors | None:
-    """S2."""
+    """S2, S4."""
     if op.axis is None:
         return None
     rank = len(dims(op.x))
     axis = op.axis.value.data % rank
-    labels = named("d", rank, [axis])
-    return Factors([labels], [labels if op.keepdims is not None else (*labels[:axis], *labels[axis + 1 :])])
+    stay = named("d", rank, [axis])
+    result = stay if op.keepdims is not None else (*stay[:axis], *stay[axis + 1 :])
+    extent = dims(op.x)[axis]
+    if extent is None:
+        return Factors([stay], [result])
+    whole = (*stay[:axis], "k", *stay[axis + 1 :])
+    return Factors([whole], [result], local={"k": partial(_among_tiles, op, axis, extent)})
+
+
+def _among_tiles(
+    op: ArgmaxOp | ArgminOp,
+    axis: int,
+    extent: Dim,
+    operands: Sequence[SSAValue],
+    along: MeshAxis,
+    shapes: LocalShapes,
+) -> SSAValue:
+    """The position in the whole, of which each worker has a tile along the axis.
+
+    Tiles are in order, so the first of equal extrema is in the first tile that has it:
+
+    ```mlir
+    %greatest = relax.ccl.allgather (relax.max %tile)
+    %places = relax.ccl.allgather (relax.argmax %tile + %begin)
+    %result = relax.gather_elements %places, (relax.argmax %greatest)
+    ```
+    """
+    (x,) = operands
+
+    def made(op: Operation) -> SSAValue:
+        shapes.insert(op)
+        return op.results[0]
+
+    def of_all(value: SSAValue) -> SSAValue:
+        count = along.size.constant_value
+        assert count is not None  # a factor is admitted only then
+        return made(AllGatherOp(value, count, axis=axis, group=along.name))
+
+    search, extremum = (ArgmaxOp, MaxOp) if isinstance(op, ArgmaxOp) else (ArgminOp, MinOp)
+    begin = shapes.indices[along.name] * tile_size(extent, along.size)
+    offset = made(FullOp(made(ShapeOp([])), made(PrimOp(begin)), i64))
+    extrema = of_all(made(extremum(x, [axis], keepdims=True)))
+    positions = of_all(made(AddOp(made(search(x, axis, keepdims=True)), offset)))
+    found = made(GatherElementsOp(positions, made(search(extrema, axis, keepdims=True)), axis))
+    return found if op.keepdims is not None else made(SqueezeOp(found, [axis]))
 
 
 @shards(BucketizeOp)

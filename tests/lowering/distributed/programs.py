@@ -135,6 +135,22 @@ def _reduce(program: Program, name: str, shape: Shape) -> None:
     program.emit(f"relax.{op} {name} axes = [{axis}]{' keepdims' if keep else ''}", kept)
 
 
+def _position(program: Program, name: str, shape: Shape) -> None:
+    """Where the first of the greatest or least elements is: numbers are few, so many are equal."""
+    if not shape:
+        return
+    axis, keep = program.draw(st.integers(0, len(shape) - 1)), program.draw(st.booleans())
+    kept = tuple("1" if at == axis else dim for at, dim in enumerate(shape) if keep or at != axis)
+    op, flag = program.pick(("argmax", "argmin")), " keepdims" if keep else ""
+    rounded, found = program.fresh(), program.fresh()
+    program.lines += [
+        f"{rounded} = relax.round {name}",
+        f"{found} = relax.{op} {rounded} axis = {axis}{flag}",
+    ]
+    program.emit(f"relax.astype {found} dtype = f32", kept)
+    program.emit(f"relax.tanh {program.values[-1][0]}", kept)
+
+
 def _softmax(program: Program, name: str, shape: Shape) -> None:
     if shape:
         program.emit(f"relax.nn.softmax {name} axis = {program.draw(st.integers(0, len(shape) - 1))}", shape)
@@ -239,6 +255,7 @@ _STEPS: dict[str, Callable[[Program, str, Shape], None]] = {
     "binary": _binary,
     "matmul": _matmul,
     "reduce": _reduce,
+    "position": _position,
     "softmax": _softmax,
     "permute": _permute,
     "expand": _expand,

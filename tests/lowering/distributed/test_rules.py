@@ -100,7 +100,7 @@ case("Z1", "(d0 _) -> (d0 _)", "relax.image.resize1d %a length = 5", tensor("n, 
 case("SM1", "(n c _ _, n s0 s1 _) -> (n c s0 s1)", "relax.image.grid_sample %a, %b", IMAGE, tensor("n, 3, 4, 2"))
 case("SM2", "(n _ _, ) -> (n _ _ _)", "relax.image.affine_grid %a, %b", tensor("n, 2, 3"), "!relax.shape<[4, 4]>")
 case("S1", "(d0 d1, d0 d1, d1) -> (d0 d1)", "relax.where %a, %b, %c", tensor("n, m", "i1"), MATRIX, tensor("m"))
-case("S2", "(d0 _) -> (d0)", "relax.argmax %a axis = 1", MATRIX)
+case("S2 S4", "(d0 k) -> (d0)", "relax.argmax %a axis = 1", MATRIX)
 case("S3", "(d0 d1, _) -> (d0 d1)", "relax.bucketize %a, %b", MATRIX, tensor("5"))
 case("O1", "(d0 _) -> (d0 _, d0 _)", "%e, %f = relax.topk %a k = 2", tensor("n, 4"))
 case("U1", "(d0 d1) -> (d0 d1)", "relax.exp %a", MATRIX)
