@@ -25,7 +25,7 @@ from lowering.llvm.compiler import CompileOptions
 from lowering.llvm.loading import object_symbols
 from lowering.locations import described
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.relax.deferred.defer_unknown_types import set_options
+from lowering.relax.deferred.options import set_options
 from lowering.relax.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.relax_to_vm.checks import declared_types
 from lowering.runtime.kernel.support import prepare_support
