@@ -1,4 +1,6 @@
-"""From a module to an executable, without consulting the cache of programs: what `build` does."""
+"""From a module to an executable, without consulting the cache of programs: what `build` does; and what an
+executable that is built to be watched says of its kernels.
+"""
 
 from __future__ import annotations
 

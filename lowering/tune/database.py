@@ -1,4 +1,5 @@
-"""The tuning database: a JSON file of schedules that builds consult.
+"""The tuning database: a JSON file of schedules that builds consult, with the arguments of the kernel calls that they
+were measured on.
 
 The file is `$RELAX_TUNING_FILE`, or `xdsl-relax/tuning.json` in `$XDG_DATA_HOME` or `~/.local/share`. Processes that
 write at the same time lose nothing: each reads the file again under a lock, adds what it found, and puts a whole new

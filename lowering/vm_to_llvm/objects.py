@@ -1,4 +1,6 @@
-"""Objects of an executable beside kernels: the runtime, and VM functions or wrappers of kernels for tvm-ffi."""
+"""Objects of an executable beside kernels: the runtime, VM functions, wrappers of kernels, and modules that are LLVM
+functions already.
+"""
 
 from __future__ import annotations
 

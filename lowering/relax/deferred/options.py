@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vm_dialect.ops.values import StrOp
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tir_dialect.target import Target
 from vm_dialect.ops.calls import CallPackedOp
+from vm_dialect.ops.values import StrOp
 
 RUN = "vm.builtin.run_deferred"
 """The function that is called with the text of a deferred function and its arguments."""
