@@ -12,6 +12,7 @@ from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.search import where_true
 from tir_dialect import te
+from tir_dialect.dtypes import is_bool
 
 
 @converts("aten.linear.default")
@@ -130,7 +131,8 @@ def _distances(node: Node, x: Expr, y: Expr) -> Expr:
 @converts("aten.outer.default", "aten.ger.default")
 def outer(node: Node) -> Result:
     """The products of all elements of two vectors."""
-    return op.outer(node.tensor("self", node.out_dtype()), node.tensor("vec2", node.out_dtype()))
+    x, y = node.tensor("self", node.out_dtype()), node.tensor("vec2", node.out_dtype())
+    return op.logical_and(op.expand_dims(x, [1]), y) if is_bool(x.dtype) else op.outer(x, y)
 
 
 @converts("aten.einsum.default")

@@ -23,7 +23,9 @@ def scalar_as_vector(converter: Converter) -> Converter:
     def convert(node: Node) -> Result:
         if node.rank():
             return converter(node)
-        scalars = [name for name in ("self", "source", "src") if name in node.arguments and not node.rank(name)]
+        scalars = [
+            name for name in ("self", "source", "src", "index") if name in node.arguments and not node.rank(name)
+        ]
         vectors = {name: op.reshape(node.tensor(name), [1]) for name in scalars}
         made = converter(replace(node, arguments={**node.arguments, **vectors}))
         if made is None or isinstance(made, Expr):

@@ -58,7 +58,7 @@ def whole(node: Node) -> Result:
     x = node.tensor("self")
     if node.name in ("sign", "sgn"):
         if not is_float(node.dtype()):
-            return op.sign(x)
+            return x if is_bool(node.dtype()) else op.sign(x)
         zero, one = node.like(0, x), node.like(1, x)
         return op.where(op.greater(x, zero), one, op.where(op.less(x, zero), op.negative(one), zero))
     return _WHOLE[node.operator](x) if is_float(node.dtype()) else x
