@@ -116,9 +116,7 @@ class Nodes:
             shape: list[Any] = list(array.shape)
             if symbolic and name == "x0" and shape and shape[0] > 1:
                 shape[0] = "n"
-            inputs.append(
-                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape),
-            )
+            inputs.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), shape))
         outputs = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in self.outputs]
         constants = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
         graph = helper.make_graph(self.nodes, "graph", inputs, outputs, initializer=constants)
@@ -331,11 +329,7 @@ def attention(g: Nodes) -> None:
         shape = (batch, length, count * width) if flat else (batch, count, length, width)
         return g.data(g.floats(*shape))
 
-    inputs = [
-        tensor(heads * group, queries, size),
-        tensor(heads, keys, size),
-        tensor(heads, keys, values),
-    ]
+    inputs = [tensor(heads * group, queries, size), tensor(heads, keys, size), tensor(heads, keys, values)]
     attributes: dict[str, Any] = {"q_num_heads": heads * group, "kv_num_heads": heads} if flat else {}
     past = g.pick((0, 0, 5))
     shape = g.pick(
@@ -579,19 +573,16 @@ def main(kinds: Sequence[str], targets: Sequence[str], first: int, count: int) -
     """Tries some seeds; 1 if one is wrong."""
     seen: Counter[str] = Counter()
     for seed in range(first, first + count):
-        texts: list[str] = []
 
         def one(seed: int = seed) -> None:
             text = checked(seed, targets, kinds)
             if text != "right":
                 raise AssertionError(text)
 
-        text = outcome(one, 120) or "right"
-        text = text.removeprefix("AssertionError: ")
+        text = (outcome(one, 120) or "right").removeprefix("AssertionError: ")
         kind = "left out" if text.startswith("left out") else text.partition(":")[0]
         seen[kind if kind in ("right", "left out", "refused") else "wrong"] += 1
         if kind not in ("right", "left out"):
-            texts.append(text)
             print(f"{seed} {kinds[seed % len(kinds)]}: {text[:700]}", flush=True)
     print(*(f"{kind}: {times}" for kind, times in seen.most_common()), sep=", ")
     return int(bool(seen["wrong"]))

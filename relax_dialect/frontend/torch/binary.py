@@ -72,17 +72,17 @@ def extreme(node: Node) -> Result:
 
 def greater_of(x: Expr, y: Expr) -> Expr:
     """The maximum; of truth values, whether one is true."""
-    return op.logical_or(x, y) if is_bool(x.dtype) else op.maximum(x, y)
+    return op.logical_or(x, y) if x.dtype == i1 else op.maximum(x, y)
 
 
 def lesser_of(x: Expr, y: Expr) -> Expr:
     """The minimum; of truth values, whether both are true."""
-    return op.logical_and(x, y) if is_bool(x.dtype) else op.minimum(x, y)
+    return op.logical_and(x, y) if x.dtype == i1 else op.minimum(x, y)
 
 
 def ordered(x: Expr) -> Expr:
     """Numbers in the order of some elements: 0 and 1 for truth values."""
-    return op.astype(x, "ui8") if is_bool(x.dtype) else x
+    return op.astype(x, "ui8") if x.dtype == i1 else x
 
 
 @converts(*overloads("add", "sub", "rsub", "subtract"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
@@ -12,7 +12,6 @@ from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from relax_dialect.frontend.torch.search import where_true
 from tir_dialect import te
-from tir_dialect.dtypes import is_bool
 
 
 @converts("aten.linear.default")
@@ -132,7 +131,7 @@ def _distances(node: Node, x: Expr, y: Expr) -> Expr:
 def outer(node: Node) -> Result:
     """The products of all elements of two vectors."""
     x, y = node.tensor("self", node.out_dtype()), node.tensor("vec2", node.out_dtype())
-    return op.logical_and(op.expand_dims(x, [1]), y) if is_bool(x.dtype) else op.outer(x, y)
+    return op.logical_and(op.expand_dims(x, [1]), y) if x.dtype == i1 else op.outer(x, y)
 
 
 @converts("aten.einsum.default")

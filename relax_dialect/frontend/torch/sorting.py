@@ -17,7 +17,7 @@ from tir_dialect.dtypes import is_float
 
 
 def scalar_as_vector(converter: Converter) -> Converter:
-    """A converter along an axis, for which a scalar is a vector of one element, and so is a source that is one."""
+    """A converter along an axis, for which scalars are vectors of one element: the tensor, a source, an index."""
 
     @wraps(converter)
     def convert(node: Node) -> Result:
